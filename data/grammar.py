@@ -1,0 +1,582 @@
+"""One derivation, two sentences: the synchronous English-German grammar.
+
+A sentence is derived once, as a `Clause` of `Phrase`s.  Either language then
+reads the same tree: `english(clause)` puts auxiliaries and `not` where English
+wants them, `german(clause, order)` declines every phrase for its case and
+builds the verbal bracket.  The German middle field has one fixed order,
+
+    subject, reflexive, pronouns, time, frequency, dative, definite accusative,
+    nicht, manner, place, indefinite accusative, complement,
+
+so every English sentence has exactly one German one.
+
+    Clause(subject=NounPhrase(NOUN["boy"]), verb=VERB["hang up"], tense="past",
+           accusative=NounPhrase(NOUN["picture"], "a", ("new",)),
+           time=Text("yesterday", "gestern"), fronted="time")
+
+    english  yesterday the boy hung up a new picture
+    main     gestern hat der Junge ein neues Bild aufgehängt
+    last     (weil) der Junge gestern ein neues Bild aufgehängt hat
+"""
+
+from dataclasses import dataclass, replace
+
+from data.lexicon import (
+    Noun,
+    Text,
+    Verb,
+    german_stem,
+    number,
+    progressive,
+    third_person,
+)
+
+NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE = range(4)
+
+# Endings of der-words by gender ("p" is the plural) and case.
+STRONG = {
+    "m": ("er", "en", "em", "es"),
+    "f": ("e", "e", "er", "er"),
+    "n": ("es", "es", "em", "es"),
+    "p": ("e", "e", "en", "er"),
+}
+# ein-words: the three bare forms are what makes the adjective speak up.
+MIXED = STRONG | {"m": ("", "en", "em", "es"), "n": ("", "", "em", "es")}
+ARTICLE = {
+    "m": ("der", "den", "dem", "des"),
+    "f": ("die", "die", "der", "der"),
+    "n": ("das", "das", "dem", "des"),
+    "p": ("die", "die", "den", "der"),
+}
+RELATIVE = ARTICLE | {
+    "m": ("der", "den", "dem", "dessen"),
+    "f": ("die", "die", "der", "deren"),
+    "n": ("das", "das", "dem", "dessen"),
+    "p": ("die", "die", "denen", "deren"),
+}
+
+DER_WORDS = {
+    "this": "dies", "every": "jed", "all the": "all", "which": "welch",
+}  # fmt: skip
+EIN_WORDS = {
+    "a": "ein", "not a": "kein", "any": "kein", "no": "kein", "my": "mein", "your": "dein", "his": "sein",
+    "her": "ihr", "our": "unser", "their": "ihr",
+}  # fmt: skip
+QUANTIFIERS = {"many": "viel", "some": "einig", "few": "wenig"}
+VAGUE = ("a", "not a", "any", "no", "", *QUANTIFIERS)
+POSSESSIVES = ("my", "your", "his", "her", "our", "their")
+
+CONTRACTIONS = {
+    "in dem": "im", "in das": "ins", "an dem": "am", "an das": "ans",
+    "zu dem": "zum", "zu der": "zur", "von dem": "vom", "bei dem": "beim",
+}  # fmt: skip
+
+
+def article(word: str) -> str:
+    """`a` or `an`, by the sound the next word begins with."""
+    vowel = word[0] in "aeiou" and not word.startswith(("uni", "eu", "use"))
+    return "an" if vowel or word.startswith("hour") else "a"
+
+
+def join(*parts: str) -> str:
+    """The non-empty parts, one blank between them."""
+    return " ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True)
+class Pronoun:
+    """I, he, it ...: forms are (subject, object) and the German cases."""
+
+    forms: tuple[str, str]
+    cases: tuple[str, str, str]
+    person: int = 3
+    plural: bool = False
+    definite = True
+    after: Text | None = None
+
+    def english(self, objective: bool = False) -> str:
+        return self.forms[objective]
+
+    def german(self, case: int) -> str:
+        return self.cases[case]
+
+
+PRONOUN = {
+    "I": Pronoun(("I", "me"), ("ich", "mich", "mir"), 1),
+    "you": Pronoun(("you", "you"), ("du", "dich", "dir"), 2),
+    "he": Pronoun(("he", "him"), ("er", "ihn", "ihm")),
+    "she": Pronoun(("she", "her"), ("sie", "sie", "ihr")),
+    "it m": Pronoun(("it", "it"), ("er", "ihn", "ihm")),
+    "it f": Pronoun(("it", "it"), ("sie", "sie", "ihr")),
+    "it n": Pronoun(("it", "it"), ("es", "es", "ihm")),
+    "we": Pronoun(("we", "us"), ("wir", "uns", "uns"), 1, True),
+    "they": Pronoun(("they", "them"), ("sie", "sie", "ihnen"), 3, True),
+    "who": Pronoun(("who", "whom"), ("wer", "wen", "wem")),
+}
+POSSESSIVE_OF = {
+    "I": "my", "you": "your", "he": "his", "she": "her", "we": "our",
+    "they": "their",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Name:
+    """A person's name, the same in both languages and all cases but one."""
+
+    word: str
+    pronoun: str
+    person = 3
+    plural = False
+    definite = True
+    after: Text | None = None
+
+    def english(self, objective: bool = False) -> str:
+        return self.word
+
+    def german(self, case: int) -> str:
+        return self.word + "s" * (case == GENITIVE)
+
+
+@dataclass(frozen=True)
+class Both:
+    """Two phrases joined by `and`."""
+
+    first: "Phrase"
+    second: "Phrase"
+    person = 3
+    plural = True
+    definite = True
+    after: Text | None = None
+
+    def english(self, objective: bool = False) -> str:
+        one, two = self.first, self.second
+        return f"{one.english(objective)} and {two.english(objective)}"
+
+    def german(self, case: int) -> str:
+        return f"{self.first.german(case)} und {self.second.german(case)}"
+
+
+@dataclass(frozen=True)
+class NounPhrase:
+    """A noun with its company, declined as a whole.
+
+    `determiner` is an English word of the tables above, "the", "" or a count;
+    `adjectives` are pairs of stems; `owner` becomes `Anna's` or a genitive;
+    `measured` is what a cup or a glass holds; `after` is a relative clause.
+    """
+
+    noun: Noun
+    determiner: str | int = "the"
+    adjectives: tuple[Text, ...] = ()
+    plural: bool = False
+    owner: "Phrase | None" = None
+    measured: Noun | None = None
+    after: Text | None = None
+    person = 3
+
+    @property
+    def definite(self) -> bool:
+        vague = self.determiner in VAGUE
+        return self.owner is not None or not (
+            vague or isinstance(self.determiner, int)
+        )
+
+    @property
+    def pronoun(self) -> str:
+        """The key into PRONOUN of whoever stands for this phrase."""
+        if self.plural:
+            return "they"
+        classes = self.noun.classes
+        sex = "he" if "he" in classes else "she" if "she" in classes else ""
+        return sex or f"it {self.noun.gender}"
+
+    def english(self, objective: bool = False) -> str:
+        noun = self.noun.english_plural if self.plural else self.noun.english
+        words = [*(adjective.english for adjective in self.adjectives), noun]
+        if self.measured:
+            words += ["of", self.measured.english]
+        return join(self.english_determiner(words[0]), *words)
+
+    def english_determiner(self, following: str) -> str:
+        """The article, possessive or count in front of `following`."""
+        if self.owner:
+            owner = self.owner.english()
+            return owner + ("'" if owner.endswith("s") else "'s")
+        if isinstance(self.determiner, int):
+            return number(self.determiner).english
+        if self.determiner in ("a", "not a"):
+            return article(following)
+        if self.determiner == "this" and self.plural:
+            return "these"
+        return self.determiner
+
+    def german(self, case: int) -> str:
+        key = "p" if self.plural else self.noun.gender
+        determiner, ending = self.german_determiner(key, case)
+        adjectives = [
+            inflect(adjective.german, ending) for adjective in self.adjectives
+        ]
+        measured = self.measured.german if self.measured else ""
+        possessor = self.german_possessor()
+        noun = decline(self.noun, self.plural, case)
+        return join(determiner, *adjectives, noun, measured, possessor)
+
+    def german_determiner(self, key: str, case: int) -> tuple[str, str]:
+        """The determiner and the adjective ending it leaves behind it."""
+        strong = STRONG[key][case]
+        word = self.determiner
+        weak = weak_ending(key, case)
+        if isinstance(self.owner, Name):
+            return self.owner.german(GENITIVE), strong
+        if self.owner or word == "the":
+            return ARTICLE[key][case], weak
+        if word in DER_WORDS:
+            return DER_WORDS[word] + strong, weak
+        if word in EIN_WORDS:
+            ending = MIXED[key][case]
+            return EIN_WORDS[word] + ending, weak if ending else strong
+        if word in QUANTIFIERS:
+            return QUANTIFIERS[word] + strong, strong
+        count = number(word).german if isinstance(word, int) else ""
+        return count, strong
+
+    def german_possessor(self) -> str:
+        """`des Lehrers` behind the noun; a name goes in front instead."""
+        if self.owner is None or isinstance(self.owner, Name):
+            return ""
+        return self.owner.german(GENITIVE)
+
+
+Phrase = NounPhrase | Pronoun | Name | Both
+
+
+def weak_ending(key: str, case: int) -> str:
+    """The adjective ending behind a determiner that already shows the case."""
+    plain = case == NOMINATIVE or (case == ACCUSATIVE and key != "m")
+    return "e" if plain and key != "p" else "en"
+
+
+def inflect(adjective: str, ending: str) -> str:
+    """`teuer` loses its e before an ending: teure, teuren."""
+    stem = adjective[:-2] + "r" if adjective == "teuer" else adjective
+    return stem + ending
+
+
+def decline(noun: Noun, plural: bool, case: int) -> str:
+    """The noun in its case: dative plural -n, genitive -s, weak -n."""
+    if plural:
+        bare = noun.german_plural.endswith(("n", "s")) or case != DATIVE
+        return noun.german_plural + "n" * (not bare)
+    if noun.weak and case != NOMINATIVE:
+        return noun.german + ("n" if noun.german[-1] in "er" else "en")
+    if case == GENITIVE and noun.gender != "f":
+        return noun.german + genitive_ending(noun.german)
+    return noun.german
+
+
+def genitive_ending(word: str) -> str:
+    """`Kindes`, `Lehrers`: -es behind a single syllable or a hiss."""
+    vowels = [i for i, letter in enumerate(word.lower()) if letter in VOWELS]
+    single = vowels[-1] - vowels[0] < 2 and word[-1] not in VOWELS + "f"
+    return "es" if single or word.endswith(("s", "ß", "z", "x")) else "s"
+
+
+VOWELS = "aeiouyäöü"
+
+
+def prepositional(preposition: str, phrase: Phrase, case: int) -> str:
+    """`im Garten`: the preposition melts into a plain definite article."""
+    words = f"{preposition} {phrase.german(case)}"
+    melts = (
+        isinstance(phrase, NounPhrase)
+        and phrase.determiner == "the"
+        and phrase.after is None
+        and not isinstance(phrase.owner, Name)
+    )
+    for long, short in CONTRACTIONS.items():
+        if melts and words.startswith(long + " "):
+            return short + words.removeprefix(long)
+    return words
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A subject, a verb and their company, neither English nor German yet.
+
+    `tense` is "present", "progressive", "past", "future" or "perfect", unless
+    `modal` names a row of MODALS.  `complement` closes the middle field: a
+    predicate, a direction or a prepositional object.  `fronted` is "time",
+    "place" or a Text (a question or relative word) that opens both sides.
+    """
+
+    subject: Phrase
+    verb: Verb
+    tense: str = "present"
+    modal: str = ""
+    negative: bool = False
+    accusative: Phrase | None = None
+    dative: Phrase | None = None
+    recipient: bool = False  # the English dative is `to the pupil`
+    complement: Text | None = None
+    time: Text | None = None
+    frequency: Text | None = None
+    manner: Text | None = None
+    place: Text | None = None
+    fronted: str | Text = ""
+    trailing: Text | None = None  # a clause that ends both sides
+
+    def text(self, slot: str) -> Text:
+        """An adverbial where it stands when it is not fronted."""
+        value = getattr(self, slot)
+        return value if value and self.fronted != slot else Text("", "")
+
+    @property
+    def front(self) -> Text:
+        """What opens the clause besides the subject."""
+        if isinstance(self.fronted, Text):
+            return self.fronted
+        return getattr(self, self.fronted) if self.fronted else Text("", "")
+
+    @property
+    def object(self) -> Phrase | None:
+        """The accusative; in a negative clause an indefinite one is kein."""
+        phrase = self.accusative
+        if not self.negative or phrase is None or phrase.definite:
+            return phrase
+        determiner = "not a" if phrase.determiner == "a" else "any"
+        return replace(phrase, determiner=determiner)
+
+
+# English auxiliary or verb, its link to the infinitive, and the German forms
+# for ich, du, er and the plural.  `verb past` instead of an auxiliary takes do.
+MODALS = {
+    "can": ("can", "", "kann kannst kann können"),
+    "could": ("could", "", "konnte konntest konnte konnten"),
+    "must": ("must", "", "muss musst muss müssen"),
+    "must not": ("must", "", "darf darfst darf dürfen"),
+    "may": ("may", "", "darf darfst darf dürfen"),
+    "should": ("should", "", "sollte solltest sollte sollten"),
+    "would like": ("would", "like to", "möchte möchtest möchte möchten"),
+    "like": ("", "to", ""),  # no verb in German but an adverb: gern
+    "want": ("", "to", "will willst will wollen"),
+    "have": ("", "to", "muss musst muss müssen"),
+    "wanted": ("", "to", "wollte wolltest wollte wollten"),
+    "had": ("", "to", "musste musstest musste mussten"),
+}
+LEXICAL_MODALS = {"wanted": "want", "had": "have"}
+
+PRESENT = {
+    "sein": "bin bist ist sind",
+    "haben": "habe hast hat haben",
+    "werden": "werde wirst wird werden",
+    "wissen": "weiß weißt weiß wissen",
+    "mögen": "mag magst mag mögen",
+}
+PRETERITE = {
+    "sein": "war warst war waren",
+    "haben": "hatte hattest hatte hatten",
+}
+REFLEXIVE = ("mich", "dich", "sich", "uns")
+
+
+def form(forms: str, subject: Phrase) -> str:
+    """The one of four forms (ich, du, er, plural) that fits `subject`."""
+    return forms.split()[3 if subject.plural else subject.person - 1]
+
+
+def conjugate(verb: Verb, subject: Phrase) -> str:
+    """The German present without its prefix: ich lese, du liest."""
+    if verb.infinitive in PRESENT:
+        return form(PRESENT[verb.infinitive], subject)
+    if subject.plural:
+        return verb.infinitive
+    if subject.person == 1:
+        return german_stem(verb.infinitive) + "e"
+    if subject.person == 3:
+        return verb.third
+    return verb.third[:-1] + ("t" if verb.third[-2] in "sßz" else "st")
+
+
+def german_verb(clause: Clause) -> tuple[str, str, str]:
+    """The finite verb, the prefix it left behind, and what ends the bracket."""
+    verb, subject = clause.verb, clause.subject
+    infinitive = verb.prefix + verb.infinitive
+    if clause.modal and MODALS[clause.modal][2]:
+        return form(MODALS[clause.modal][2], subject), "", infinitive
+    if clause.tense == "future":
+        return form(PRESENT["werden"], subject), "", infinitive
+    if clause.tense in ("past", "perfect", "pluperfect"):
+        if verb.infinitive in PRETERITE:
+            return form(PRETERITE[verb.infinitive], subject), "", ""
+        forms = PRETERITE if clause.tense == "pluperfect" else PRESENT
+        finite = form(forms[verb.auxiliary], subject)
+        return finite, "", verb.german_participle
+    return conjugate(verb, subject), verb.prefix, ""
+
+
+def reflexive(clause: Clause) -> str:
+    """`sich` as the subject has it, or nothing."""
+    if not clause.verb.reflexive:
+        return ""
+    if clause.subject.person == 3:
+        return "sich"
+    return form(" ".join(REFLEXIVE), clause.subject)
+
+
+def german_subject(clause: Clause) -> str:
+    """The subject with its reflexive, which only a pronoun may precede."""
+    subject = clause.subject.german(NOMINATIVE) + relative(clause.subject)
+    if isinstance(clause.subject, Pronoun):
+        return join(subject, reflexive(clause))
+    return join(reflexive(clause), subject)
+
+
+def relative(phrase: Phrase) -> str:
+    """The German relative clause behind `phrase`, set off by commas."""
+    return f" , {phrase.after.german} ," if phrase.after else ""
+
+
+def german_middle(clause: Clause) -> str:
+    """The middle field behind the subject, in its one order."""
+    direct, indirect = clause.object, clause.dative
+    pronouns, nouns, vague = [], [], []
+    if direct is not None:
+        heavy = nouns if direct.definite else vague
+        place = pronouns if isinstance(direct, Pronoun) else heavy
+        place.append(direct.german(ACCUSATIVE))
+    if indirect is not None:
+        if isinstance(indirect, Pronoun):
+            pronouns.append(indirect.german(DATIVE))
+        else:
+            nouns.insert(0, indirect.german(DATIVE))
+    nicht = "nicht" * (clause.negative and not vague)
+    slots = [clause.text(slot).german for slot in ("time", "frequency")]
+    after = [clause.text(slot).german for slot in ("manner", "place")]
+    complement = clause.complement.german if clause.complement else ""
+    return join(*pronouns, *slots, *nouns, nicht, *after, *vague, complement)
+
+
+def german(clause: Clause, order: str = "main") -> str:
+    """The German clause: "main", "question" (verb first) or "last"."""
+    finite, prefix, closing = german_verb(clause)
+    middle = german_middle(clause)
+    trailing = f", {clause.trailing.german}" if clause.trailing else ""
+    front, subject = clause.front.german, german_subject(clause)
+    if order == "last":
+        bracket = join(closing, prefix + finite)
+        return join(front, subject, middle, bracket, trailing)
+    if order == "main" and not front:
+        front = clause.subject.german(NOMINATIVE) + relative(clause.subject)
+        subject = reflexive(clause)
+    tail = join(prefix, closing)
+    return join(front, finite, subject, middle, tail, trailing)
+
+
+def german_infinitive(clause: Clause) -> str:
+    """The clause without its subject: die Tür zu öffnen, früh aufzustehen."""
+    verb = clause.verb
+    middle = join(reflexive(clause), german_middle(clause))
+    if verb.prefix:
+        return join(middle, f"{verb.prefix}zu{verb.infinitive}")
+    return join(middle, "zu", verb.infinitive)
+
+
+BE = {"present": ("am", "is", "are"), "past": ("was", "was", "were")}
+
+
+def agree(forms: tuple[str, str, str], subject: Phrase) -> str:
+    """The one of the forms for I, he and the rest that fits `subject`."""
+    if subject.plural or subject.person == 2:
+        return forms[2]
+    return forms[0] if subject.person == 1 else forms[1]
+
+
+def english_auxiliary(clause: Clause) -> tuple[str, str]:
+    """The auxiliary the tense or modal brings itself, and what follows it."""
+    verb, subject = clause.verb, clause.subject
+    if clause.modal:
+        auxiliary, link, _ = MODALS[clause.modal]
+        return auxiliary, join(link, verb.base)
+    if clause.tense == "future":
+        return "will", verb.base
+    if clause.tense == "perfect":
+        return agree(("have", "has", "have"), subject), verb.participle
+    if clause.tense == "pluperfect":
+        return "had", verb.participle
+    if clause.tense == "progressive":
+        return agree(BE["present"], subject), progressive(verb.base)
+    if verb.base == "be":
+        return agree(BE[clause.tense], subject), ""
+    return "", ""
+
+
+def english_verb(clause: Clause, support: bool) -> tuple[str, str]:
+    """Auxiliary and main verb; `support` asks for do where none is there."""
+    auxiliary, main = english_auxiliary(clause)
+    if auxiliary:
+        return auxiliary, main
+    base, past = clause.verb.base, clause.verb.past
+    rest = ""
+    if clause.modal:
+        base = LEXICAL_MODALS.get(clause.modal, clause.modal)
+        past, rest = clause.modal, main
+    if clause.tense == "past" or clause.modal in LEXICAL_MODALS:
+        return ("did", join(base, rest)) if support else ("", join(past, rest))
+    if support:
+        do = agree(("do", "does", "do"), clause.subject)
+        return do, join(base, rest)
+    third = "has" if base == "have" else third_person(base)
+    return "", join(agree((base, third, base), clause.subject), rest)
+
+
+def english_objects(clause: Clause) -> str:
+    """Particle and objects; a pronoun goes before a particle: turn it on."""
+    particle, direct = clause.verb.particle, clause.object
+    indirect = clause.dative.english(True) if clause.dative else ""
+    accusative = direct.english(True) if direct is not None else ""
+    if clause.recipient:
+        return join(accusative, "to", indirect)
+    if isinstance(direct, Pronoun) and particle in SEPARATE_PARTICLES:
+        return join(accusative, particle)
+    return join(particle, indirect, accusative)
+
+
+SEPARATE_PARTICLES = ("up", "on", "off", "in", "away", "along")
+
+
+def english_rest(clause: Clause) -> str:
+    """Everything behind the verb, in English order."""
+    slots = [clause.text(slot).english for slot in ("manner", "place", "time")]
+    complement = clause.complement.english if clause.complement else ""
+    trailing = clause.trailing.english if clause.trailing else ""
+    return join(english_objects(clause), complement, *slots, trailing)
+
+
+def english(clause: Clause, order: str = "main") -> str:
+    """The English clause: "main" or, with the auxiliary first, "question"."""
+    inverted = order == "question"
+    auxiliary, main = english_verb(clause, clause.negative or inverted)
+    after = clause.subject.after
+    subject = join(clause.subject.english(), after.english if after else "")
+    negation = "not" * clause.negative
+    if auxiliary == "can" and negation and not inverted:
+        auxiliary, negation = "cannot", ""
+    opening = (auxiliary, subject) if inverted else (subject, auxiliary)
+    frequency = clause.text("frequency").english
+    rest = english_rest(clause)
+    front = clause.front.english
+    return join(front, *opening, negation, frequency, main, rest)
+
+
+def english_infinitive(clause: Clause) -> str:
+    """The clause without its subject: to open the door."""
+    return join("to", clause.verb.base, english_rest(clause))
+
+
+def sentence(words: str, end: str = ".") -> str:
+    """Words with their commas in place, a capital and a final mark."""
+    text = " ".join(words.replace(",", " , ").split())
+    while " , ," in text:
+        text = text.replace(" , ,", " ,")
+    text = text.removesuffix(" ,").replace(" ,", ",")
+    return text[0].upper() + text[1:] + end

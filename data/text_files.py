@@ -1,0 +1,145 @@
+"""Sentence pairs from line-aligned text files, plain or gzipped.
+
+Line n of the source is translated by line n of the target. Only "\\n" ends a
+line (the "\\r" of a CRLF file goes with it): corpora hold U+2028, U+0085 and
+their like inside sentences, where `str.splitlines` would break the alignment.
+"""
+
+import codecs
+import glob
+import gzip
+import itertools
+import os
+import zlib
+from collections.abc import Iterator
+from typing import NoReturn
+
+from t2t_lite.errors import InputError
+
+
+def pairs(
+    source_pattern: str, target_pattern: str
+) -> Iterator[tuple[str, str]]:
+    """Stream the (source, target) lines of all files that match.
+
+    The files are found, and missing ones reported, before the first pair is
+    asked for; what is inside is checked as it is read. Blank lines are kept.
+
+    Args:
+      source_pattern: a path, a glob such as `train-*.en.gz`, or several of
+        them separated by commas. The matches of a glob are sorted; the n-th
+        source file pairs with the n-th target file.
+      target_pattern: likewise.
+
+    Raises:
+      InputError: no file or a directory matches, or the numbers of files
+        differ; and while reading, a file cannot be read, is empty, is not
+        UTF-8, or has not as many lines as the file it pairs with.
+    """
+    return _stream(paired_files(source_pattern, target_pattern))
+
+
+def paired_files(
+    source_pattern: str, target_pattern: str
+) -> list[tuple[str, str]]:
+    """Return the (source file, target file) paths that match the patterns.
+
+    Raises:
+      InputError: no file or a directory matches, or the numbers of files
+        differ.
+    """
+    sources, targets = _files(source_pattern), _files(target_pattern)
+    if len(sources) != len(targets):
+        raise InputError(
+            "the n-th source file pairs with the n-th target file, so there "
+            f"must be as many of each; received {len(sources)} of "
+            f"{source_pattern} and {len(targets)} of {target_pattern}"
+        )
+    return list(zip(sources, targets, strict=True))
+
+
+def _files(patterns: str) -> list[str]:
+    """Return the files of comma-separated patterns, each one's sorted."""
+    if os.path.exists(patterns):  # A name may itself hold "," or "[".
+        return [_not_a_directory(patterns)]
+    return [
+        _not_a_directory(path)
+        for pattern in patterns.split(",")
+        for path in _matches(pattern)
+    ]
+
+
+def _matches(pattern: str) -> list[str]:
+    paths = sorted(glob.glob(os.path.expanduser(pattern)))
+    if not paths:
+        raise InputError(f"no file matches {pattern!r}; check the path")
+    return paths
+
+
+def _not_a_directory(path: str) -> str:
+    if os.path.isdir(path):
+        raise InputError(f"{path} is a directory; give the files inside it")
+    return path
+
+
+def _stream(files: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    for source, target in files:
+        yield from _aligned(source, target)
+
+
+def _aligned(source: str, target: str) -> Iterator[tuple[str, str]]:
+    """Stream the line pairs of two files, which must be equally long."""
+    source_lines, target_lines = _lines(source), _lines(target)
+    rows = itertools.zip_longest(source_lines, target_lines)
+    for number, (source_line, target_line) in enumerate(rows):
+        if source_line is None:
+            _refuse_lengths(source, number, target, 1 + number, target_lines)
+        if target_line is None:
+            _refuse_lengths(target, number, source, 1 + number, source_lines)
+        yield source_line, target_line
+
+
+def _refuse_lengths(
+    short: str, short_count: int, long: str, read: int, rest: Iterator[str]
+) -> NoReturn:
+    """Count the longer file to its end, and raise with both counts."""
+    long_count = read + sum(1 for _ in rest)
+    raise InputError(
+        "line n of the source must pair with line n of the target; received "
+        f"{long_count} lines in {long} but {short_count} in {short}"
+    )
+
+
+def _lines(path: str) -> Iterator[str]:
+    """Stream the lines of one file, without their ends or a leading BOM."""
+    number = 0
+    try:
+        with _open(path) as file:
+            for number, line in enumerate(file, start=1):
+                if number == 1:
+                    line = line.removeprefix(codecs.BOM_UTF8)
+                yield _decoded(line, path, number)
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read: {error.strerror or error}"
+        ) from error
+    except (EOFError, zlib.error) as error:
+        raise InputError(
+            f"{path} is cut short or damaged after line {number}: {error}"
+        ) from error
+    if number == 0:
+        raise InputError(f"{path} is empty; it must hold a sentence per line")
+
+
+def _open(path: str):
+    return gzip.open(path) if path.endswith(".gz") else open(path, "rb")
+
+
+def _decoded(line: bytes, path: str, number: int) -> str:
+    try:
+        return line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path}, line {number}: text must be UTF-8; received byte "
+            f"0x{line[error.start]:02x} at position {error.start + 1}"
+        ) from error

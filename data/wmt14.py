@@ -1,0 +1,160 @@
+"""WMT 2014 English-German and English-French, through TensorFlow Datasets.
+
+TFDS turns `wmt14_translate` towards English, as WMT names its files; here
+English is the source, as in the paper (section 5.1). Its splits are the
+paper's: all of the training data, newstest2013 and newstest2014. Where TFDS
+keeps them is its own rule: `$TFDS_DATA_DIR`, else `~/tensorflow_datasets`.
+"""
+
+import itertools
+import os
+import threading
+import time
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from t2t_lite.errors import InputError
+
+TFDS_SPLITS = {"train": "train", "dev": "validation", "test": "test"}
+PROBE_SECONDS = 10
+_PAIRS_PER_READ = 1024
+
+
+def pairs(language: str, split: str) -> Iterator[tuple[str, str]]:
+    """Stream (English, `language`) sentences, always in the same order.
+
+    The first use downloads the corpus and prepares it on disk. Should its
+    hosts be out of reach, that is said within seconds: TFDS by itself tries
+    for minutes.
+
+    Args:
+      language: "de" or "fr".
+      split: "train", "dev" (newstest2013) or "test" (newstest2014).
+
+    Raises:
+      InputError: TFDS is not installed, the corpus is not on disk and cannot
+        be downloaded, or what is on disk is damaged.
+    """
+    if split not in TFDS_SPLITS:
+        raise InputError(
+            f"split must be one of {', '.join(TFDS_SPLITS)}; received {split!r}"
+        )
+    builder = _prepared(language)
+    return _stream(builder, language, TFDS_SPLITS[split])
+
+
+def _prepared(language: str):
+    """Return the TFDS builder of a corpus that is on disk."""
+    builder = _tensorflow_datasets().builder(
+        f"wmt14_translate/{language}-en",
+        data_dir=os.environ.get("TFDS_DATA_DIR"),
+    )
+    if not builder.data_path.exists():  # TFDS renames it into place, complete.
+        _require_hosts(builder, language)
+        _download(builder)
+    return builder
+
+
+def _tensorflow_datasets():
+    try:
+        import tensorflow_datasets
+    except ImportError as error:
+        raise InputError(
+            "the WMT 2014 corpora need TensorFlow Datasets: "
+            "pip install tensorflow-datasets importlib_resources "
+            f"(import failed with: {error})"
+        ) from error
+    return tensorflow_datasets
+
+
+def _require_hosts(builder, language: str) -> None:
+    """Raise InputError where a host of the download does not answer."""
+    url_of = {urlsplit(url).netloc: url for url in _urls(builder, language)}
+    failures = _failures(url_of)
+    if failures:
+        raise InputError(
+            f"the corpus is not in {builder.data_dir} and cannot be downloaded"
+            f" from {', '.join(failures)}; copy that directory from a machine "
+            "with a network, or give files of your own with --train_source "
+            "and --train_target"
+        )
+
+
+def _urls(builder, language: str) -> list[str]:
+    """Return the addresses TFDS downloads this corpus from."""
+    from tensorflow_datasets.translate import wmt
+
+    subsets = itertools.chain.from_iterable(builder.subsets.values())
+    return [
+        url
+        for subset in subsets
+        for url in wmt.DATASET_MAP[subset].get_url(language)
+    ]
+
+
+def _failures(url_of: dict[str, str]) -> list[str]:
+    """Return "host (reason)" for each host that fails to serve its URL."""
+    reason_of = dict.fromkeys(url_of, f"no answer in {PROBE_SECONDS} s")
+    # Threads, as the time to look up a host's name has no bound of its own.
+    threads = [
+        threading.Thread(target=_ask, args=(*item, reason_of), daemon=True)
+        for item in url_of.items()
+    ]
+    deadline = time.monotonic() + PROBE_SECONDS
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0, deadline - time.monotonic()))
+    return [f"{host} ({why})" for host, why in reason_of.items() if why]
+
+
+def _ask(host: str, url: str, reason_of: dict[str, str]) -> None:
+    """Ask for `url`, reading none of it; note why that failed, or ""."""
+    import requests  # The client of TFDS: same proxies, same certificates.
+
+    try:
+        with requests.get(url, stream=True, timeout=PROBE_SECONDS) as response:
+            status = response.status_code
+            reason_of[host] = "" if response.ok else f"HTTP {status}"
+    except requests.Timeout:
+        pass  # The reason noted beforehand.
+    except requests.RequestException as error:
+        reason_of[host] = type(error).__name__
+
+
+def _download(builder) -> None:
+    """Download the corpus and write it to `builder.data_dir`."""
+    try:
+        builder.download_and_prepare()
+    except Exception as error:  # TFDS has no common base for its failures.
+        raise InputError(
+            f"{builder.info.full_name} could not be prepared in "
+            f"{builder.data_dir}: {_one_line(error)}"
+        ) from error
+
+
+def _stream(builder, language: str, split: str) -> Iterator[tuple[str, str]]:
+    import tensorflow as tf
+
+    try:
+        for batch in _batches(builder, split):
+            columns = batch["en"].tolist(), batch[language].tolist()
+            for source, target in zip(*columns, strict=True):
+                yield source.decode("utf-8"), target.decode("utf-8")
+    except (KeyError, ValueError, tf.errors.OpError) as error:
+        raise InputError(
+            f"{builder.data_dir} is damaged; delete it, and it is prepared "
+            f"anew: {_one_line(error)}"
+        ) from error
+
+
+def _batches(builder, split: str):
+    return _tensorflow_datasets().as_numpy(
+        builder.as_dataset(
+            split=split, batch_size=_PAIRS_PER_READ, shuffle_files=False
+        )
+    )
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())

@@ -1,0 +1,32 @@
+"""Packaging: the wheel holds t2t_lite; data/ and bin/ run from a checkout."""
+
+import setuptools
+
+setuptools.setup(
+    name="t2t_lite",
+    version="0.1.0",
+    description="Attention Is All You Need on TensorFlow and Keras",
+    license="Apache-2.0",
+    python_requires=">=3.11",
+    packages=["t2t_lite"],
+    install_requires=[
+        "absl-py>=2.1,<3",
+        "importlib_resources>=6",  # tensorflow-datasets does not install it.
+        "keras>=3.15,<3.16",
+        "sacrebleu>=2.5,<3",
+        "sentencepiece>=0.2,<0.3",
+        "tensorboard>=2.20,<2.22",  # tf.summary needs it.
+        "tensorflow>=2.21,<2.22",
+        "tensorflow-datasets>=4.9.9,<5",
+        "tensorflow-text>=2.21,<2.22",
+        "tqdm>=4.66,<5",
+    ],
+    extras_require={
+        "cuda": ["tensorflow[and-cuda]>=2.21,<2.22"],
+        "test": [
+            "jax[cpu]>=0.6,<0.12",
+            "pytest>=8,<10",
+            "ruff>=0.12,<0.18",
+        ],
+    },
+)

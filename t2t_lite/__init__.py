@@ -1,0 +1,52 @@
+"""The system of "Attention Is All You Need" on TensorFlow and Keras.
+
+One key to the shapes, used in names everywhere (after Noam Shazeer's shape
+suffixes): `q_BLHK` is a query tensor of shape [B, L, H, K].
+
+  B  batch (sentences)            D  d_model
+  S  source length                F  d_ff
+  T  target length                H  heads
+  L  length of the queries        K  depth of one head (d_k or d_v)
+  M  length of the memory         V  vocabulary
+  W  beam width                   1  an axis that broadcasts
+
+Layers, the model, the loss and the beam search are written in `keras.ops` and
+run on any Keras backend. Tokenization, batching, training, checkpoints and
+translation are TensorFlow. Names are loaded when they are first used, so
+importing the package costs nothing.
+"""
+
+import importlib
+
+_HOMES = {
+    "Decoder": "transformer",
+    "Encoder": "transformer",
+    "Transformer": "transformer",
+    "DecoderLayer": "blocks",
+    "EncoderLayer": "blocks",
+    "FeedForward": "blocks",
+    "MultiHeadAttention": "attention",
+    "PositionEmbedding": "embedding",
+    "TiedEmbedding": "embedding",
+    "HParams": "hparams",
+    "PRESETS": "hparams",
+    "InputError": "errors",
+    "LabelSmoothedCrossEntropy": "loss",
+    "NoamSchedule": "optimization",
+    "Translator": "translation",
+    "Vocabulary": "tokenization",
+    "beam_search": "beam_search",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name):
+    if name not in _HOMES:
+        raise AttributeError(f"module 't2t_lite' has no attribute {name!r}")
+    home = importlib.import_module(f"t2t_lite.{_HOMES[name]}")
+    return getattr(home, name)
+
+
+def __dir__():
+    return [*globals(), *__all__]

@@ -1,0 +1,141 @@
+"""Attention: scaled dot products, and several heads of them."""
+
+import keras
+from keras import ops
+
+_NEVER = -1e9  # A logit so low that its weight is exactly 0 in float32.
+
+
+def dot_product_attention(q_BLHK, k_BMHK, v_BMHK, may_attend, dropout=None):
+    """Returns the values mixed by softmax(Q K^T / sqrt(d_k)) V for each head.
+
+    Args:
+        q_BLHK: float queries.
+        k_BMHK: float keys, of the queries' depth d_k.
+        v_BMHK: float values, of depth d_v.
+        may_attend: bool, broadcasts to [B, H, L, M]; or None for no limits. A
+            query that may attend to nothing gets the mean of all values.
+        dropout: a function of the weights [B, H, L, M], or None.
+
+    Returns:
+        float [B, L, H, d_v], of the values' dtype. The softmax is computed in
+        float32 whatever that is.
+
+    Source: section 3.2.1, Eq. 1.
+    """
+    d_k = q_BLHK.shape[-1]
+    logits_BHLM = ops.einsum("blhk,bmhk->bhlm", q_BLHK * d_k**-0.5, k_BMHK)
+    logits_BHLM = ops.cast(logits_BHLM, "float32")
+    if may_attend is not None:
+        logits_BHLM = ops.where(may_attend, logits_BHLM, _NEVER)
+    weights_BHLM = ops.cast(ops.softmax(logits_BHLM), v_BMHK.dtype)
+    if dropout is not None:
+        weights_BHLM = dropout(weights_BHLM)
+    return ops.einsum("bhlm,bmhk->blhk", weights_BHLM, v_BMHK)
+
+
+@keras.saving.register_keras_serializable("t2t_lite")
+class MultiHeadAttention(keras.layers.Layer):
+    """Attends with `num_heads` heads at once, each in its own projection.
+
+    MultiHead(Q, K, V) = Concat(head_1 .. head_h) W^O, where
+    head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V). The projections have no
+    biases. The matrices of all heads lie side by side in one variable each:
+    `query` [D, h d_k], `key` [D, h d_k], `value` [D, h d_v] and `output`
+    [h d_v, D], drawn by Glorot's uniform rule.
+
+    Args:
+        num_heads: int, h.
+        d_k: int, depth of a head's queries and keys.
+        d_v: int, depth of a head's values; d_k when not given.
+        dropout: float, the rate at which attention weights are dropped.
+
+    Source: section 3.2.2.
+    """
+
+    def __init__(self, num_heads, d_k, d_v=None, dropout=0.0, **kwargs):
+        super().__init__(**kwargs)
+        self.num_heads = num_heads
+        self.d_k = d_k
+        self.d_v = d_k if d_v is None else d_v
+        self.dropout = dropout
+        self.weights_dropout = keras.layers.Dropout(
+            dropout, dtype=self.dtype_policy, name="weights_dropout"
+        )
+
+    def build(self, query_shape, memory_shape=None):
+        d_model = query_shape[-1]
+        d_memory = d_model if memory_shape is None else memory_shape[-1]
+        keys, values = self.num_heads * self.d_k, self.num_heads * self.d_v
+        self.query = self._matrix("query", d_model, keys)
+        self.key = self._matrix("key", d_memory, keys)
+        self.value = self._matrix("value", d_memory, values)
+        self.output_matrix = self._matrix("output", values, d_model)
+        self.weights_dropout.build(None)
+
+    def _matrix(self, name, rows, columns):
+        return self.add_weight(
+            name=name, shape=(rows, columns), initializer="glorot_uniform"
+        )
+
+    def queries(self, x):
+        """Returns q_BLHK for x [B, L, D]."""
+        return self._split(ops.matmul(x, self.query))
+
+    def keys_and_values(self, memory):
+        """Returns (k_BMHK, v_BMHK) for memory [B, M, D]."""
+        key, value = (
+            ops.matmul(memory, self.key),
+            ops.matmul(memory, self.value),
+        )
+        return self._split(key), self._split(value)
+
+    def attend(self, q_BLHK, k_BMHK, v_BMHK, may_attend, training=False):
+        """Returns [B, L, D]: the heads' attention, joined by W^O."""
+        heads_BLHK = dot_product_attention(
+            q_BLHK, k_BMHK, v_BMHK, may_attend, self._dropout(training)
+        )
+        return self.project(heads_BLHK)
+
+    def project(self, heads_BLHK):
+        """Returns [B, L, D]: Concat(head_1 .. head_h) W^O."""
+        B, L = ops.shape(heads_BLHK)[:2]
+        joined = ops.reshape(heads_BLHK, (B, L, self.num_heads * self.d_v))
+        return ops.matmul(joined, self.output_matrix)
+
+    def call(self, x, memory=None, may_attend=None, training=False):
+        """Returns attention from `x` to `memory`, or to itself.
+
+        Args:
+            x: float [B, L, D].
+            memory: float [B, M, D]; x when not given.
+            may_attend: bool, broadcasts to [B, H, L, M]; None for no limits.
+            training: bool, whether attention weights are dropped.
+
+        Returns:
+            float [B, L, D].
+        """
+        q_BLHK = self.queries(x)
+        k_BMHK, v_BMHK = self.keys_and_values(x if memory is None else memory)
+        return self.attend(q_BLHK, k_BMHK, v_BMHK, may_attend, training)
+
+    def _split(self, joined):
+        B, L = ops.shape(joined)[:2]
+        depth = joined.shape[-1] // self.num_heads
+        return ops.reshape(joined, (B, L, self.num_heads, depth))
+
+    def _dropout(self, training):
+        if not training or self.dropout == 0:
+            return None
+        return lambda weights: self.weights_dropout(weights, training=True)
+
+    def compute_output_shape(self, query_shape, memory_shape=None):
+        return query_shape
+
+    def get_config(self):
+        return super().get_config() | {
+            "num_heads": self.num_heads,
+            "d_k": self.d_k,
+            "d_v": self.d_v,
+            "dropout": self.dropout,
+        }

@@ -1,0 +1,223 @@
+"""Beam search over any step function: it knows tokens and scores, no model."""
+
+from typing import Any, NamedTuple
+
+from keras import ops
+
+_IMPOSSIBLE = -1e9  # A log probability below any that a hypothesis can have.
+_NEVER_REACHED = (
+    -1e6
+)  # A score that none but an impossible hypothesis is below.
+
+
+class Hypotheses(NamedTuple):
+    """W hypotheses of each sentence, best first."""
+
+    ids_BWT: Any  # int32, 0 after the end
+    scores_BW: Any  # float32, log probability / length penalty
+
+
+class _State(NamedTuple):
+    """What one step of the search hands to the next.
+
+    Alive hypotheses have not ended yet and are kept apart from finished ones,
+    so that no long hypothesis is pushed out by a short one before its time.
+    """
+
+    length: Any  # int32 [], tokens that each alive hypothesis has
+    alive_ids_BWT: Any  # int32
+    alive_log_probs_BW: Any  # float32, best first
+    finished: Hypotheses  # scores of empty places are _IMPOSSIBLE
+    cache: Any
+
+
+def length_penalty(length, alpha):
+    """Returns ((5 + length) / 6)^alpha, what log probabilities are divided by.
+
+    Args:
+        length: number of tokens, the end of sentence included.
+        alpha: float; 0 for no penalty.
+
+    Source: section 6.1; Wu et al. 2016, Eq. 14.
+    """
+    return ops.power((5.0 + ops.cast(length, "float32")) / 6.0, alpha)
+
+
+def beam_search(
+    step,
+    cache,
+    reorder,
+    max_lengths_B,
+    *,
+    max_length,
+    beam_width,
+    alpha,
+    eos,
+    num_results=1,
+):
+    """Returns the finished hypotheses with the best scores.
+
+    A sentence's search ends when its `num_results` best finished hypotheses
+    beat whatever its alive ones could still become, or at its largest length;
+    hypotheses that are alive then fill the places that are left.
+
+    Args:
+        step: a function (int32 ids_BW, cache) to (float32 logits_BWV, cache):
+            the newest token of each hypothesis to logits of the one after it.
+            A token that must not follow has a logit of -inf or about -1e9.
+        cache: a nested structure of tensors of fixed shapes.
+        reorder: a function (cache, int32 parent_BW) to the cache in which
+            hypothesis w continues hypothesis parent_BW[:, w].
+        max_lengths_B: int32 [B], the most tokens of each sentence, EOS included.
+        max_length: int, T, the largest of them or more.
+        beam_width: int, W.
+        alpha: float at least 0, exponent of the length penalty.
+        eos: int, the id that ends a hypothesis; also the first token given to
+            `step`.
+        num_results: int from 1 to W, how many hypotheses must be the best
+            possible ones; the others are whatever else had been found.
+
+    Returns:
+        Hypotheses: the ids without the first token, EOS included.
+
+    Source: section 6.1; Wu et al. 2016, section 7.
+    """
+    search = _Search(step, reorder, beam_width, alpha, eos, num_results)
+    state = search.start(cache, max_lengths_B, max_length)
+    (state,) = ops.while_loop(
+        lambda state: search.may_improve(state, max_lengths_B),
+        lambda state: (search.advance(state, max_lengths_B),),
+        (state,),
+        maximum_iterations=max_length,
+    )
+    return search.results(state, max_lengths_B)
+
+
+class _Search:
+    """The parts of the loop, and what stays the same in all its steps."""
+
+    def __init__(self, step, reorder, beam_width, alpha, eos, num_results):
+        self.step, self.reorder = step, reorder
+        self.W, self.alpha, self.eos = beam_width, alpha, eos
+        self.num_results = num_results
+
+    def start(self, cache, max_lengths_B, T):
+        """Returns the state in which one empty hypothesis is alive."""
+        B, W = ops.shape(max_lengths_B)[0], self.W
+        empty_BW = ops.full((B, W), _IMPOSSIBLE, "float32")
+        only_first_W = ops.where(ops.arange(W) == 0, 0.0, _IMPOSSIBLE)
+        no_ids_BWT = ops.zeros((B, W, T), "int32")
+        return _State(
+            length=ops.convert_to_tensor(0, "int32"),
+            alive_ids_BWT=no_ids_BWT,
+            alive_log_probs_BW=ops.broadcast_to(
+                ops.cast(only_first_W, "float32"), (B, W)
+            ),
+            finished=Hypotheses(no_ids_BWT, empty_BW),
+            cache=cache,
+        )
+
+    def may_improve(self, state, max_lengths_B):
+        """Returns bool []: whether any sentence's results can still change.
+
+        A log probability only falls and the penalty only grows with length, so
+        an alive hypothesis can at best keep its log probability until its
+        largest length.
+        """
+        penalty_B = length_penalty(max_lengths_B, self.alpha)
+        bound_B = state.alive_log_probs_BW[:, 0] / penalty_B
+        worst_B = state.finished.scores_BW[:, self.num_results - 1]
+        has_room_B = state.length < max_lengths_B
+        is_alive_B = state.alive_log_probs_BW[:, 0] > _IMPOSSIBLE / 2
+        return ops.any(has_room_B & is_alive_B & (bound_B > worst_B))
+
+    def advance(self, state, max_lengths_B):
+        """Returns the state with one more token in each alive hypothesis."""
+        logits_BWV, cache = self.step(self._newest(state), state.cache)
+        log_probs_BK, parents_BK, tokens_BK = self._candidates(
+            state, logits_BWV
+        )
+        ids_BKT = _gather(state.alive_ids_BWT, parents_BK)
+        ids_BKT = ops.slice_update(
+            ids_BKT, (0, 0, state.length), tokens_BK[..., None]
+        )
+        length = state.length + 1
+        has_room_B1 = (state.length < max_lengths_B)[:, None]
+        is_end_BK = ops.equal(tokens_BK, self.eos)
+        scores_BK = log_probs_BK / length_penalty(length, self.alpha)
+        scores_BK = ops.where(is_end_BK & has_room_B1, scores_BK, _IMPOSSIBLE)
+        finished = _best(self.W, state.finished, Hypotheses(ids_BKT, scores_BK))
+        alive_BK = ops.where(is_end_BK, _IMPOSSIBLE, log_probs_BK)
+        log_probs_BW, kept_BW = ops.top_k(alive_BK, self.W)
+        kept_BW = ops.cast(kept_BW, "int32")
+        # A sentence out of room keeps the alive hypotheses it has.
+        return _State(
+            length=length,
+            alive_ids_BWT=ops.where(
+                has_room_B1[..., None],
+                _gather(ids_BKT, kept_BW),
+                state.alive_ids_BWT,
+            ),
+            alive_log_probs_BW=ops.where(
+                has_room_B1, log_probs_BW, state.alive_log_probs_BW
+            ),
+            finished=finished,
+            cache=self.reorder(cache, _gather(parents_BK, kept_BW)),
+        )
+
+    def _newest(self, state):
+        B, W, _ = ops.shape(state.alive_ids_BWT)
+        last = ops.maximum(state.length - 1, 0)
+        ids_BW1 = ops.slice(state.alive_ids_BWT, (0, 0, last), (B, W, 1))
+        return ops.where(state.length == 0, self.eos, ids_BW1[..., 0])
+
+    def _candidates(self, state, logits_BWV):
+        """Returns the K = 2W best continuations: log probs, parents, tokens.
+
+        At most W of them end, one of each parent, so W others are left.
+        """
+        B, W, V = ops.shape(logits_BWV)
+        K = min(2 * self.W, self.W * logits_BWV.shape[-1])
+        log_probs_BWV = ops.log_softmax(ops.cast(logits_BWV, "float32"))
+        log_probs_BWV = log_probs_BWV + state.alive_log_probs_BW[..., None]
+        log_probs_BK, flat_BK = ops.top_k(
+            ops.reshape(log_probs_BWV, (B, W * V)), K
+        )
+        flat_BK = ops.cast(flat_BK, "int32")
+        return log_probs_BK, flat_BK // V, flat_BK % V
+
+    def results(self, state, max_lengths_B):
+        """Returns W hypotheses: the finished ones, then alive ones."""
+        lengths_B = ops.minimum(state.length, max_lengths_B)
+        penalty_B1 = length_penalty(lengths_B, self.alpha)[:, None]
+        alive = Hypotheses(
+            state.alive_ids_BWT, state.alive_log_probs_BW / penalty_B1
+        )
+        place_W = ops.arange(self.W)
+        is_finished_BW = state.finished.scores_BW > _IMPOSSIBLE / 2
+        count_B1 = ops.sum(ops.cast(is_finished_BW, "int32"), 1, keepdims=True)
+        # Both groups are in order already: take `count` of one, then the other.
+        order_BW = ops.where(
+            place_W < count_B1, place_W, self.W + place_W - count_B1
+        )
+        ids, scores = _joined(state.finished, alive)
+        scores = ops.where(scores > _NEVER_REACHED, scores, -float("inf"))
+        return Hypotheses(_gather(ids, order_BW), _gather(scores, order_BW))
+
+
+def _joined(*groups):
+    return Hypotheses(*(ops.concatenate(parts, 1) for parts in zip(*groups)))
+
+
+def _best(count, *groups):
+    """Returns the `count` hypotheses of the highest scores among all groups."""
+    ids, scores = _joined(*groups)
+    scores_BW, chosen_BW = ops.top_k(scores, count)
+    return Hypotheses(_gather(ids, ops.cast(chosen_BW, "int32")), scores_BW)
+
+
+def _gather(x, index_BN):
+    """Returns x[b, index_BN[b, n]] for x [B, M, ...]."""
+    if len(x.shape) == 3:
+        index_BN = index_BN[..., None]
+    return ops.take_along_axis(x, index_BN, axis=1)

@@ -1,0 +1,116 @@
+"""Tokens and positions as vectors, and vectors as logits over tokens."""
+
+import keras
+from keras import ops
+
+from t2t_lite import positions
+
+
+@keras.saving.register_keras_serializable("t2t_lite")
+class TiedEmbedding(keras.layers.Layer):
+    """One matrix for source tokens, target tokens and the pre-softmax.
+
+    Drawn from a normal distribution of deviation d_model^-0.5, so that both
+    the scaled embeddings and the logits start with a deviation near 1.
+
+    Args:
+        vocabulary_size: int, V.
+        d_model: int, D.
+
+    Source: section 3.4.
+    """
+
+    def __init__(self, vocabulary_size, d_model, **kwargs):
+        super().__init__(**kwargs)
+        self.vocabulary_size = vocabulary_size
+        self.d_model = d_model
+
+    def build(self, ids_shape=None):
+        self.embedding = self.add_weight(
+            name="embedding",
+            shape=(self.vocabulary_size, self.d_model),
+            initializer=keras.initializers.RandomNormal(
+                stddev=self.d_model**-0.5
+            ),
+        )
+
+    def call(self, ids):
+        """Returns the tokens' vectors times sqrt(d_model): ids [...] to [..., D]."""
+        return ops.take(self.embedding, ids, axis=0) * self.d_model**0.5
+
+    def logits(self, x):
+        """Returns float32 logits [..., V] for vectors x [..., D]."""
+        logits = ops.matmul(x, ops.transpose(self.embedding))
+        return ops.cast(logits, "float32")
+
+    def compute_output_shape(self, ids_shape):
+        return (*ids_shape, self.d_model)
+
+    def get_config(self):
+        return super().get_config() | {
+            "vocabulary_size": self.vocabulary_size,
+            "d_model": self.d_model,
+        }
+
+
+@keras.saving.register_keras_serializable("t2t_lite")
+class PositionEmbedding(keras.layers.Layer):
+    """Adds to each vector the encoding of its position.
+
+    Args:
+        d_model: even int, D.
+        learned: None for sines and cosines of any length (section 3.5), or the
+            int number of rows of a learned table (Table 3, row E).
+    """
+
+    def __init__(self, d_model, learned=None, **kwargs):
+        super().__init__(**kwargs)
+        self.d_model = d_model
+        self.learned = learned
+        self.table = None
+
+    def build(self, x_shape=None):
+        if self.learned is not None:
+            self.table = self.add_weight(
+                name="table",
+                shape=(self.learned, self.d_model),
+                initializer=keras.initializers.RandomNormal(
+                    stddev=self.d_model**-0.5
+                ),
+            )
+
+    def call(self, x, start=0):
+        """Returns x plus the encodings of positions start, start + 1, ...
+
+        Args:
+            x: float [B, L, D].
+            start: int or int scalar tensor, the position of x[:, 0].
+
+        Raises:
+            ValueError: L is known and longer than the learned table.
+        """
+        length = ops.shape(x)[1]
+        if self.learned is None:
+            position_L = start + ops.arange(length)
+            encodings_LD = positions.sinusoids(position_L, self.d_model)
+        else:
+            self._check(length)
+            ends = (length, self.d_model)
+            encodings_LD = ops.slice(self.table, (start, 0), ends)
+        return x + ops.cast(encodings_LD, x.dtype)
+
+    def _check(self, length):
+        if isinstance(length, int) and length > self.learned:
+            raise ValueError(
+                f"learned positions end at {self.learned}; received a "
+                f"sequence of length {length}"
+            )
+
+    def compute_output_shape(self, x_shape):
+        return x_shape
+
+    def get_config(self):
+        return super().get_config() | {
+            "d_model": self.d_model,
+            "learned": self.learned,
+        }

@@ -1,0 +1,237 @@
+"""The settings of a model and its training, and the presets of the paper."""
+
+import dataclasses
+import difflib
+import typing
+
+from t2t_lite.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class HParams:
+    """Everything that decides what a run computes.
+
+    The defaults are the paper's base model (Table 3, first row). Lengths count
+    tokens with the end-of-sentence token.
+
+    Raises:
+        InputError: a value that no model can have, named with what is allowed.
+    """
+
+    # The model, section 3.
+    num_layers: int = 6
+    d_model: int = 512
+    d_ff: int = 2048
+    num_heads: int = 8
+    d_k: int = 64
+    d_v: int = 64
+    positions: str = "sinusoidal"  # or "learned", Table 3 (E)
+    learned_positions: int = 512  # rows of the table of learned positions
+    # Regularization, section 5.4.
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    label_smoothing: float = 0.1
+    # Vocabulary, section 5.1.
+    vocabulary_type: str = "bpe"  # or "unigram", word-piece-like
+    vocabulary_size: int = 37_000
+    # Batches, section 5.1.
+    tokens_per_batch: int = 25_000  # of source, and as many of target
+    max_length: int = 256  # longer pairs are dropped from training
+    num_buckets: int = 24  # distinct shapes of batches
+    # Optimizer and schedule, section 5.3.
+    learning_rate_scale: float = 1.0
+    warmup_steps: int = 4000
+    adam_beta1: float = 0.9
+    adam_beta2: float = 0.98
+    adam_epsilon: float = 1e-9
+    seed: int = 1
+    steps: int = 100_000
+    # Inference, section 6.1.
+    average_last: int = 5
+    beam_width: int = 4
+    length_penalty: float = 0.6
+    max_extra_length: int = 50
+
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.type is float and type(value) is int:
+                object.__setattr__(self, field.name, float(value))
+            elif type(value) is not field.type:
+                raise InputError(
+                    f"{field.name} must be of type {field.type.__name__}; "
+                    f"received {value!r}"
+                )
+        for rule, holds in self._rules():
+            if not holds:
+                name = rule.split()[0]
+                received = getattr(self, name)
+                raise InputError(f"{rule}; received {name}={received!r}")
+
+    def _rules(self):
+        """Yields (what must hold, whether it does)."""
+        for name in _AT_LEAST_ONE:
+            yield f"{name} must be at least 1", getattr(self, name) >= 1
+        for name in _AT_LEAST_ZERO:
+            yield f"{name} must be at least 0", getattr(self, name) >= 0
+        for name in ("dropout", "attention_dropout", "label_smoothing"):
+            yield f"{name} must be in [0, 1)", 0 <= getattr(self, name) < 1
+        for name in ("adam_beta1", "adam_beta2"):
+            yield f"{name} must be in [0, 1)", 0 <= getattr(self, name) < 1
+        for name, choices in _CHOICES.items():
+            allowed = " or ".join(choices)
+            yield f"{name} must be {allowed}", getattr(self, name) in choices
+        yield (
+            "d_model must be even, for its sines and cosines",
+            self.d_model % 2 == 0,
+        )
+        yield (
+            f"tokens_per_batch must be at least max_length={self.max_length}",
+            self.tokens_per_batch >= self.max_length,
+        )
+        yield (
+            "learning_rate_scale must be above 0",
+            self.learning_rate_scale > 0,
+        )
+        if self.positions == "learned":
+            yield (
+                "learned_positions must be at least "
+                f"max_length={self.max_length}",
+                self.learned_positions >= self.max_length,
+            )
+
+
+_AT_LEAST_ONE = (
+    *("num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v"),
+    *("learned_positions", "tokens_per_batch", "num_buckets", "warmup_steps"),
+    *("steps", "average_last", "beam_width", "vocabulary_size", "max_length"),
+)
+_AT_LEAST_ZERO = ("length_penalty", "max_extra_length", "adam_epsilon", "seed")
+_CHOICES = {
+    "positions": ("sinusoidal", "learned"),
+    "vocabulary_type": ("bpe", "unigram"),
+}
+
+# What a later run on the same model directory may change: how long it goes on
+# and how it translates, not what it has learned from.
+MAY_CHANGE = frozenset(
+    "steps average_last beam_width length_penalty max_extra_length".split()
+)
+
+_BASE = HParams()
+_BIG = HParams(
+    d_model=1024,
+    d_ff=4096,
+    num_heads=16,
+    dropout=0.3,
+    steps=300_000,
+    average_last=20,
+)
+_EN_FR = {"vocabulary_type": "unigram", "vocabulary_size": 32_000}
+
+# Where a preset has the name of one in tensor2tensor, it has the paper's
+# settings; tensor2tensor's differs by pre-norm, beta2 0.997, 8000 steps of
+# warm-up, twice the rate, and dropout 0.1 on attention weights and after the
+# ReLU.
+PRESETS = {
+    # For the embedded corpus: minutes on two cores.
+    "transformer_tiny": HParams(
+        num_layers=2,
+        d_model=128,
+        d_ff=512,
+        num_heads=4,
+        d_k=32,
+        d_v=32,
+        vocabulary_size=2000,
+        tokens_per_batch=4096,
+        max_length=128,
+        learning_rate_scale=1.0,
+        warmup_steps=400,
+        steps=1500,
+    ),
+    # For Multi30k and its like: less than an hour on two cores.
+    "transformer_multi30k": HParams(
+        num_layers=3,
+        d_model=256,
+        d_ff=1024,
+        num_heads=4,
+        dropout=0.3,
+        vocabulary_size=8000,
+        tokens_per_batch=4096,
+        max_length=128,
+        learning_rate_scale=1.0,
+        warmup_steps=1000,
+        steps=3000,
+    ),
+    "transformer_base": _BASE,
+    "transformer_base_en_fr": dataclasses.replace(_BASE, **_EN_FR),
+    "transformer_big": _BIG,
+    "transformer_big_en_fr": dataclasses.replace(_BIG, dropout=0.1, **_EN_FR),
+}
+
+
+def preset(name):
+    """Returns the HParams called `name`.
+
+    Raises:
+        InputError: there is none; the nearest name is given.
+    """
+    if name not in PRESETS:
+        raise InputError(f"unknown preset {name!r}{_nearest(name, PRESETS)}")
+    return PRESETS[name]
+
+
+def override(hparams, assignments):
+    """Returns `hparams` with fields replaced.
+
+    Args:
+        hparams: HParams.
+        assignments: strings "field=value"; a later one wins.
+
+    Raises:
+        InputError: an unknown field (the nearest one is given) or a value that
+            is not of the field's type.
+
+    >>> override(HParams(), ["d_ff=1024", "dropout=0"]).d_ff
+    1024
+    """
+    types = typing.get_type_hints(HParams)
+    changes = {}
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        if not equals:
+            raise InputError(
+                f"an override must look like field=value; received "
+                f"{assignment!r}"
+            )
+        if name not in types:
+            raise InputError(f"unknown field {name!r}{_nearest(name, types)}")
+        try:
+            changes[name] = types[name](text)
+        except ValueError:
+            raise InputError(
+                f"{name} must be of type {types[name].__name__}; received "
+                f"{text!r}"
+            ) from None
+    return dataclasses.replace(hparams, **changes)
+
+
+def from_dict(values):
+    """Returns the HParams that `dataclasses.asdict` gave as `values`.
+
+    Raises:
+        InputError: fields this version does not know.
+    """
+    known = {field.name for field in dataclasses.fields(HParams)}
+    for name in values:
+        if name not in known:
+            raise InputError(
+                f"unknown field {name!r}{_nearest(name, known)}: were these "
+                "settings saved by another version?"
+            )
+    return HParams(**values)
+
+
+def _nearest(name, names):
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.0)
+    return f": did you mean {close[0]!r}?" if close else ""

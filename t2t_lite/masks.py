@@ -1,0 +1,32 @@
+"""Who may attend to whom: boolean masks, True where attention is allowed."""
+
+from keras import ops
+
+PAD = 0  # The token id that fills sequences up; never attended to.
+
+
+def not_padding(ids_BM):
+    """Returns may_attend_B11M: any query may attend to tokens, not padding.
+
+    Args:
+        ids_BM: int token ids of the memory, 0 for padding.
+
+    Returns:
+        bool [B, 1, 1, M], for attention logits of shape [B, H, L, M].
+    """
+    return ops.not_equal(ids_BM, PAD)[:, None, None, :]
+
+
+def causal(length):
+    """Returns may_attend_11LL: position i may attend to positions up to i.
+
+    Args:
+        length: int or scalar tensor, L.
+
+    Returns:
+        bool [1, 1, L, L].
+
+    Source: section 3.2.3, "we need to prevent leftward information flow".
+    """
+    position = ops.arange(length)
+    return (position[:, None] >= position[None, :])[None, None]

@@ -1,0 +1,176 @@
+"""The model directory: all that a later command needs to know of a run.
+
+settings.json          the resolved hparams, the corpus and its hashes
+vocabulary.model       the SentencePiece model
+tokens/                the training corpus as token ids
+checkpoints/step-N.*   the last ones, N updates into training
+best/step-N.*          the one with the best dev BLEU
+averaged/step-N.*      written by bin/average_checkpoints
+summaries/             for TensorBoard
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+
+from t2t_lite import checkpoints, hparams
+from t2t_lite.errors import InputError
+from t2t_lite.tokenization import Vocabulary
+from t2t_lite.transformer import Transformer
+
+_MODEL = "transformer/"  # Begins the names of the model's tensors.
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What a run was started with."""
+
+    hparams: hparams.HParams
+    corpus: dict  # the flags that name the corpus
+    data_sha256: str  # of the training text
+    vocabulary_sha256: str
+    vocabulary_size: int
+    micro_batch_tokens: int
+
+
+class ModelDirectory:
+    """The files of one run, by name.
+
+    Args:
+        path: the directory, which need not exist.
+    """
+
+    def __init__(self, path):
+        self.path = pathlib.Path(path)
+        self.settings_path = self.path / "settings.json"
+        self.vocabulary_path = self.path / "vocabulary.model"
+        self.tokens = self.path / "tokens"
+        self.checkpoints = self.path / "checkpoints"
+        self.best = self.path / "best"
+        self.averaged = self.path / "averaged"
+        self.summaries = self.path / "summaries"
+
+    def settings(self):
+        """Returns the Settings of the run.
+
+        Raises:
+            InputError: the directory holds no run.
+        """
+        try:
+            values = json.loads(self.settings_path.read_text("utf-8"))
+            values["hparams"] = hparams.from_dict(values["hparams"])
+            return Settings(**values)
+        except OSError:
+            raise InputError(
+                f"{self.path} is not a model directory: it has no settings.json"
+            ) from None
+        except (ValueError, TypeError, KeyError) as error:
+            raise InputError(
+                f"{self.settings_path} cannot be used: {error}"
+            ) from None
+
+    def save_settings(self, settings):
+        """Writes settings.json, whole or not at all."""
+        aside = self.settings_path.with_suffix(".tmp")
+        text = json.dumps(dataclasses.asdict(settings), indent=2)
+        aside.write_text(text + "\n", "utf-8")
+        os.replace(aside, self.settings_path)
+
+    def vocabulary(self):
+        """Returns the run's Vocabulary."""
+        return Vocabulary.load(self.vocabulary_path)
+
+    def checkpoint_tensors(self, which="last", average_last=1):
+        """Returns (description, tensors) of a checkpoint.
+
+        Args:
+            which: "last", "best", "averaged", or the path of a checkpoint.
+            average_last: int; above 1, the mean of so many of the last ones.
+
+        Raises:
+            InputError: there is no such checkpoint, or not so many.
+        """
+        if average_last > 1:
+            return self._average(average_last)
+        folders = {
+            "last": self.checkpoints,
+            "best": self.best,
+            "averaged": self.averaged,
+        }
+        if which not in folders:
+            path = which.removesuffix(".index")
+            return path, checkpoints.read(path)
+        found = checkpoints.read_last(folders[which])
+        if found is None:
+            raise InputError(
+                f"{self.path} has no checkpoint in {folders[which].name}/: "
+                "train first, or choose another with --checkpoint"
+            )
+        path, tensors = found
+        return str(path), tensors
+
+    def _average(self, count):
+        paths = checkpoints.paths(self.checkpoints)
+        if len(paths) < count:
+            raise InputError(
+                f"{self.path} keeps {len(paths)} checkpoints, too few to "
+                f"average the last {count}: give a smaller --average_last"
+            )
+        paths = paths[-count:]
+        names = ", ".join(path.name for path in paths)
+        tensors = checkpoints.average(paths, is_weight)
+        return f"average of {names}", tensors
+
+    def load_model(self, which="last", average_last=1, precision="float32"):
+        """Returns (Transformer, description of the checkpoint).
+
+        Args: those of `checkpoint_tensors`, and
+            precision: "float32", "bfloat16" or "float16".
+
+        Raises:
+            InputError: no such checkpoint, or not one of this model.
+        """
+        settings = self.settings()
+        description, tensors = self.checkpoint_tensors(which, average_last)
+        model = Transformer(
+            settings.hparams,
+            settings.vocabulary_size,
+            dtype=policy(precision),
+        )
+        model.build()
+        assign(model.trainable_variables, tensors, description)
+        return model, description
+
+
+def policy(precision):
+    """Returns the Keras dtype policy of "float32", "bfloat16" or "float16"."""
+    return precision if precision == "float32" else f"mixed_{precision}"
+
+
+def is_weight(name):
+    """Returns whether a checkpoint's tensor is one of the model's weights."""
+    return name.startswith(_MODEL)
+
+
+def tensors_of(variables):
+    """Returns Keras variables' values under their names in a checkpoint."""
+    return {variable.path: variable.value for variable in variables}
+
+
+def assign(variables, tensors, description):
+    """Gives Keras variables the values that a checkpoint has for them.
+
+    Raises:
+        InputError: a variable is not in it, or has another shape.
+    """
+    for variable in variables:
+        value = tensors.get(variable.path)
+        if value is None or tuple(value.shape) != tuple(variable.shape):
+            received = "nothing" if value is None else list(value.shape)
+            raise InputError(
+                f"{description} does not fit this model: {variable.path} is "
+                f"{list(variable.shape)} here and {received} there"
+            )
+    for variable in variables:
+        variable.assign(tensors[variable.path])

@@ -1,0 +1,57 @@
+"""Adam and the learning rate of the paper."""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable("t2t_lite")
+class NoamSchedule(keras.optimizers.schedules.LearningRateSchedule):
+    """A rate that grows linearly through the warm-up, then falls as step^-0.5.
+
+    rate = scale * d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5), where
+    the first update is step 1.
+
+    Args:
+        d_model: int.
+        warmup_steps: int.
+        scale: float, 1 in the paper.
+
+    Source: section 5.3, Eq. 3.
+    """
+
+    def __init__(self, d_model, warmup_steps=4000, scale=1.0):
+        super().__init__()
+        self.d_model = d_model
+        self.warmup_steps = warmup_steps
+        self.scale = scale
+
+    def __call__(self, updates_done):
+        """Returns the float32 rate of the update after `updates_done` others."""
+        step = ops.cast(updates_done, "float32") + 1
+        rising = step * self.warmup_steps**-1.5
+        return (
+            self.scale
+            * self.d_model**-0.5
+            * ops.minimum(ops.rsqrt(step), rising)
+        )
+
+    def get_config(self):
+        return {
+            "d_model": self.d_model,
+            "warmup_steps": self.warmup_steps,
+            "scale": self.scale,
+        }
+
+
+def adam(hparams):
+    """Returns the paper's Adam with its schedule, of an HParams' settings."""
+    schedule = NoamSchedule(
+        hparams.d_model, hparams.warmup_steps, hparams.learning_rate_scale
+    )
+    return keras.optimizers.Adam(
+        schedule,
+        beta_1=hparams.adam_beta1,
+        beta_2=hparams.adam_beta2,
+        epsilon=hparams.adam_epsilon,
+        name="adam",
+    )

@@ -1,0 +1,378 @@
+"""The model: an encoder, a decoder, and the embedding they share."""
+
+from typing import NamedTuple
+
+import keras
+from keras import ops
+
+from t2t_lite import masks
+from t2t_lite.blocks import DecoderLayer, EncoderLayer
+from t2t_lite.embedding import PositionEmbedding, TiedEmbedding
+from t2t_lite.hparams import HParams, from_dict
+
+EOS = 1  # Ends each sequence, and stands before the first target token.
+
+
+class DecoderCache(NamedTuple):
+    """What decoding one more position needs of those before it.
+
+    M counts the positions that there is room for, N the decoder's layers.
+    """
+
+    position: object  # int32 [], of the next token
+    ancestor_BWM: (
+        object  # int32, which of the W slots hypothesis w descends from
+    )
+    layers: tuple  # N of (k_BMWHK, v_BMWHK)
+
+
+class _Stack(keras.layers.Layer):
+    """What encoder and decoder share: embedded tokens, then N layers.
+
+    Args:
+        num_layers: int, N.
+        d_model: int, D.
+        d_ff: int, F.
+        num_heads: int, h.
+        d_k: int, depth of queries and keys.
+        d_v: int, depth of values; d_k when not given.
+        dropout: float, on sub-layers' outputs and on the stack's input.
+        attention_dropout: float, on attention weights.
+        learned_positions: int, rows of a learned table of positions, or None
+            for sines and cosines.
+    """
+
+    layer_class = None
+
+    def __init__(
+        self,
+        num_layers,
+        d_model,
+        d_ff,
+        num_heads,
+        d_k,
+        d_v=None,
+        dropout=0.1,
+        attention_dropout=0.0,
+        learned_positions=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self._settings = {
+            "num_layers": num_layers,
+            "d_model": d_model,
+            "d_ff": d_ff,
+            "num_heads": num_heads,
+            "d_k": d_k,
+            "d_v": d_v,
+            "dropout": dropout,
+            "attention_dropout": attention_dropout,
+            "learned_positions": learned_positions,
+        }
+        policy = self.dtype_policy
+        self.position_embedding = PositionEmbedding(
+            d_model, learned_positions, dtype=policy, name="positions"
+        )
+        self.input_dropout = keras.layers.Dropout(
+            dropout, dtype=policy, name="input_dropout"
+        )
+        sizes = (d_ff, num_heads, d_k, d_v, dropout, attention_dropout)
+        self.layers = [
+            self.layer_class(*sizes, dtype=policy, name=f"layer_{n}")
+            for n in range(num_layers)
+        ]
+
+    def build(self, x_shape, *memory_shape):
+        self.position_embedding.build(x_shape)
+        self.input_dropout.build(x_shape)
+        for layer in self.layers:
+            layer.build(x_shape, *memory_shape)
+
+    def embed(self, x, start=0, training=False):
+        """Returns x [B, L, D] with positions added, dropped; section 5.4."""
+        x = self.position_embedding(x, start=start)
+        return self.input_dropout(x, training=training)
+
+    def compute_output_shape(self, x_shape, *_, **__):
+        return x_shape
+
+    def get_config(self):
+        return super().get_config() | self._settings
+
+
+@keras.saving.register_keras_serializable("t2t_lite")
+class Encoder(_Stack):
+    """Embedded source tokens to the memory that the decoder attends to.
+
+    Args: those of Decoder.
+
+    Source: section 3.1, "Encoder".
+    """
+
+    layer_class = EncoderLayer
+
+    def call(self, x, may_attend=None, training=False):
+        """Returns memory_BSD.
+
+        Args:
+            x: float [B, S, D], embedded tokens without positions.
+            may_attend: bool, broadcasts to [B, H, S, S]; None for no limits.
+            training: bool, whether to drop.
+        """
+        x = self.embed(x, training=training)
+        for layer in self.layers:
+            x = layer(x, may_attend=may_attend, training=training)
+        return x
+
+
+@keras.saving.register_keras_serializable("t2t_lite")
+class Decoder(_Stack):
+    """Embedded target tokens to the vectors that the next tokens come from.
+
+    Args:
+        num_layers: int, N.
+        d_model: int, D.
+        d_ff: int, F.
+        num_heads: int, h.
+        d_k: int, depth of queries and keys.
+        d_v: int, depth of values; d_k when not given.
+        dropout: float, on sub-layers' outputs and on the stack's input.
+        attention_dropout: float, on attention weights.
+        learned_positions: int, rows of a learned table of positions, or None
+            for sines and cosines.
+
+    Source: section 3.1, "Decoder".
+    """
+
+    layer_class = DecoderLayer
+
+    def call(self, x, memory, may_attend_memory=None, training=False):
+        """Returns float [B, T, D]; position t sees x[:, :t + 1] and memory.
+
+        Args:
+            x: float [B, T, D], embedded tokens without positions.
+            memory: float [B, S, D].
+            may_attend_memory: bool, broadcasts to [B, H, T, S].
+            training: bool, whether to drop.
+        """
+        may_attend = masks.causal(ops.shape(x)[1])
+        x = self.embed(x, training=training)
+        for layer in self.layers:
+            x = layer(
+                x,
+                memory,
+                may_attend=may_attend,
+                may_attend_memory=may_attend_memory,
+                training=training,
+            )
+        return x
+
+    def memories(self, memory_BSD, may_attend_B11S):
+        """Returns what each layer's `step` takes as its memory."""
+        return [
+            (
+                *layer.memory_attention.keys_and_values(memory_BSD),
+                may_attend_B11S,
+            )
+            for layer in self.layers
+        ]
+
+    def empty_cache(self, batch_size, beam_width, max_length):
+        """Returns a DecoderCache with room for `max_length` positions."""
+        B, W, M = batch_size, beam_width, max_length
+        attention = self.layers[0].self_attention
+        H, dtype = attention.num_heads, self.compute_dtype
+
+        def zeros(depth):
+            return ops.zeros((B, M, W, H, depth), dtype)
+
+        return DecoderCache(
+            position=ops.convert_to_tensor(0, "int32"),
+            ancestor_BWM=ops.zeros((B, W, M), "int32"),
+            layers=tuple(
+                (zeros(attention.d_k), zeros(attention.d_v))
+                for _ in self.layers
+            ),
+        )
+
+    def step(self, x_BWD, cache, memories):
+        """Returns the next vectors and cache; equals `call` at one position.
+
+        Args:
+            x_BWD: float, the embedded newest token of each of W hypotheses.
+            cache: DecoderCache of the positions before.
+            memories: what `memories` returned.
+
+        Returns:
+            (float [B, W, D], DecoderCache).
+        """
+        cache = _own_slot_at_this_position(cache)
+        is_ancestor = _is_ancestor(cache)
+        x_BWD = _at_one_position(x_BWD, cache.position, self.embed)
+        layers = []
+        for layer, old, memory in zip(
+            self.layers, cache.layers, memories, strict=True
+        ):
+            x_BWD, new = layer.step(
+                x_BWD, old, memory, cache.position, is_ancestor
+            )
+            layers.append(new)
+        return x_BWD, cache._replace(
+            position=cache.position + 1, layers=tuple(layers)
+        )
+
+
+def _at_one_position(x_BWD, position, embed):
+    """Returns `embed` of W tokens that all stand at `position`."""
+    B, W, D = ops.shape(x_BWD)
+    x = embed(ops.reshape(x_BWD, (B * W, 1, D)), start=position)
+    return ops.reshape(x, (B, W, D))
+
+
+def _own_slot_at_this_position(cache):
+    """Returns the cache in which hypothesis w keeps this position in slot w."""
+    B, W, _ = ops.shape(cache.ancestor_BWM)
+    own_BW1 = ops.broadcast_to(ops.arange(W, dtype="int32")[:, None], (B, W, 1))
+    start = (0, 0, cache.position)
+    return cache._replace(
+        ancestor_BWM=ops.slice_update(cache.ancestor_BWM, start, own_BW1)
+    )
+
+
+def _is_ancestor(cache):
+    """Returns bool [B, 1, W, M * W]: what each hypothesis descends from."""
+    B, W, M = ops.shape(cache.ancestor_BWM)
+    slot = ops.arange(W, dtype="int32")
+    is_past_M1 = (ops.arange(M, dtype="int32") <= cache.position)[:, None]
+    is_ancestor_BWMW = (cache.ancestor_BWM[..., None] == slot) & is_past_M1
+    return ops.reshape(is_ancestor_BWMW, (B, 1, W, M * W))
+
+
+def reorder(cache, parent_BW):
+    """Returns the cache in which hypothesis w continues hypothesis parent_BW.
+
+    Args:
+        cache: DecoderCache.
+        parent_BW: int, which of the W hypotheses each one continues.
+    """
+    ancestor_BWM = ops.take_along_axis(
+        cache.ancestor_BWM, parent_BW[..., None], axis=1
+    )
+    return cache._replace(ancestor_BWM=ancestor_BWM)
+
+
+def shift_right(target_ids_BT):
+    """Returns the decoder's input: EOS, then all target ids but the last.
+
+    >>> shift_right(np.array([[7, 8, 1]])).tolist()
+    [[1, 7, 8]]
+
+    Source: section 3.1, "offset by one position".
+    """
+    start_B1 = ops.full_like(target_ids_BT[:, :1], EOS)
+    return ops.concatenate([start_B1, target_ids_BT[:, :-1]], axis=1)
+
+
+@keras.saving.register_keras_serializable("t2t_lite")
+class Transformer(keras.Model):
+    """The model of "Attention Is All You Need".
+
+    Its call gives logits for the next target tokens, so it compiles and fits
+    on batches ((source_ids, shift_right(target_ids)), target_ids).
+
+    Args:
+        hparams: HParams, or the dict of one.
+        vocabulary_size: int, V; that of the hparams when not given.
+
+    Source: section 3, Figure 1.
+    """
+
+    def __init__(self, hparams, vocabulary_size=None, **kwargs):
+        kwargs.setdefault("name", "transformer")
+        super().__init__(**kwargs)
+        if not isinstance(hparams, HParams):
+            hparams = from_dict(hparams)
+        self.hparams = hparams
+        self.vocabulary_size = vocabulary_size or hparams.vocabulary_size
+        learned = hparams.positions == "learned"
+        sizes = {
+            "num_layers": hparams.num_layers,
+            "d_model": hparams.d_model,
+            "d_ff": hparams.d_ff,
+            "num_heads": hparams.num_heads,
+            "d_k": hparams.d_k,
+            "d_v": hparams.d_v,
+            "dropout": hparams.dropout,
+            "attention_dropout": hparams.attention_dropout,
+            "learned_positions": hparams.learned_positions if learned else None,
+            "dtype": self.dtype_policy,
+        }
+        self.embedding = TiedEmbedding(
+            self.vocabulary_size,
+            hparams.d_model,
+            dtype=self.dtype_policy,
+            name="embedding",
+        )
+        self.encoder = Encoder(**sizes, name="encoder")
+        self.decoder = Decoder(**sizes, name="decoder")
+
+    def build(self, input_shape=None):
+        D = self.hparams.d_model
+        self.embedding.build()
+        self.encoder.build((None, None, D))
+        self.decoder.build((None, None, D), (None, None, D))
+
+    def call(self, inputs, training=False):
+        """Returns float32 logits_BTV of the tokens after the given ones.
+
+        Args:
+            inputs: (source_ids, target_ids): int [B, S], padded with 0, and int
+                [B, T], the target shifted right.
+            training: bool, whether to drop.
+        """
+        source_ids, target_ids = inputs
+        may_attend = masks.not_padding(source_ids)
+        memory = self.encode(source_ids, training=training)
+        x = self.decoder(
+            self.embedding(target_ids),
+            memory,
+            may_attend_memory=may_attend,
+            training=training,
+        )
+        return self.embedding.logits(x)
+
+    def encode(self, source_ids, training=False):
+        """Returns memory_BSD for int source_ids [B, S]."""
+        may_attend = masks.not_padding(source_ids)
+        x = self.embedding(source_ids)
+        return self.encoder(x, may_attend=may_attend, training=training)
+
+    def start_decoding(self, source_ids, beam_width, max_length):
+        """Returns (step, cache) for a beam search over one batch of sources.
+
+        Args:
+            source_ids: int [B, S], padded with 0.
+            beam_width: int, W.
+            max_length: int, the most tokens that will be decoded.
+
+        Returns:
+            step: a function (int ids_BW, cache) to (float32 logits_BWV, cache).
+            cache: DecoderCache, empty.
+        """
+        memories = self.decoder.memories(
+            self.encode(source_ids), masks.not_padding(source_ids)
+        )
+
+        def step(ids_BW, cache):
+            x_BWD = self.embedding(ids_BW)
+            x_BWD, cache = self.decoder.step(x_BWD, cache, memories)
+            return self.embedding.logits(x_BWD), cache
+
+        B = ops.shape(source_ids)[0]
+        return step, self.decoder.empty_cache(B, beam_width, max_length)
+
+    def get_config(self):
+        return super().get_config() | {
+            "hparams": self.hparams.__dict__,
+            "vocabulary_size": self.vocabulary_size,
+        }
