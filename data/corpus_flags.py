@@ -28,13 +28,16 @@ def define():
         )
 
 
-def given():
-    """Returns the flags that name the corpus, by name: what `corpus` takes."""
+def given(default=corpora.DEFAULT):
+    """Returns the flags that name the corpus, by name: what `corpus` takes.
+
+    Args:
+        default: the corpus that no flags mean; None to return None for them.
+    """
     files = {name: flags.FLAGS[name].value for name in _FILE_FLAGS}
     files = {name: value for name, value in files.items() if value}
-    if flags.FLAGS.corpus or not files:
-        return {"corpus": flags.FLAGS.corpus or corpora.DEFAULT} | files
-    return files
+    name = flags.FLAGS.corpus or (None if files else default)
+    return (files | {"corpus": name} if name else files) or None
 
 
 def corpus(names):

@@ -23,6 +23,7 @@ from data import grammar, lexicon
 from data.grammar import (
     ACCUSATIVE,
     DATIVE,
+    NOTHING,
     POSSESSIVE_OF,
     PRONOUN,
     RELATIVE,
@@ -114,8 +115,8 @@ def relation(draw: Draw, owner: str = "") -> NounPhrase:
 
 def somebody(draw: Draw) -> NounPhrase:
     """A person by role: the teacher, a young waiter, the children."""
-    noun = draw.choice([n for n in nouns_of("person") if not family(n)])
-    determiner = draw.choices(["the", "a", "this"], [8, 1, 1])[0]
+    noun = draw.choice(strangers())
+    determiner = draw.choices(["the", "a", "this"], [14, 1, 2])[0]
     plural = determiner == "the" and draw.chance(0.2)
     return NounPhrase(noun, determiner, adjectives(draw, noun, 0.2), plural)
 
@@ -149,16 +150,33 @@ PRIVATE = {"clothes", "thing", "owned", "carried", "pet", "known", "furniture"}
 FAMILIAR = {"openable", "device", "cleanable", "messy", "pet", "farm", "plant"}
 
 
+@functools.cache
+def things_in(classes: tuple[str, ...]) -> list[Noun]:
+    """The nouns in any of `classes` that are nobody."""
+    return [noun for noun in nouns_of(*classes) if not person_noun(noun)]
+
+
+def people_in(classes: tuple[str, ...]) -> bool:
+    return len(things_in(classes)) < len(nouns_of(*classes))
+
+
+@functools.cache
+def strangers() -> list[Noun]:
+    """The people who are not family."""
+    return [noun for noun in nouns_of("person") if not family(noun)]
+
+
 def item(draw: Draw, subject: Phrase, classes: tuple[str, ...]) -> Phrase:
     """An object in one of `classes` that `subject` could deal with."""
-    things = [noun for noun in nouns_of(*classes) if not person_noun(noun)]
-    people = any(person_noun(noun) for noun in nouns_of(*classes))
-    if people and (not things or draw.chance(0.7)):
+    things = things_in(classes)
+    if not things or (people_in(classes) and draw.chance(0.7)):
         return third_party(draw, subject)
     noun = draw.choice(things)
     described = adjectives(draw, noun, 0.3)
     if noun.mass:
-        return NounPhrase(noun, draw.choices(["", "the"], [3, 2])[0], described)
+        near = "trouble" in noun.classes or draw.chance(0.4)
+        far = "learned" in noun.classes
+        return NounPhrase(noun, "the" if near and not far else "", described)
     if draw.chance(0.1) and not noun.classes.isdisjoint(PRIVATE):
         return NounPhrase(noun, adjectives=described, owner=owner(draw))
     plural = draw.chance(0.7 if "plenty" in noun.classes else 0.25)
@@ -171,7 +189,7 @@ def owner(draw: Draw) -> Phrase:
     """Anna or the teacher, about to become Anna's and the teacher's."""
     if draw.chance(0.5):
         return name(draw)
-    return NounPhrase(draw.choice(nouns_of("adult", "young")))
+    return NounPhrase(draw.choice(nouns_of("adult", "minor")))
 
 
 def person_noun(noun: Noun) -> bool:
@@ -221,7 +239,8 @@ def steady(verb: Verb, tense: str) -> str:
 def fill(draw: Draw, clause: Clause) -> Clause:
     """The clause with the objects its verb's frame asks for."""
     for role, classes in clause.verb.frame:
-        thing = item(draw, clause.subject, classes)
+        given = clause.verb.label in ACQUIRING and role == "acc"
+        thing = item(draw, PRONOUN["who"] if given else clause.subject, classes)
         if role == "acc":
             clause = replace(clause, accusative=thing)
         elif role in ("dat", "to"):
@@ -234,6 +253,10 @@ def fill(draw: Draw, clause: Clause) -> Clause:
 def governed(role: str, phrase: Phrase) -> Text:
     """A prepositional object: `auf+acc` and the bus give `auf den Bus`."""
     preposition, case = role.split("+")
+    if isinstance(phrase, NounPhrase) and not phrase.noun.mass:
+        phrase = (
+            phrase if phrase.definite else replace(phrase, determiner="the")
+        )
     case = ACCUSATIVE if case == "acc" else DATIVE
     return Text(phrase.english(True), prepositional(preposition, phrase, case))
 
@@ -259,9 +282,9 @@ def places_for(*kinds: str) -> list[list[str]]:
 
 
 def place(draw: Draw, kinds: tuple[str, ...]) -> Text:
-    """Where: `in the kitchen`, `in der Küche`; two-way words take the dative."""
-    if draw.chance(0.1) and not {"home", "work"}.isdisjoint(kinds):
-        return lexicon.SPOTS[0] if "home" in kinds else lexicon.SPOTS[1]
+    """Where: `in the kitchen`; the German two-way words take the dative."""
+    if draw.chance(0.1) and "home" in kinds:
+        return lexicon.HOME
     noun, where, *_ = draw.choice(places_for(*kinds))
     return located(where, spot(draw, noun), DATIVE)
 
@@ -283,7 +306,8 @@ def located(words: str, phrase: Phrase, case: int) -> Text:
 
 def direction(draw: Draw) -> tuple[Verb, Text]:
     """A verb of motion and where to; two-way words take the accusative."""
-    verb = VERB[draw.choice(["go", "go", "run", "drive", "fly", "travel"])]
+    verbs = ["go", "go", "run", "drive", "fly", "travel", "move"]
+    verb = VERB[draw.choice(verbs)]
     if verb.base in ("go", "run"):
         if draw.chance(0.25):
             return VERB["go"], draw.choice(lexicon.DIRECTIONS)
@@ -304,7 +328,16 @@ def city(draw: Draw) -> Text:
 
 def motion(draw: Draw, subject: Phrase, tense: str) -> Clause:
     """Somebody going somewhere."""
+    roll = draw.random()
+    if roll < 0.1:
+        place = draw.choice([lexicon.HOME, city(draw)])
+        return Clause(subject, VERB["stay"], tense, complement=place)
+    if roll < 0.2:
+        home = lexicon.DIRECTIONS[0]
+        return Clause(subject, VERB["come"], tense, complement=home)
     verb, goal = direction(draw)
+    if verb.base == "move" and tense == "present":
+        tense = "past"  # nobody moves house every day
     return Clause(subject, verb, tense, complement=goal)
 
 
@@ -379,6 +412,8 @@ def timed(draw: Draw, clause: Clause) -> Clause:
     if clause.verb.stative:
         return clause
     time = when(draw, clause.tense)
+    if clause.tense == "present":
+        clause = general(clause)
     if clause.tense == "present" and draw.chance(0.4):
         return replace(clause, frequency=draw.choice(lexicon.FREQUENCIES))
     return replace(clause, time=time, fronted=draw.one_of("", "time"))
@@ -386,7 +421,7 @@ def timed(draw: Draw, clause: Clause) -> Clause:
 
 def negated(draw: Draw, clause: Clause) -> Clause:
     """The clause denied, where denying it makes sense."""
-    never = clause.frequency and clause.frequency.english != "often"
+    never = clause.frequency.english not in ("", "often")
     counted = isinstance(clause.accusative, NounPhrase) and not (
         clause.accusative.determiner in ("a", "", "the", "this")
         or clause.accusative.determiner in grammar.POSSESSIVES
@@ -394,7 +429,9 @@ def negated(draw: Draw, clause: Clause) -> Clause:
     if never or counted or clause.verb.base == "learn":
         return clause
     if clause.tense == "present":  # `every day he does not read` says little
-        clause = replace(clause, time=None, fronted="")
+        clause = replace(clause, time=NOTHING, fronted="")
+    if clause.accusative is not None:  # `not in the garden` would be another
+        clause = replace(clause, place=NOTHING)  # claim: where, not whether
     return replace(clause, negative=True)
 
 
@@ -471,9 +508,12 @@ def obligation(draw: Draw) -> Pair:
 def question(draw: Draw) -> Pair:
     """Did the boy buy a book?"""
     clause = unfronted(event(draw))
+    if clause.subject == PRONOUN["I"]:
+        clause = replace(clause, subject=PRONOUN["you"])
     if draw.chance(0.3):
         chosen = draw.one_of("can", "must", "may", "should", "want")
-        clause = replace(clause, tense="present", modal=chosen, time=None)
+        clause = replace(clause, tense="present", modal=chosen)
+        clause = replace(clause, time=NOTHING, frequency=NOTHING)
     if draw.chance(0.15):
         clause = negated(draw, clause)
     return say(clause, "?")
@@ -482,21 +522,28 @@ def question(draw: Draw) -> Pair:
 QUESTION_WORDS = {"when": "wann", "why": "warum", "where": "wo"}
 
 
+def asked_about(draw: Draw) -> Phrase:
+    """Anybody but the one who asks."""
+    somebody_else = person(draw)
+    myself = somebody_else == PRONOUN["I"]
+    return PRONOUN["you"] if myself else somebody_else
+
+
 def open_question(draw: Draw) -> Pair:
     """When, why, where, who, what ...?"""
     kind = draw.one_of(
         "when", "why", "where", "who", "what", "which", "whither"
     )
     tense = draw.choices(TENSES, [2, 3, 4, 2])[0]
-    subject = person(draw)
+    subject = asked_about(draw)
     if kind in QUESTION_WORDS:
         clause = localized(draw, subject, kind, tense)
         front = Text(kind, QUESTION_WORDS[kind])
         return say(replace(clause, fronted=front), "?")
     if kind == "whither":
-        clause = motion(draw, subject, tense)
+        verb, _ = direction(draw)
         front = Text("where", "wohin")
-        return say(replace(clause, complement=None, fronted=front), "?")
+        return say(Clause(subject, verb, tense, fronted=front), "?")
     if kind == "who":
         clause = doing(draw, PRONOUN["who"], tense)
         return written(english(clause), german(clause), "?")
@@ -512,9 +559,9 @@ def localized(draw: Draw, subject: Phrase, kind: str, tense: str) -> Clause:
 
 def leisure(draw: Draw, subject: Phrase, tense: str, extras=0.3) -> Clause:
     """Something done in a place of its own."""
-    placed = [verb for verb in verbs_for(tense) if verb.places]
-    verb = draw.choice([verb for verb in placed if not verb.stative])
-    return adorn(draw, fill(draw, Clause(subject, verb, tense)), extras)
+    placed = [verb for verb in verbs_for("progressive") if verb.places]
+    clause = Clause(subject, draw.choice(placed), tense)
+    return adorn(draw, fill(draw, clause), extras)
 
 
 def gap_question(draw: Draw, kind: str, subject: Phrase, tense: str) -> Pair:
@@ -541,7 +588,10 @@ def quality(draw: Draw) -> Pair:
     """My brother is tired.  The new car is expensive."""
     tense = draw.one_of("present", "present", "past")
     if draw.chance(0.4):
-        clause = Clause(person(draw), VERB["be"], tense)
+        subject = person(draw)
+        if isinstance(subject, NounPhrase) and not subject.definite:
+            subject = plain(subject)
+        clause = Clause(subject, VERB["be"], tense)
         return say(
             toned(
                 draw, replace(clause, complement=draw.choice(lexicon.OPINIONS))
@@ -571,19 +621,26 @@ def toned(draw: Draw, clause: Clause) -> Clause:
     return replace(clause, negative=draw.chance(0.25))
 
 
-def comparable(one: lexicon.Adjective) -> bool:
-    """Whether something can be more so than something else of its kind."""
-    return bool(one.comparative) and any(
-        len(nouns_of(kind)) > 2 for kind in one.classes
+def comparable(kind: str) -> bool:
+    """Whether nouns of a class are alike enough to be measured together."""
+    return len(countable(kind)) > 2 and kind not in (
+        "thing",
+        "gift",
+        "parcel",
+        "event",
     )
+
+
+def countable(kind: str) -> list[Noun]:
+    return [noun for noun in nouns_of(kind) if not noun.mass]
 
 
 def comparison(draw: Draw) -> Pair:
     """The train is faster than the bus."""
-    rows = [a for a in lexicon.ADJECTIVE_LIST if comparable(a)]
-    one = draw.choice(rows)
-    kinds = [kind for kind in sorted(one.classes) if len(nouns_of(kind)) > 2]
-    first, second = draw.sample(nouns_of(draw.choice(kinds)), 2)
+    degrees = [a for a in lexicon.ADJECTIVE_LIST if a.comparative]
+    one = draw.choice([a for a in degrees if any(map(comparable, a.classes))])
+    kinds = sorted(filter(comparable, one.classes))
+    first, second = draw.sample(countable(draw.choice(kinds)), 2)
     left, right = (compared(draw, noun) for noun in (first, second))
     than = Text(
         f"{one.comparative} than {right.english(True)}",
@@ -629,7 +686,8 @@ def condition(draw: Draw) -> Pair:
     subject = person(draw)
     clause = leisure(draw, subject, "future")
     if draw.chance(0.3):
-        clause = modal(draw, clause, False)
+        chosen = draw.one_of("can", "may", "should", "want", "would like")
+        clause = replace(clause, tense="present", modal=chosen)
     other = PRONOUN[pronoun_of(subject)]
     cause = being(other, draw.choice(lexicon.OCCASIONS))
     return before(draw, clause, sub("if wenn", cause))
@@ -677,8 +735,11 @@ def doubt(draw: Draw) -> Pair:
     words = draw.one_of("whether ob", "why warum", "when wann", "where wo")
     clause = localized(draw, person(draw), words.split()[0], tense)
     asked = sub(words, clause)
-    unknowing = Clause(asker, VERB["know"], trailing=asked)
     if draw.chance(0.3):
+        verb, past = VERB["ask"], replace(clause, tense="past")
+        return say(Clause(asker, verb, "past", trailing=sub(words, past)))
+    unknowing = Clause(asker, VERB["know"], trailing=asked)
+    if draw.chance(0.3) and asker != PRONOUN["I"]:
         return say(unknowing, "?")
     return say(replace(unknowing, negative=True))
 
@@ -758,16 +819,19 @@ def object_relative(draw: Draw) -> Pair:
         replace(
             clause,
             accusative=phrase,
-            place=None,
-            manner=None,
+            place=NOTHING,
+            manner=NOTHING,
             trailing=trailing,
         )
     )
 
 
 # What is made now cannot have had a past, and what is gone has no future.
-CREATING = {"bake", "cook", "write", "knit", "draw", "paint", "plant", "need"}
-ENDING = {"eat", "drink", "throw", "sell", "peel", "lose", "return", "hand"}
+CREATING = {"bake", "cook", "write", "knit", "draw", "paint", "plant", "order"}
+ENDING = {
+    "eat", "drink", "throw", "sell", "peel", "lose", "return", "hand", "open",
+    "unpack",
+}  # fmt: skip
 
 
 def source(draw: Draw, noun: Noun, used: Verb) -> Clause:
@@ -789,10 +853,22 @@ def verbs_taking(noun: Noun) -> list[Verb]:
     ]
 
 
+PURPOSES = {
+    "buy", "meet", "visit", "help", "borrow", "return", "photograph", "read",
+    "draw", "write", "work", "sleep", "wait", "look", "thank", "ask", "pick",
+}  # fmt: skip
+
+
+def purpose(draw: Draw, subject: Phrase) -> Clause:
+    """Something worth an effort, without a place of its own."""
+    verbs = [verb for verb in verbs_for("future") if verb.base in PURPOSES]
+    return fill(draw, Clause(subject, draw.choice(verbs), "future"))
+
+
 def intention(draw: Draw) -> Pair:
     """She tries to open the door; he goes to the market to buy apples."""
     subject = person(draw)
-    inner = activity(draw, subject, "future", 0.2)
+    inner = purpose(draw, subject)
     aim = Text(
         grammar.english_infinitive(inner), grammar.german_infinitive(inner)
     )
@@ -802,7 +878,9 @@ def intention(draw: Draw) -> Pair:
             "past" if verb.base != "try" else draw.one_of("past", "progressive")
         )
         return say(Clause(subject, verb, tense, trailing=aim))
-    clause = motion(draw, subject, draw.one_of("past", "progressive", "future"))
+    verb, goal = direction(draw)
+    tense = draw.one_of("past", "progressive", "future")
+    clause = Clause(subject, verb, tense, complement=goal)
     return say(replace(clause, trailing=Text(aim.english, "um " + aim.german)))
 
 
@@ -813,11 +891,28 @@ def coordination(draw: Draw) -> Pair:
     second = doing(draw, person(draw), tense, 0.3)
     if draw.chance(0.4):
         first = replace(first, time=when(draw, tense), fronted="time")
-    linking = draw.one_of(("and", "und"), (", but", ", aber"))
+    if draw.chance(0.5):
+        second = negated(draw, second)
+    linking = (", but", ", aber") if second.negative else ("and", "und")
     return written(
         f"{english(first)} {linking[0]} {english(second)}",
         f"{german(first)} {linking[1]} {german(second)}",
     )
+
+
+def general(clause: Clause) -> Clause:
+    """The clause about things of a kind: reads novels, drinks milk."""
+    thing = clause.accusative
+    if not isinstance(thing, NounPhrase) or person_noun(thing.noun):
+        return clause
+    if (
+        thing.measured
+        or not thing.noun.classes.isdisjoint(FAMILIAR)
+        or thing.owner
+    ):
+        return clause
+    thing = replace(thing, determiner="", plural=not thing.noun.mass)
+    return replace(clause, accusative=thing)
 
 
 def fondness(draw: Draw) -> Pair:
@@ -825,7 +920,8 @@ def fondness(draw: Draw) -> Pair:
     clause = leisure(draw, person(draw), "present", 0.5)
     if draw.chance(0.3):
         clause = pastime(draw, clause.subject, "present")
-    return say(replace(clause, modal="like", frequency=Text("", "gern")))
+    clause = replace(general(clause), modal="like")
+    return say(replace(clause, frequency=Text("", "gern")))
 
 
 def position(draw: Draw) -> Pair:
@@ -850,6 +946,39 @@ def position(draw: Draw) -> Pair:
     return say(
         Clause(person(draw), verb, tense, accusative=thing, complement=where)
     )
+
+
+def fluency(draw: Draw) -> Pair:
+    """My sister speaks German very well: spricht sehr gut Deutsch."""
+    language, well = (
+        draw.choice(lexicon.LANGUAGES),
+        draw.choice(lexicon.FLUENCY),
+    )
+    words = Text(
+        f"{language.english} {well.english}", f"{well.german} {language.german}"
+    )
+    clause = Clause(person(draw), VERB["speak"], complement=words)
+    return say(replace(clause, modal=draw.one_of("", "", "can", "want")))
+
+
+def creature(draw: Draw) -> Pair:
+    """The cat drinks milk; animals eat with another verb, fressen."""
+    noun = draw.choice(nouns_of("animal"))
+    subject = NounPhrase(
+        noun, "the", adjectives(draw, noun, 0.4), draw.chance(0.3)
+    )
+    tense = draw.one_of("progressive", "past", "future")
+    if draw.chance(0.4):
+        hunter = "hunter" in noun.classes
+        menu = ("meat", "fish") if hunter else ("bread", "apple", "carrot")
+        food = NOUN[draw.choice(menu)]
+        meal = NounPhrase(food, draw.one_of("the", ""), (), not food.mass)
+        clause = Clause(subject, VERB["eat"], tense, accusative=meal)
+        return say(timed(draw, clause))
+    where = place(draw, ("green", "garden"))
+    verb = draw.choice([v for v in lexicon.VERB_LIST if v.base == "sleep"])
+    clause = Clause(subject, verb, tense, place=where)
+    return say(timed(draw, clause))
 
 
 def hanging(draw: Draw) -> Pair:
@@ -901,7 +1030,7 @@ def singular(draw: Draw) -> Phrase:
 
 def price(draw: Draw) -> Pair:
     """The red coat costs ninety euros."""
-    noun = draw.choice(nouns_of("clothes", "thing", "gift", "vehicle"))
+    noun = draw.choice(nouns_of("clothes", "thing", "gift"))
     phrase = NounPhrase(
         noun, draw.one_of("the", "this"), adjectives(draw, noun, 0.5)
     )
@@ -986,19 +1115,39 @@ def completion(draw: Draw) -> Pair:
     return say(replace(clause, tense="perfect", frequency=already))
 
 
+CRITICAL = {"buy", "wear", "order", "read", "borrow", "carry", "try on"}
+FAULTS = {
+    "expensive", "big", "small", "old", "long", "heavy", "boring", "difficult",
+    "ugly", "slow", "loud", "sweet",
+}  # fmt: skip
+
+
+def faults(noun: Noun) -> list[lexicon.Adjective]:
+    """What a thing can be too much of; nothing for bread and milk."""
+    if "load" in noun.classes:
+        return [a for a in adjectives_for(noun) if a.english == "heavy"]
+    fitting = [a for a in adjectives_for(noun) if a.english in FAULTS]
+    return [] if noun.mass else fitting
+
+
 def criticism(draw: Draw) -> Pair:
     """She is not buying the coat because it is too expensive: weil er ..."""
     clause = transitive(draw, person(draw), draw.one_of("progressive", "past"))
     noun, plural = clause.accusative.noun, clause.accusative.plural
-    if not adjectives_for(noun) or noun.mass:
+    if not faults(noun) or clause.verb.label not in CRITICAL:
         return criticism(draw)
-    quality = draw.choice(adjectives_for(noun))
+    quality = draw.choice(faults(noun))
     thing = NounPhrase(noun, "the", plural=plural)
     words = Text(f"too {quality.english}", f"zu {quality.german}")
     tense = "past" if clause.tense == "past" else "present"
     judged = Clause(PRONOUN[thing.pronoun], VERB["be"], tense, complement=words)
     denied = replace(clause, accusative=thing, negative=True)
     return before(draw, denied, sub("because weil", judged))
+
+
+ACQUIRING = {
+    "buy", "borrow", "find", "own", "order", "bring along", "take along",
+}  # fmt: skip
 
 
 def reuse(draw: Draw) -> Pair:
@@ -1009,7 +1158,9 @@ def reuse(draw: Draw) -> Pair:
         v for v in verbs_taking(thing.noun) if v.base != clause.verb.base
     ]
     choices = [v for v in choices if len(v.frame) == 1]
-    if thing.noun.mass or not choices or clause.verb.base in ENDING:
+    choices = [v for v in choices if v.label not in ACQUIRING | CREATING]
+    unfit = thing.noun.mass or clause.verb.label not in ACQUIRING
+    if unfit or not choices or "plenty" in thing.noun.classes:
         return reuse(draw)
     other = PRONOUN[pronoun_of(clause.subject)]
     again = Clause(other, draw.choice(choices), clause.tense)
@@ -1025,10 +1176,9 @@ def reuse(draw: Draw) -> Pair:
 
 def ownership(draw: Draw) -> Pair:
     """The woman whose son is playing the piano is tired: deren Sohn."""
-    phrase = plain(somebody(draw))
+    phrase = replace(plain(somebody(draw)), plural=False)
     noun = draw.choice(nouns_of("family", "known"))
-    key = "p" if phrase.plural else phrase.noun.gender
-    word = RELATIVE[key][grammar.GENITIVE]
+    word = RELATIVE[phrase.noun.gender][grammar.GENITIVE]
     kin = Name(noun.english, "")
     inner = doing(draw, kin, draw.one_of("progressive", "past"))
     german_inner = german(replace(inner, subject=Name(noun.german, "")), "last")
@@ -1041,9 +1191,9 @@ def ownership(draw: Draw) -> Pair:
 
 def judgement(draw: Draw) -> Pair:
     """It is important to learn German."""
-    inner = leisure(draw, PRONOUN["they"], "future", 0.6)
+    inner = leisure(draw, PRONOUN["who"], "future", 0.6)
     if draw.chance(0.4):
-        inner = pastime(draw, PRONOUN["they"], "future")
+        inner = pastime(draw, PRONOUN["who"], "future")
     aim = Text(
         grammar.english_infinitive(inner), grammar.german_infinitive(inner)
     )
@@ -1059,13 +1209,10 @@ def judgement(draw: Draw) -> Pair:
 def memory(draw: Draw) -> Pair:
     """When he was ill, he often read novels: als, not wenn."""
     subject = person(draw)
-    clause = replace(
-        leisure(draw, subject, "past"), frequency=lexicon.FREQUENCIES[0]
-    )
+    clause = general(leisure(draw, subject, "past"))
+    clause = replace(clause, frequency=lexicon.FREQUENCIES[0])
     other = PRONOUN[pronoun_of(subject)]
-    was = being(
-        other, draw.choice(lexicon.HINDRANCES + lexicon.OCCASIONS), "past"
-    )
+    was = being(other, draw.choice(lexicon.PHASES), "past")
     return before(draw, clause, sub("when als", was))
 
 
@@ -1117,6 +1264,8 @@ PATTERNS: list[tuple[int, Callable[[Draw], Pair]]] = [
     (4, fondness),
     (5, position),
     (2, hanging),
+    (2, fluency),
+    (2, creature),
     (2, existence),
     (2, age),
     (3, price),

@@ -59,11 +59,11 @@ DER_WORDS = {
     "this": "dies", "every": "jed", "all the": "all", "which": "welch",
 }  # fmt: skip
 EIN_WORDS = {
-    "a": "ein", "not a": "kein", "any": "kein", "no": "kein", "my": "mein", "your": "dein", "his": "sein",
-    "her": "ihr", "our": "unser", "their": "ihr",
+    "a": "ein", "not a": "kein", "any": "kein", "my": "mein", "your": "dein",
+    "his": "sein", "her": "ihr", "our": "unser", "their": "ihr",
 }  # fmt: skip
 QUANTIFIERS = {"many": "viel", "some": "einig", "few": "wenig"}
-VAGUE = ("a", "not a", "any", "no", "", *QUANTIFIERS)
+VAGUE = ("a", "not a", "any", "", *QUANTIFIERS)
 POSSESSIVES = ("my", "your", "his", "her", "our", "their")
 
 CONTRACTIONS = {
@@ -80,7 +80,7 @@ def article(word: str) -> str:
 
 def join(*parts: str) -> str:
     """The non-empty parts, one blank between them."""
-    return " ".join(part for part in parts if part)
+    return " ".join(filter(None, parts))
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ class NounPhrase:
         """The article, possessive or count in front of `following`."""
         if self.owner:
             owner = self.owner.english()
-            return owner + ("'" if owner.endswith("s") else "'s")
+            return owner + "'s"
         if isinstance(self.determiner, int):
             return number(self.determiner).english
         if self.determiner in ("a", "not a"):
@@ -299,6 +299,9 @@ def prepositional(preposition: str, phrase: Phrase, case: int) -> str:
     return words
 
 
+NOTHING = Text("", "")
+
+
 @dataclass(frozen=True)
 class Clause:
     """A subject, a verb and their company, neither English nor German yet.
@@ -317,25 +320,24 @@ class Clause:
     accusative: Phrase | None = None
     dative: Phrase | None = None
     recipient: bool = False  # the English dative is `to the pupil`
-    complement: Text | None = None
-    time: Text | None = None
-    frequency: Text | None = None
-    manner: Text | None = None
-    place: Text | None = None
+    complement: Text = NOTHING
+    time: Text = NOTHING
+    frequency: Text = NOTHING
+    manner: Text = NOTHING
+    place: Text = NOTHING
     fronted: str | Text = ""
     trailing: Text | None = None  # a clause that ends both sides
 
     def text(self, slot: str) -> Text:
         """An adverbial where it stands when it is not fronted."""
-        value = getattr(self, slot)
-        return value if value and self.fronted != slot else Text("", "")
+        return getattr(self, slot) if self.fronted != slot else NOTHING
 
     @property
     def front(self) -> Text:
         """What opens the clause besides the subject."""
         if isinstance(self.fronted, Text):
             return self.fronted
-        return getattr(self, self.fronted) if self.fronted else Text("", "")
+        return getattr(self, self.fronted) if self.fronted else NOTHING
 
     @property
     def object(self) -> Phrase | None:
@@ -452,8 +454,15 @@ def german_middle(clause: Clause) -> str:
     nicht = "nicht" * (clause.negative and not vague)
     slots = [clause.text(slot).german for slot in ("time", "frequency")]
     after = [clause.text(slot).german for slot in ("manner", "place")]
-    complement = clause.complement.german if clause.complement else ""
-    return join(*pronouns, *slots, *nouns, nicht, *after, *vague, complement)
+    return join(
+        *pronouns,
+        *slots,
+        *nouns,
+        nicht,
+        *after,
+        *vague,
+        clause.complement.german,
+    )
 
 
 def german(clause: Clause, order: str = "main") -> str:
@@ -547,9 +556,10 @@ SEPARATE_PARTICLES = ("up", "on", "off", "in", "away", "along")
 def english_rest(clause: Clause) -> str:
     """Everything behind the verb, in English order."""
     slots = [clause.text(slot).english for slot in ("manner", "place", "time")]
-    complement = clause.complement.english if clause.complement else ""
     trailing = clause.trailing.english if clause.trailing else ""
-    return join(english_objects(clause), complement, *slots, trailing)
+    return join(
+        english_objects(clause), clause.complement.english, *slots, trailing
+    )
 
 
 def english(clause: Clause, order: str = "main") -> str:

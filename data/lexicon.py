@@ -42,7 +42,7 @@ class Text:
     german: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Noun:
     english: str
     english_plural: str
@@ -57,7 +57,7 @@ class Noun:
         return not self.german_plural
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Verb:
     base: str
     past: str
@@ -74,12 +74,17 @@ class Verb:
     manners: tuple[str, ...]
 
     @property
+    def label(self) -> str:
+        """The verb as English quotes it: take off."""
+        return f"{self.base} {self.particle}".strip()
+
+    @property
     def stative(self) -> bool:
         """Whether English says `owns` and never `is owning`."""
         return "stative" in self.manners
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Adjective:
     english: str
     comparative: str
@@ -267,8 +272,8 @@ chef | der Koch Köche | person he job adult
 tailor | der Schneider Schneider | person he job adult
 judge | der Richter Richter | person he job adult
 writer | der Schriftsteller Schriftsteller | person he job adult
-dog | der Hund Hunde | animal pet runner
-cat | die Katze Katzen | animal pet runner
+dog | der Hund Hunde | animal pet runner hunter
+cat | die Katze Katzen | animal pet runner hunter
 horse | das Pferd Pferde | animal farm runner
 bird | der Vogel Vögel | animal pet
 cow | die Kuh Kühe | animal farm
@@ -280,21 +285,21 @@ goose/geese | die Gans Gänse | animal farm
 goat | die Ziege Ziegen | animal farm runner
 donkey | der Esel Esel | animal farm
 elephant | der Elefant* Elefanten | animal wild
-lion | der Löwe* Löwen | animal wild
-bear | der Bär* Bären | animal wild
+lion | der Löwe* Löwen | animal wild hunter
+bear | der Bär* Bären | animal wild hunter
 monkey | der Affe* Affen | animal wild
-fox | der Fuchs Füchse | animal wild runner
-wolf/wolves | der Wolf Wölfe | animal wild runner
+fox | der Fuchs Füchse | animal wild runner hunter
+wolf/wolves | der Wolf Wölfe | animal wild runner hunter
 hedgehog | der Igel Igel | animal
 snake | die Schlange Schlangen | animal wild
-apple | der Apfel Äpfel | food fruit count peelable
-pear | die Birne Birnen | food fruit count peelable
+apple | der Apfel Äpfel | food fruit count peelable plenty
+pear | die Birne Birnen | food fruit count peelable plenty
 banana | die Banane Bananen | food count peelable
 orange | die Orange Orangen | food count peelable
-plum | die Pflaume Pflaumen | food fruit count
+plum | die Pflaume Pflaumen | food fruit count plenty
 cherry | die Kirsche Kirschen | food fruit count plenty
 strawberry | die Erdbeere Erdbeeren | food fruit count plenty
-tomato | die Tomate Tomaten | food count fruit
+tomato | die Tomate Tomaten | food count fruit plenty
 potato | die Kartoffel Kartoffeln | food count dish peelable plenty
 carrot | die Karotte Karotten | food count dish peelable plenty
 onion | die Zwiebel Zwiebeln | count peelable grocery
@@ -330,27 +335,27 @@ orange juice | der Orangensaft | drink cold order
 beer | das Bier | drink cold alcohol order
 wine | der Wein | drink alcohol order
 lemonade | die Limonade | drink cold order
-book | das Buch Bücher | text flat gift owned written
+book | das Buch Bücher | text flat gift owned written loan
 newspaper | die Zeitung Zeitungen | text flat waste
 letter | der Brief Briefe | text flat written mail
-novel | der Roman Romane | text flat gift written
+novel | der Roman Romane | text flat gift written loan
 poem | das Gedicht Gedichte | text written
-magazine | die Zeitschrift Zeitschriften | text flat waste
+magazine | die Zeitschrift Zeitschriften | text flat waste loan
 story/stories | die Geschichte Geschichten | text written tale
 fairy tale | das Märchen Märchen | text tale
 joke | der Witz Witze | tale joke
 report | der Bericht Berichte | text written homework mail
 message | die Nachricht Nachrichten | text written mail
 postcard | die Postkarte Postkarten | text flat written mail
-cookbook | das Kochbuch Kochbücher | text flat gift owned
-dictionary | das Wörterbuch Wörterbücher | flat gift owned
-textbook | das Lehrbuch Lehrbücher | text flat owned
-children's book | das Kinderbuch Kinderbücher | text flat gift written
-travel guide | der Reiseführer Reiseführer | text flat gift owned
+cookbook | das Kochbuch Kochbücher | text flat gift owned loan
+dictionary | das Wörterbuch Wörterbücher | flat gift owned loan
+textbook | das Lehrbuch Lehrbücher | text flat owned loan
+children's book | das Kinderbuch Kinderbücher | text flat gift written loan
+travel guide | der Reiseführer Reiseführer | text flat gift owned loan
 exercise | die Aufgabe Aufgaben | problem homework
 question | die Frage Fragen | problem
 riddle | das Rätsel Rätsel | problem
-rule | die Regel Regeln | topic
+rule | die Regel Regeln | topic rule
 shirt | das Hemd Hemden | clothes
 dress | das Kleid Kleider | clothes gift
 jacket | die Jacke Jacken | clothes coatlike
@@ -423,7 +428,7 @@ vase | die Vase Vasen | thing upright gift
 candle | die Kerze Kerzen | upright gift
 flower | die Blume Blumen | plant gift plenty picked
 rose | die Rose Rosen | plant gift plenty picked
-tree | der Baum Bäume | plant tall
+tree | der Baum Bäume | plant tree
 ring | der Ring Ringe | gift small
 present | das Geschenk Geschenke | parcel
 birthday present | das Geburtstagsgeschenk Geburtstagsgeschenke | parcel
@@ -443,7 +448,7 @@ train | der Zug Züge | vehicle transit cabin
 tram | die Straßenbahn Straßenbahnen | vehicle transit cabin
 taxi | das Taxi Taxis | vehicle road cabin
 ship | das Schiff Schiffe | vehicle
-house | das Haus Häuser | building owned home
+house | das Haus Häuser | building home
 hospital | das Krankenhaus Krankenhäuser | building
 school | die Schule Schulen | building
 church | die Kirche Kirchen | building sight
@@ -474,7 +479,7 @@ bedroom | das Schlafzimmer Schlafzimmer | room messy
 bathroom | das Badezimmer Badezimmer | room cleanable
 cellar | der Keller Keller | room messy
 garage | die Garage Garagen | room messy
-flat | die Wohnung Wohnungen | room owned home
+flat | die Wohnung Wohnungen | room home
 classroom | das Klassenzimmer Klassenzimmer | room
 balcony | der Balkon Balkone | spot
 garden | der Garten Gärten | green spot
@@ -487,7 +492,6 @@ beach | der Strand Strände | spot
 village | das Dorf Dörfer | settlement
 town | die Stadt Städte | settlement
 island | die Insel Inseln | settlement
-mountain | der Berg Berge | tall
 zoo | der Zoo Zoos | spot
 playground | der Spielplatz Spielplätze | spot
 swimming pool | das Schwimmbad Schwimmbäder | building
@@ -504,7 +508,7 @@ weekend | das Wochenende Wochenenden | event
 competition | der Wettbewerb Wettbewerbe | event course
 course | der Kurs Kurse | course show
 weather | das Wetter | topic trouble
-music | die Musik | topic
+music | die Musik | topic trouble
 noise | der Lärm | trouble
 food | das Essen | trouble
 history | die Geschichte | learned
@@ -528,26 +532,26 @@ peel | schälen | acc:peelable | kitchen | care
 pick | pflücken | acc:fruit,picked | garden | care
 read read | lesen liest gelesen | acc:text | home green | pace attention
 write wrote written | schreiben geschrieben | acc:written | desk | pace
-translate | übersetzen | acc:text | desk | care
-borrow | aus_leihen ausgeliehen | acc:text | library
-return | zurück_geben gibt zurückgegeben | acc:text,owned
+translate | übersetzen | acc:text | desk | pace
+borrow | aus_leihen ausgeliehen | acc:loan | library
+return | zurück_geben gibt zurückgegeben | acc:loan
 send sent | schicken | dat:person acc:mail,parcel,painted
 give gave given | geben gibt gegeben | dat:person acc:gift,parcel,carried
 show showed shown | zeigen | dat:person acc:owned,hanging,gift,sight
 lend lent | leihen geliehen | dat:person acc:owned,carried
 bring brought | bringen gebracht | dat:person acc:gift,parcel,count,crockery
 tell told | erzählen | dat:person acc:tale
-explain | erklären | acc:problem,topic to:person | - | patience pace
+explain | erklären | acc:problem,rule to:person | - | patience pace
 see saw seen | sehen sieht gesehen | acc:person,animal | garden | stative
 hear heard | hören | acc:person,animal | garden | stative
 find found | finden gefunden | acc:small,carried,clothes | home | moment
 look + for | suchen | acc:small,carried,pet,clothes | home
 lose lost | verlieren verloren | acc:carried,small | town | moment
-forget forgot forgotten | vergessen vergisst vergessen | acc:carried | - | moment
+forget forgot forgotten | vergessen vergisst vergessen | acc:carried | | moment
 need | brauchen | acc:clothes,carried,apparatus,furniture | - | stative
 know knew known | kennen gekannt | acc:person,settlement,sight | - | stative
 love | lieben | acc:family,pet,green | - | stative
-own | besitzen besessen | acc:owned,pet,farm | - | stative
+own | besitzen besessen | acc:owned,home,pet,farm | - | stative
 like | mögen mag gemocht | acc:food,drink,pet,known | - | stative
 visit | besuchen | acc:person,sight
 meet met | treffen trifft getroffen | acc:person | town eatery
@@ -568,22 +572,22 @@ turn + on | an_machen | acc:device
 turn + off | aus_machen | acc:device
 open | öffnen | acc:openable,parcel | - | care
 close | schließen geschlossen | acc:openable | - | care
-lock | ab_schließen abgeschlossen | acc:door | - | care
+lock | ab_schließen abgeschlossen | acc:door
 put put + on | an_ziehen angezogen | acc:clothes | - | pace
 take took taken + off | aus_ziehen ausgezogen | acc:clothes | - | pace
 try + on | an_probieren | acc:clothes
 wear wore worn | tragen trägt getragen | acc:clothes
 carry | tragen trägt getragen | acc:load | - | care
-wash | waschen wäscht gewaschen | acc:clothes,road | - | care
-clean | putzen | acc:cleanable,paired | - | care
+wash | waschen wäscht gewaschen | acc:clothes,road | - | thorough
+clean | putzen | acc:cleanable,paired | - | thorough
 tidy + up | auf_räumen | acc:messy | - | pace
-repair | reparieren | acc:vehicle,apparatus | garage | care
+repair | reparieren | acc:vehicle,apparatus | garage | pace
 paint | malen | acc:painted | home green
 knit | stricken | acc:knitted | home
-draw drew drawn | zeichnen gezeichnet | acc:plant,animal,building | home | care
+draw drew drawn | zeichnen gezeichnet | acc:plant,animal,building | home
 photograph | fotografieren | acc:sight,animal
 feed fed | füttern | acc:pet,farm
-water | gießen gegossen | acc:plant | garden | care
+water | gießen gegossen | acc:plant | garden
 plant | pflanzen | acc:plant | garden
 solve | lösen | acc:problem | - | pace
 hand + in | ab_geben gibt abgegeben | acc:homework
@@ -596,7 +600,7 @@ bring brought + along | mit_bringen mitgebracht | acc:gift,parcel,portion
 take took taken + along | mit_nehmen nimmt mitgenommen | acc:carried,coatlike
 wait + for | warten | auf+acc:person,transit | town | patience
 think thought + of | denken gedacht | an+acc:person,event
-dream dreamt + of | träumen | von+dat:event,owned,pet
+dream dreamt + of | träumen | von+dat:event,home,pet
 talk + about | sprechen spricht gesprochen | über+acc:topic,event,text | eatery
 talk + to | sprechen spricht gesprochen | mit+dat:person | town eatery | voice
 laugh + at | lachen | über+acc:joke | - | voice
@@ -611,7 +615,7 @@ get got + into | ein_steigen ist eingestiegen | in+acc:cabin | - | pace
 get got + out of | aus_steigen ist ausgestiegen | aus+dat:cabin | - | pace
 get got + up | auf_stehen ist aufgestanden | - | - | pace
 wake woke woken + up | auf_wachen ist aufgewacht
-fall fell fallen + asleep | ein_schlafen schläft ist eingeschlafen | - | home
+fall fell fallen + asleep | ein_schlafen schläft ist eingeschlafen
 watch + television | fern_sehen sieht ferngesehen | - | home
 go went gone + shopping | ein_kaufen | - | shop | pace
 work | arbeiten | - | work garden | pace
@@ -637,7 +641,6 @@ come came come | kommen ist gekommen
 stay | bleiben ist geblieben
 live | wohnen | - | - | stative
 study | studieren
-change + trains | um_steigen ist umgestiegen
 lie lay lain | liegen gelegen
 stand stood | stehen gestanden
 hang hung | hängen gehangen
@@ -667,17 +670,17 @@ snow | schneien
 """
 
 ADJECTIVES = """
-old/older | alt/älter | adult animal text clothes furniture thing vehicle
+old/older | alt/älter | adult tree animal text clothes furniture thing vehicle
 old/older | alt/älter | building room owned hanging settlement
 young/younger | jung/jünger | adult animal
 big/bigger | groß/größer | animal clothes furniture thing load vehicle building
 big/bigger | groß/größer | room green waters settlement parcel gift
 small/smaller | klein | young animal furniture thing load vehicle building room
 small/smaller | klein | green waters settlement parcel gift
-new/newer | neu | text clothes furniture thing vehicle building home device
-new/newer | neu | openable carried
-beautiful | schön | clothes furniture gift plant building green settlement event
-beautiful | schön | home
+new/newer | neu | text clothes furniture thing vehicle building home
+new/newer | neu | device openable carried
+beautiful | schön | clothes furniture gift picked building home
+beautiful | schön | green settlement event
 ugly/uglier | hässlich | clothes furniture thing building
 expensive | teuer/teurer | clothes furniture thing vehicle gift
 cheap/cheaper | billig | clothes furniture thing vehicle
@@ -716,13 +719,13 @@ hot/hotter | heiß | hot
 cold/colder | kalt/kälter | cold
 heavy/heavier | schwer | load
 light/lighter | leicht | load
-red | rot | clothes plant vehicle crockery
+red | rot | clothes picked vehicle crockery
 blue | blau | clothes vehicle crockery
 green | grün | clothes furniture
-white | weiß | clothes crockery furniture plant pet
+white | weiß | clothes crockery furniture picked pet
 black | schwarz | clothes vehicle pet runner
 brown | braun | furniture coatlike runner
-yellow | gelb | clothes plant
+yellow | gelb | clothes picked
 grey | grau | clothes runner
 broken | kaputt | vehicle apparatus device
 tired/more tired | müde/müder | mood
@@ -749,7 +752,7 @@ garden           | in in | into in  | garden green near
 balcony          | on auf | onto auf | home near
 park             | in in | to in    | green town walk
 forest           | in in | into in  | walk
-meadow           | on auf | onto auf | green near
+meadow           | in auf | to auf  | green near
 beach            | on an | to an    | green walk
 lake             | in in | to an    | water walk
 river            | in in | to an    | water walk
@@ -901,6 +904,7 @@ FREQUENCIES = texts("""
 MANNERS = {
     "pace": texts("slowly | langsam\nquickly | schnell"),
     "care": texts("carefully | vorsichtig\nquickly | schnell"),
+    "thorough": texts("thoroughly | gründlich"),
     "voice": texts("loudly | laut\nquietly | leise"),
     "patience": texts("patiently | geduldig"),
     "attention": texts("attentively | aufmerksam"),
@@ -911,10 +915,7 @@ DIRECTIONS = texts("""
     to school | zur Schule
     to work | zur Arbeit
 """)
-SPOTS = texts("""
-    at home | zu Hause
-    at work | bei der Arbeit
-""")
+HOME = Text("at home", "zu Hause")
 
 # What keeps people from doing something: `not ... because`, or `although`.
 HINDRANCES = rows("""
@@ -965,8 +966,27 @@ WEATHER = texts("""
     late   | spät
     early  | früh
 """)
-DEGREES = texts("very | sehr\ntoo | zu\nquite | ziemlich\nreally | wirklich")
+DEGREES = texts("very | sehr\nquite | ziemlich\nreally | wirklich")
 
+# Times of life, for the German als of the past.
+PHASES = rows("""
+    be   | young             | jung
+    be   | ill               | krank
+    be   | in hospital       | im Krankenhaus
+    be   | on holiday        | im Urlaub
+    be   | very lonely       | sehr einsam
+    have | no work           | keine Arbeit
+    have | little money      | wenig Geld
+    have | a dog             | einen Hund
+    have | a garden          | einen Garten
+    have | a boat            | ein Boot
+""")
+FLUENCY = texts("""
+    well       | gut
+    very well  | sehr gut
+    fluently   | fließend
+    badly      | schlecht
+""")
 PROFESSIONS = rows("""
 teacher    | Lehrer          | Lehrerin
 doctor     | Arzt            | Ärztin
@@ -999,7 +1019,6 @@ difficult   | schwierig
 nice        | schön
 boring      | langweilig
 interesting | interessant
-dangerous   | gefährlich
 possible    | möglich
 """)
 
@@ -1008,7 +1027,7 @@ VERB_LIST = [parse_verb(*row) for row in rows(VERBS)]
 ADJECTIVE_LIST = [parse_adjective(*row) for row in rows(ADJECTIVES)]
 NOUN = {noun.english: noun for noun in NOUN_LIST}
 VERB = {
-    f"{verb.base} {verb.particle}".strip(): verb
+    verb.label: verb
     for verb in (parse_verb(*row) for row in rows(SPECIAL_VERBS))
 }
 

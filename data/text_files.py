@@ -10,9 +10,10 @@ import glob
 import gzip
 import itertools
 import os
+import sys
 import zlib
 from collections.abc import Iterator
-from typing import NoReturn
+from typing import BinaryIO, NoReturn
 
 from t2t_lite.errors import InputError
 
@@ -89,7 +90,7 @@ def _stream(files: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 def _aligned(source: str, target: str) -> Iterator[tuple[str, str]]:
     """Stream the line pairs of two files, which must be equally long."""
-    source_lines, target_lines = _lines(source), _lines(target)
+    source_lines, target_lines = lines(source), lines(target)
     rows = itertools.zip_longest(source_lines, target_lines)
     for number, (source_line, target_line) in enumerate(rows):
         if source_line is None:
@@ -110,15 +111,13 @@ def _refuse_lengths(
     )
 
 
-def _lines(path: str) -> Iterator[str]:
+def lines(path: str) -> Iterator[str]:
     """Stream the lines of one file, without their ends or a leading BOM."""
     number = 0
     try:
         with _open(path) as file:
-            for number, line in enumerate(file, start=1):
-                if number == 1:
-                    line = line.removeprefix(codecs.BOM_UTF8)
-                yield _decoded(line, path, number)
+            for number, line in enumerate(lines_of(file, path), start=1):
+                yield line
     except OSError as error:
         raise InputError(
             f"{path} cannot be read: {error.strerror or error}"
@@ -129,6 +128,27 @@ def _lines(path: str) -> Iterator[str]:
         ) from error
     if number == 0:
         raise InputError(f"{path} is empty; it must hold a sentence per line")
+
+
+def lines_of(file: BinaryIO, name: str) -> Iterator[str]:
+    """Stream the lines of an open file, without their ends or a leading BOM.
+
+    Raises:
+      InputError: a line is not UTF-8; it says which one of `name`.
+    """
+    for number, line in enumerate(file, start=1):
+        if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
+        yield _decoded(line, name, number)
+
+
+def lines_or_standard_input(path: str | None) -> Iterator[str]:
+    """Stream the lines of a file, or of standard input where it is None."""
+    if path is None:
+        return lines_of(sys.stdin.buffer, "standard input")
+    if not os.path.exists(path):
+        raise InputError(f"{path} does not exist")
+    return lines(_not_a_directory(path))
 
 
 def _open(path: str):

@@ -150,7 +150,7 @@ class _SideWriter:
         self.lengths = []
 
     def __enter__(self):
-        self.file = open(f"{self.path}.ids", "wb")  # noqa: SIM115
+        self.file = open(f"{self.path}.ids", "wb")
         return self
 
     def write(self, sequences):

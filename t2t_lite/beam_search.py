@@ -68,7 +68,7 @@ def beam_search(
         cache: a nested structure of tensors of fixed shapes.
         reorder: a function (cache, int32 parent_BW) to the cache in which
             hypothesis w continues hypothesis parent_BW[:, w].
-        max_lengths_B: int32 [B], the most tokens of each sentence, EOS included.
+        max_lengths_B: int32 [B], the most tokens of each sentence, with EOS.
         max_length: int, T, the largest of them or more.
         beam_width: int, W.
         alpha: float at least 0, exponent of the length penalty.
@@ -206,7 +206,8 @@ class _Search:
 
 
 def _joined(*groups):
-    return Hypotheses(*(ops.concatenate(parts, 1) for parts in zip(*groups)))
+    ids, scores = zip(*groups, strict=True)
+    return Hypotheses(ops.concatenate(ids, 1), ops.concatenate(scores, 1))
 
 
 def _best(count, *groups):

@@ -1,4 +1,4 @@
-"""Checkpoints: named tensors in TensorFlow's format, written whole or not at all.
+"""Checkpoints: named tensors in TensorFlow's format, written whole or not.
 
 A checkpoint is the pair of files step-N.index and step-N.data-00000-of-00001
 that `tf.train.load_checkpoint` reads. The index is moved into place last, so

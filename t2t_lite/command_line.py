@@ -1,5 +1,6 @@
-"""How every binary runs: flags, logs to stderr, wrong input as one line."""
+"""What every binary shares: how it runs, and the flags that choose a model."""
 
+import contextlib
 import os
 import sys
 
@@ -7,24 +8,26 @@ from absl import app, flags, logging
 
 from t2t_lite.errors import InputError
 
+_MODEL_FLAGS = ("model_dir", "checkpoint", "average_last", "precision", "xla")
+_SEARCH_FLAGS = ("beam_width", "length_penalty", "max_extra_length")
+
 
 def run(main):
     """Runs `main(arguments)` and exits with the status that it returns.
 
-    An InputError becomes one line on stderr and status 1, a broken pipe ends
-    quietly, and Ctrl-C gives status 130.
+    An InputError becomes one line on stderr and status 1, a closed pipe ends
+    the program quietly, and Ctrl-C gives status 130.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     flags.FLAGS.set_default("verbosity", logging.INFO)
 
-    def guarded(argv):
+    def guarded(arguments):
         try:
-            if len(argv) > 1:
+            if len(arguments) > 1:
                 raise InputError(
-                    f"{os.path.basename(argv[0])} takes flags only; received "
-                    f"{argv[1]!r}"
+                    f"this program takes flags only; received {arguments[1]!r}"
                 )
-            return main(argv)
+            return main(arguments)
         except InputError as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
@@ -41,3 +44,82 @@ def run(main):
 def status_of_signal(number):
     """Returns the exit status of a program that a signal ended; 0 for none."""
     return 128 + number if number else 0
+
+
+def load_tensorflow():
+    """Imports TensorFlow without what its libraries say of missing GPUs."""
+    with _silent_stderr():
+        import tensorflow as tf
+
+        tf.config.list_physical_devices()
+
+
+@contextlib.contextmanager
+def _silent_stderr():
+    """Sends what C++ code writes to stderr nowhere; exceptions still rise."""
+    sys.stderr.flush()
+    before = os.dup(2)
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+
+
+def define_model_flags():
+    """Defines the flags that choose a model, and how it searches."""
+    flags.DEFINE_string("model_dir", None, "Where bin/train wrote the model.")
+    flags.mark_flag_as_required("model_dir")
+    flags.DEFINE_string(
+        "checkpoint", "last", "last, best, averaged, or a checkpoint's path."
+    )
+    flags.DEFINE_integer(
+        "average_last", 1, "Average so many of the last ones.", lower_bound=1
+    )
+    flags.DEFINE_enum(
+        "precision",
+        "float32",
+        ["float32", "bfloat16", "float16"],
+        "Of the computation; softmax and scores are float32.",
+    )
+    flags.DEFINE_bool("xla", True, "Compile the search with XLA.")
+    flags.DEFINE_integer("beam_width", None, "Default: the model's, 4.")
+    flags.DEFINE_float("length_penalty", None, "Default: the model's, 0.6.")
+    flags.DEFINE_integer(
+        "max_extra_length", None, "Tokens beyond the source's; default: 50."
+    )
+
+
+def model_flags():
+    """Returns those flags as the arguments of a Translator."""
+    return {name: flags.FLAGS[name].value for name in _MODEL_FLAGS} | {
+        name: flags.FLAGS[name].value for name in _SEARCH_FLAGS
+    }
+
+
+@contextlib.contextmanager
+def output_file(path):
+    """Gives a text file that appears at `path` once it is complete.
+
+    Args:
+        path: str; None for stdout, which is flushed with each write.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    if path is None:
+        sys.stdout.reconfigure(encoding="utf-8", write_through=True)
+        yield sys.stdout
+        return
+    aside = f"{path}.tmp-{os.getpid()}"
+    try:
+        with open(aside, "w", encoding="utf-8", newline="\n") as file:
+            yield file
+        os.replace(aside, path)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(aside)

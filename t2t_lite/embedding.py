@@ -35,7 +35,7 @@ class TiedEmbedding(keras.layers.Layer):
         )
 
     def call(self, ids):
-        """Returns the tokens' vectors times sqrt(d_model): ids [...] to [..., D]."""
+        """Returns [..., D]: the vectors of ids [...] times sqrt(d_model)."""
         return ops.take(self.embedding, ids, axis=0) * self.d_model**0.5
 
     def logits(self, x):

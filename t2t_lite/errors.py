@@ -2,9 +2,9 @@
 
 
 class InputError(ValueError):
-    """Something the user gave is wrong; the message is one line saying what to do.
+    """Something the user gave is wrong; one line says what to do.
 
-    Raised for files, flags, settings and model directories that cannot be used.
-    A binary prints `str(error)` and exits with status 1; a library caller sees an
-    ordinary ValueError.
+    Raised for files, flags, settings and model directories that cannot be
+    used. A binary prints the line and exits with status 1; a library's caller
+    sees an ordinary ValueError.
     """

@@ -1,5 +1,6 @@
 """How good a model is: BLEU and chrF of its translations, and perplexity."""
 
+import json
 import math
 from typing import NamedTuple
 
@@ -56,6 +57,71 @@ class TokenScores(NamedTuple):
         return math.exp(min(self.loss, 700.0))
 
 
+class SplitScores(NamedTuple):
+    """All scores of one split."""
+
+    pairs: int
+    text: TextScores
+    tokens: TokenScores
+
+
+def evaluate(translator, splits):
+    """Returns what `as_text` and `as_json` print of a model.
+
+    Args:
+        translator: Translator.
+        splits: dict of name to list of (source, target) str.
+    """
+    scores = {}
+    for name, pairs in splits.items():
+        sources, references = (list(side) for side in zip(*pairs, strict=True))
+        found = translator.stream(sources, len(sources))
+        translations = [best.text for best, *_ in found]
+        token_pairs = batching.pairs_in_memory(
+            *(translator.vocabulary.encode(s) for s in (sources, references))
+        )
+        scores[name] = SplitScores(
+            len(pairs),
+            score_text(translations, references),
+            TokenScorer(translator.model, token_pairs)(),
+        )
+    return {
+        "model": translator.description,
+        "search": translator.options._asdict(),
+        "splits": scores,
+    }
+
+
+def as_text(report):
+    """Returns a report of `evaluate` as lines for a reader."""
+    search = ", ".join(f"{k} {v}" for k, v in report["search"].items())
+    lines = [f"model: {report['model']}", f"search: {search}"]
+    for name, (pairs, text, tokens) in report["splits"].items():
+        left_out = f", {tokens.left_out} pairs left out as over-long"
+        lines += [
+            f"{name}: {pairs} pairs",
+            f"  BLEU {text.bleu:.2f} ({text.bleu_signature})",
+            f"  chrF {text.chrf:.2f} ({text.chrf_signature})",
+            f"  perplexity {tokens.perplexity:.4f} over {tokens.tokens} tokens"
+            + (left_out if tokens.left_out else ""),
+        ]
+    return "\n".join(lines)
+
+
+def as_json(report):
+    """Returns a report of `evaluate` as JSON."""
+    splits = {
+        name: {
+            "pairs": scores.pairs,
+            **scores.text._asdict(),
+            **scores.tokens._asdict(),
+            "perplexity": scores.tokens.perplexity,
+        }
+        for name, scores in report["splits"].items()
+    }
+    return json.dumps(report | {"splits": splits}, indent=2) + "\n"
+
+
 class TokenScorer:
     """Computes the TokenScores of one corpus, again and again.
 
@@ -90,6 +156,7 @@ class TokenScorer:
                 model((source_ids, shift_right(target_ids))), target_ids
             ),
             input_signature=[ids, ids],
+            autograph=False,
         )
 
     def __call__(self):

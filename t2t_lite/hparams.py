@@ -115,7 +115,10 @@ _CHOICES = {
 # What a later run on the same model directory may change: how long it goes on
 # and how it translates, not what it has learned from.
 MAY_CHANGE = frozenset(
-    "steps average_last beam_width length_penalty max_extra_length".split()
+    (
+        *("steps", "average_last", "beam_width"),
+        *("length_penalty", "max_extra_length"),
+    )
 )
 
 _BASE = HParams()

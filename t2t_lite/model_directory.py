@@ -122,6 +122,22 @@ class ModelDirectory:
         tensors = checkpoints.average(paths, is_weight)
         return f"average of {names}", tensors
 
+    def write_average(self, count=None):
+        """Writes the average of the last checkpoints; returns (path, of what).
+
+        Args:
+            count: int, how many; None for as many as the hparams say.
+
+        Raises:
+            InputError: there are fewer, or the average cannot be written.
+        """
+        count = count or self.settings().hparams.average_last
+        description, tensors = self._average(count)
+        path = self.averaged / f"step-{int(tensors['step'])}"
+        checkpoints.write(path, tensors)
+        checkpoints.prune(self.averaged, 1)
+        return path, description
+
     def load_model(self, which="last", average_last=1, precision="float32"):
         """Returns (Transformer, description of the checkpoint).
 

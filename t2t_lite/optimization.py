@@ -8,8 +8,8 @@ from keras import ops
 class NoamSchedule(keras.optimizers.schedules.LearningRateSchedule):
     """A rate that grows linearly through the warm-up, then falls as step^-0.5.
 
-    rate = scale * d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5), where
-    the first update is step 1.
+    rate = scale * d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5); the
+    first update is step 1.
 
     Args:
         d_model: int.
@@ -26,7 +26,7 @@ class NoamSchedule(keras.optimizers.schedules.LearningRateSchedule):
         self.scale = scale
 
     def __call__(self, updates_done):
-        """Returns the float32 rate of the update after `updates_done` others."""
+        """Returns the float32 rate of update `updates_done` + 1."""
         step = ops.cast(updates_done, "float32") + 1
         rising = step * self.warmup_steps**-1.5
         return (

@@ -163,7 +163,7 @@ def learn(lines, kind, size):
 
     Source: section 5.1.
     """
-    sentences = _sample((line for line in lines if line.strip()))
+    sentences = _sample(line for line in lines if line.strip())
     if not sentences:
         raise InputError("there is no text to learn a vocabulary from")
     try:

@@ -55,41 +55,45 @@ class Trainer:
             self.strategy, tf.distribute.MultiWorkerMirroredStrategy
         )
         self.step = 0  # Updates done.
+        keras.utils.set_random_seed(hparams.seed)
         with self.strategy.scope():
             self.model = Transformer(
                 hparams,
                 vocabulary_size,
                 dtype=model_directory.policy(precision),
             )
-            keras.utils.set_random_seed(hparams.seed)
             self.model.build()
             self.weights = self.model.trainable_variables
             self.optimizer = optimization.adam(hparams)
             self.optimizer.build(self.weights)
             self.sums = [_sum_variable(w.shape) for w in self.weights]
-            self.loss_sum, self.token_count = (
-                _sum_variable(()),
-                _sum_variable(()),
-            )
-        self.loss_scale = _FIRST_LOSS_SCALE if precision == "float16" else 1.0
-        self.updates_since_scaled = 0
+            self.loss_sum = _sum_variable(())
+            self.token_count = _sum_variable(())
         self.is_scaled = precision == "float16"
+        self.loss_scale = _FIRST_LOSS_SCALE if self.is_scaled else 1.0
+        self.updates_since_scaled = 0
         ids = tf.TensorSpec([None, None], tf.int32)
         signature = [ids, ids, tf.TensorSpec([2], tf.int64), tf.TensorSpec([])]
         add = tf.function(
-            self._add_shard, input_signature=signature, jit_compile=xla or None
+            self._add_shard,
+            input_signature=signature,
+            jit_compile=xla or None,
+            autograph=False,
         )
-        self._run_add = tf.function(
-            lambda shard, scale: self.strategy.run(add, args=(*shard, scale)),
+        self._run_add = self._on_replicas(
+            lambda shard, scale: add(*shard, scale)
+        )
+        self._run_apply = self._on_replicas(self._apply)
+        self._run_is_finite = self._on_replicas(self._is_finite)
+        self._run_clear = self._on_replicas(self._clear)
+
+    def _on_replicas(self, function):
+        """Returns the function that runs `function` on every replica."""
+        return tf.function(
+            lambda *args: self.strategy.run(function, args=args),
             reduce_retracing=True,
+            autograph=False,
         )
-        self._run_apply = tf.function(
-            lambda *args: self.strategy.run(self._apply, args=args)
-        )
-        self._run_is_finite = tf.function(
-            lambda: self.strategy.run(self._is_finite)
-        )
-        self._run_clear = tf.function(lambda: self.strategy.run(self._clear))
 
     def update(
         self, source_ids, target_ids, num_micro_batches=1, stop=lambda: False
@@ -248,7 +252,7 @@ class Trainer:
         value = tf.convert_to_tensor(value)
         mine = value if is_chief(self.strategy) else tf.zeros_like(value)
 
-        @tf.function
+        @tf.function(autograph=False)
         def add_up():
             def on_replica():
                 context = tf.distribute.get_replica_context()

@@ -1,6 +1,7 @@
 """Lines of text to their translations."""
 
 import functools
+import itertools
 import re
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from t2t_lite.tokenization import EOS, PAD
 _BATCH_SIZES = (1, 8, 64)
 _TOKENS_AT_ONCE = 2048  # Source tokens of one batch, padding included.
 _NEVER = -1e9
-_AFTER_A_SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’»)\]]*\s+|(?<=[。！？])")
+_AFTER_A_SENTENCE = re.compile(r"(?<=[.!?…])[\"'”»)\]]*\s+|(?<=[。！？])")  # noqa: RUF001
 
 
 class Translation(NamedTuple):
@@ -41,27 +42,27 @@ class SearchOptions(NamedTuple):
         Raises:
             InputError: an option is out of its range.
         """
-        options = {name: getattr(hparams, name) for name in cls._fields[:3]} | {
-            name: value for name, value in changes.items() if value is not None
-        }
-        result = cls(**options)
-        for rule, holds in (
-            ("beam_width must be at least 1", result.beam_width >= 1),
-            ("length_penalty must be at least 0", result.length_penalty >= 0),
-            (
-                "max_extra_length must be at least 0",
-                result.max_extra_length >= 0,
-            ),
-            (
-                f"num_results must be from 1 to beam_width={result.beam_width}",
-                1 <= result.num_results <= result.beam_width,
-            ),
+        chosen = {name: getattr(hparams, name) for name in cls._fields[:3]}
+        chosen |= {k: v for k, v in changes.items() if v is not None}
+        options = cls(**chosen)
+        for name, least in (
+            ("beam_width", 1),
+            ("length_penalty", 0),
+            ("max_extra_length", 0),
+            ("num_results", 1),
         ):
-            if not holds:
-                name = rule.split()[0]
-                received = getattr(result, name)
-                raise InputError(f"{rule}; received {name}={received}")
-        return result
+            received = getattr(options, name)
+            if received < least:
+                raise InputError(
+                    f"{name} must be at least {least}; received "
+                    f"{name}={received}"
+                )
+        if options.num_results > options.beam_width:
+            raise InputError(
+                f"num_results must be at most beam_width={options.beam_width}; "
+                f"received num_results={options.num_results}"
+            )
+        return options
 
 
 def search(model, source_ids, options):
@@ -75,11 +76,7 @@ def search(model, source_ids, options):
         source_ids: int32 [B, S], EOS at each end, padded with 0.
         options: SearchOptions.
     """
-    B, S = ops.shape(source_ids)
-    room = S + options.max_extra_length
-    hparams = model.hparams
-    if hparams.positions == "learned":
-        room = ops.minimum(room, hparams.learned_positions)
+    room = _room(model.hparams, ops.shape(source_ids)[1], options)
     lengths_B = ops.sum(ops.cast(ops.not_equal(source_ids, PAD), "int32"), 1)
     # A row that is all padding only fills the batch up: it ends at once.
     max_lengths_B = ops.where(
@@ -105,6 +102,16 @@ def search(model, source_ids, options):
         eos=EOS,
         num_results=options.num_results,
     )
+
+
+def _room(hparams, source_length, options):
+    """Returns how many tokens the longest translation of a batch may have."""
+    room = source_length + options.max_extra_length
+    if hparams.positions == "sinusoidal":
+        return room
+    if isinstance(room, int):  # XLA wants shapes that stay numbers.
+        return min(room, hparams.learned_positions)
+    return ops.minimum(room, hparams.learned_positions)
 
 
 class LineTranslator:
@@ -133,6 +140,7 @@ class LineTranslator:
             if xla
             else [tf.TensorSpec([None, None], tf.int32)],
             jit_compile=xla or None,
+            autograph=False,
         )
 
     def __call__(self, lines, first_line=1):
@@ -177,8 +185,8 @@ class LineTranslator:
                 units.append(sentence)
             else:
                 logging.warning(
-                    "Line %d has a sentence of %d tokens, more than the %d that "
-                    "this model takes: it is cut into pieces.",
+                    "Line %d has a sentence of %d tokens, more than the %d "
+                    "that this model takes: it is cut into pieces.",
                     number,
                     len(sentence),
                     self.max_length,
@@ -233,7 +241,8 @@ class LineTranslator:
         if self._xla and source_ids.shape not in self._shapes:
             self._shapes.add(source_ids.shape)
             logging.info(
-                "Compiling the search for %d x %d tokens: program %d of at most %d.",
+                "Compiling the search for %d x %d tokens: program %d of at "
+                "most %d.",
                 *source_ids.shape,
                 len(self._shapes),
                 len(_BATCH_SIZES) * len(self._ladder),
@@ -281,6 +290,18 @@ class LineTranslator:
     def _padded_length(self, length):
         return next(n for n in self._ladder if n >= length)
 
+    def stream(self, lines, lines_at_once):
+        """Yields the list of Translations of each line, in order.
+
+        Args:
+            lines: iterable of str, read no further ahead than it has to be.
+            lines_at_once: int, how many are sorted and translated together.
+        """
+        lines, done = iter(lines), 0
+        while block := list(itertools.islice(lines, lines_at_once)):
+            yield from LineTranslator.__call__(self, block, done + 1)
+            done += len(block)
+
 
 class Translator(LineTranslator):
     """Translates text with the model of a model directory.
@@ -327,3 +348,23 @@ class Translator(LineTranslator):
         if self.options.num_results == 1:
             results = [translations[0].text for translations in results]
         return results[0] if isinstance(text, str) else results
+
+
+def as_lines(translations, number=None, with_score=False):
+    """Returns the Translations of one line as text, a line each.
+
+    Args:
+        translations: list of Translation.
+        number: int, the number of the source line: gives "number ||| text |||
+            score"; None for the bare text.
+        with_score: bool, whether the bare text follows its score and a tab.
+    """
+    lines = []
+    for text, score in translations:
+        text = text.replace("\n", " ")  # One line stays one line.
+        if number is not None:
+            text = f"{number} ||| {text} ||| {score:.4f}"
+        elif with_score:
+            text = f"{score:.4f}\t{text}"
+        lines.append(f"{text}\n")
+    return "".join(lines)
