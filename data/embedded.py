@@ -19,10 +19,13 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from data import grammar, lexicon
+from data import grammar
+from data import lexicon as words
 from data.grammar import (
     ACCUSATIVE,
     DATIVE,
+    GENITIVE,
+    NOMINATIVE,
     NOTHING,
     POSSESSIVE_OF,
     PRONOUN,
@@ -46,8 +49,6 @@ SIZES = {"test": 500, "dev": 500, "train": 24000}
 SHORTEST, LONGEST = 3, 30
 
 Pair = tuple[str, str]
-
-
 SUBJECTS = ("I", "you", "he", "she", "we", "they")
 
 
@@ -64,13 +65,13 @@ class Draw(random.Random):
 @functools.cache
 def nouns_of(*classes: str) -> list[Noun]:
     """The nouns in any of `classes`, in the order of the lexicon."""
-    return [n for n in lexicon.NOUN_LIST if not n.classes.isdisjoint(classes)]
+    return [n for n in words.NOUN_LIST if not n.classes.isdisjoint(classes)]
 
 
 @functools.cache
-def adjectives_for(noun: Noun) -> list[lexicon.Adjective]:
+def adjectives_for(noun: Noun) -> list[words.Adjective]:
     """The adjectives that make sense with `noun`."""
-    fits = lexicon.ADJECTIVE_LIST
+    fits = words.ADJECTIVE_LIST
     return [a for a in fits if not a.classes.isdisjoint(noun.classes)]
 
 
@@ -81,6 +82,12 @@ def adjectives(draw: Draw, noun: Noun, probability: float) -> tuple[Text, ...]:
         return ()
     chosen = draw.choice(fitting)
     return (Text(chosen.english, chosen.german),)
+
+
+def described(draw: Draw, noun: Noun, plural: bool = False) -> NounPhrase:
+    """The or this noun, half the time with an adjective."""
+    which = draw.one_of("the", "this")
+    return NounPhrase(noun, which, adjectives(draw, noun, 0.5), plural)
 
 
 def pronoun_of(phrase: Phrase) -> str:
@@ -101,8 +108,8 @@ def possessive(phrase: Phrase) -> str:
 def name(draw: Draw) -> Name:
     """Anna or Peter."""
     if draw.chance(0.5):
-        return Name(draw.choice(lexicon.WOMEN), "she")
-    return Name(draw.choice(lexicon.MEN), "he")
+        return Name(draw.choice(words.WOMEN), "she")
+    return Name(draw.choice(words.MEN), "he")
 
 
 def relation(draw: Draw, owner: str = "") -> NounPhrase:
@@ -172,16 +179,17 @@ def item(draw: Draw, subject: Phrase, classes: tuple[str, ...]) -> Phrase:
     if not things or (people_in(classes) and draw.chance(0.7)):
         return third_party(draw, subject)
     noun = draw.choice(things)
-    described = adjectives(draw, noun, 0.3)
+    qualities = adjectives(draw, noun, 0.3)
     if noun.mass:
         near = "trouble" in noun.classes or draw.chance(0.4)
         far = "learned" in noun.classes
-        return NounPhrase(noun, "the" if near and not far else "", described)
+        return NounPhrase(noun, "the" if near and not far else "", qualities)
     if draw.chance(0.1) and not noun.classes.isdisjoint(PRIVATE):
-        return NounPhrase(noun, adjectives=described, owner=owner(draw))
-    plural = draw.chance(0.7 if "plenty" in noun.classes else 0.25)
+        return NounPhrase(noun, adjectives=qualities, owner=owner(draw))
+    often = 0.7 if "plenty" in noun.classes else 0.25
+    plural = draw.chance(often) and "cabin" not in classes
     return NounPhrase(
-        noun, determiner(draw, subject, noun, plural), described, plural
+        noun, determiner(draw, subject, noun, plural), qualities, plural
     )
 
 
@@ -208,6 +216,20 @@ def determiner(draw: Draw, subject: Phrase, noun: Noun, plural: bool):
     return draw.choices(["the", "a", "this"], [6, 4, 1])[0]
 
 
+# Verbs by what they do to a sentence's sense.
+MEETING = "see, know, visit, meet, ask, call, invite, pick up, wake, greet"
+ACQUIRING = "buy, borrow, find, own, order, bring along, take along"
+REUSED = "buy, borrow, find, bring along, take along"
+CREATING = "bake, cook, write, knit, draw, paint, plant, order"
+ENDING = (
+    "eat, drink, throw away, sell, peel, lose, return, hand in, open, unpack"
+)
+CRITICAL = "buy, wear, order, read, carry, try on"
+PURPOSES = (
+    "buy, meet, visit, help, borrow, return, photograph, read, draw, write, "
+    "work, sleep, look for, thank, pick up, talk to, swim, sell"
+)
+
 TENSES = ("present", "progressive", "past", "future")
 MODALS = ("can", "must", "may", "should", "would like", "want", "wanted", "had")
 NEGATIVE_MODALS = {"must": "have", "may": "must not", "had": "could"}
@@ -225,7 +247,7 @@ def verbs_for(tense: str) -> list[Verb]:
     """The verbs that go with `tense`; owning and knowing are not events."""
     return [
         verb
-        for verb in lexicon.VERB_LIST
+        for verb in words.VERB_LIST
         if (tense == "present" or not verb.stative)
         and (tense in ("past", "pluperfect") or "moment" not in verb.manners)
     ]
@@ -236,11 +258,26 @@ def steady(verb: Verb, tense: str) -> str:
     return "present" if tense == "progressive" and verb.stative else tense
 
 
+def deed(draw: Draw, subject: Phrase, tense: str, labels: str) -> Clause:
+    """`subject` doing one of a few things."""
+    verb = draw.choice(verbs_named(labels))
+    return fill(draw, Clause(subject, verb, tense))
+
+
+@functools.cache
+def verbs_named(labels: str) -> list[Verb]:
+    """The verbs of a table of labels."""
+    wanted = labels.split(", ")
+    return [verb for verb in words.VERB_LIST if verb.label in wanted]
+
+
 def fill(draw: Draw, clause: Clause) -> Clause:
     """The clause with the objects its verb's frame asks for."""
     for role, classes in clause.verb.frame:
-        given = clause.verb.label in ACQUIRING and role == "acc"
-        thing = item(draw, PRONOUN["who"] if given else clause.subject, classes)
+        # What is still to be got is nobody's yet: he buys *a* coat.
+        foreign = role == "acc" and clause.verb in verbs_named(ACQUIRING)
+        finder = PRONOUN["who"] if foreign else clause.subject
+        thing = item(draw, finder, classes)
         if role == "acc":
             clause = replace(clause, accusative=thing)
         elif role in ("dat", "to"):
@@ -252,101 +289,106 @@ def fill(draw: Draw, clause: Clause) -> Clause:
 
 def governed(role: str, phrase: Phrase) -> Text:
     """A prepositional object: `auf+acc` and the bus give `auf den Bus`."""
-    preposition, case = role.split("+")
-    if isinstance(phrase, NounPhrase) and not phrase.noun.mass:
-        phrase = (
-            phrase if phrase.definite else replace(phrase, determiner="the")
-        )
-    case = ACCUSATIVE if case == "acc" else DATIVE
+    preposition, name_of_case = role.split("+")
+    vague = isinstance(phrase, NounPhrase) and not phrase.definite
+    if vague and not phrase.noun.mass:
+        phrase = replace(phrase, determiner="the")
+    case = ACCUSATIVE if name_of_case == "acc" else DATIVE
     return Text(phrase.english(True), prepositional(preposition, phrase, case))
 
 
 def adorn(draw: Draw, clause: Clause, probability: float) -> Clause:
     """The clause with a place or a manner, if its verb has one to offer."""
     verb = clause.verb
-    kinds = [kind for kind in verb.manners if kind in lexicon.MANNERS]
+    kinds = [kind for kind in verb.manners if kind in words.MANNERS]
     if verb.places and draw.chance(probability):
         return replace(clause, place=place(draw, verb.places))
     if kinds and draw.chance(probability / 2):
-        return replace(
-            clause, manner=draw.choice(lexicon.MANNERS[draw.choice(kinds)])
-        )
+        manner = draw.choice(words.MANNERS[draw.choice(kinds)])
+        return replace(clause, manner=manner)
     return clause
 
 
 @functools.cache
-def places_for(*kinds: str) -> list[list[str]]:
-    """The rows of PLACES of any of these kinds."""
-    table = lexicon.rows(lexicon.PLACES)
-    return [row for row in table if not set(kinds).isdisjoint(row[3].split())]
+def places_for(*kinds: str) -> list[tuple[Noun, Text, Text]]:
+    """Places of any of these kinds, with where and where-to prepositions."""
+    return [
+        (NOUN[noun], Text(*where.split()), Text(*goal.split()))
+        for noun, where, goal, tags in words.rows(words.PLACES)
+        if not set(kinds).isdisjoint(tags.split())
+    ]
 
 
 def place(draw: Draw, kinds: tuple[str, ...]) -> Text:
     """Where: `in the kitchen`; the German two-way words take the dative."""
     if draw.chance(0.1) and "home" in kinds:
-        return lexicon.HOME
-    noun, where, *_ = draw.choice(places_for(*kinds))
+        return words.HOME
+    noun, where, _ = draw.choice(places_for(*kinds))
     return located(where, spot(draw, noun), DATIVE)
 
 
-def spot(draw: Draw, noun: str) -> NounPhrase:
+def spot(draw: Draw, noun: Noun) -> NounPhrase:
     """`the kitchen`, sometimes described."""
-    return NounPhrase(NOUN[noun], "the", adjectives(draw, NOUN[noun], 0.15))
+    return NounPhrase(noun, "the", adjectives(draw, noun, 0.15))
 
 
-def located(words: str, phrase: Phrase, case: int) -> Text:
-    """A row's two prepositions in front of `phrase`."""
-    english_word, german_word = words.replace("|", " ").rsplit(maxsplit=1)
-    case = DATIVE if german_word == "zu" else case
+def located(pair: Text, phrase: Phrase, case: int) -> Text:
+    """A pair of prepositions in front of `phrase`."""
     return Text(
-        f"{english_word} {phrase.english(True)}",
-        prepositional(german_word, phrase, case),
+        f"{pair.english} {phrase.english(True)}",
+        prepositional(pair.german, phrase, case),
     )
 
 
+def goal(draw: Draw, kind: str) -> Text:
+    """Where to: `into the kitchen`; the two-way words take the accusative."""
+    noun, _, where = draw.choice(places_for(kind))
+    case = DATIVE if where.german == "zu" else ACCUSATIVE
+    return located(where, spot(draw, noun), case)
+
+
 def direction(draw: Draw) -> tuple[Verb, Text]:
-    """A verb of motion and where to; two-way words take the accusative."""
-    verbs = ["go", "go", "run", "drive", "fly", "travel", "move"]
-    verb = VERB[draw.choice(verbs)]
+    """A verb of motion and where to."""
+    verb = VERB[
+        draw.one_of("go", "go", "run", "drive", "fly", "travel", "move")
+    ]
     if verb.base in ("go", "run"):
         if draw.chance(0.25):
-            return VERB["go"], draw.choice(lexicon.DIRECTIONS)
-        noun, _, where, _ = draw.choice(places_for("walk"))
-        return verb, located(where, spot(draw, noun), ACCUSATIVE)
+            return VERB["go"], draw.choice(words.DIRECTIONS)
+        return verb, goal(draw, "walk")
     if verb.base == "drive" and draw.chance(0.4):
-        noun, _, where, _ = draw.choice(places_for("drive"))
-        return verb, located(where, spot(draw, noun), ACCUSATIVE)
-    goal = draw.choice(lexicon.CITIES + lexicon.COUNTRIES)
-    return verb, Text(f"to {goal.english}", f"nach {goal.german}")
+        return verb, goal(draw, "drive")
+    far = draw.choice(words.CITIES + words.COUNTRIES)
+    return verb, Text(f"to {far.english}", f"nach {far.german}")
 
 
 def city(draw: Draw) -> Text:
     """`in Vienna`, `in Wien`."""
-    goal = draw.choice(lexicon.CITIES)
-    return Text(f"in {goal.english}", f"in {goal.german}")
+    town = draw.choice(words.CITIES)
+    return Text(f"in {town.english}", f"in {town.german}")
 
 
 def motion(draw: Draw, subject: Phrase, tense: str) -> Clause:
-    """Somebody going somewhere."""
+    """Somebody going somewhere, coming home or staying."""
     roll = draw.random()
     if roll < 0.1:
-        place = draw.choice([lexicon.HOME, city(draw)])
-        return Clause(subject, VERB["stay"], tense, complement=place)
+        where = draw.one_of(words.HOME, city(draw))
+        return Clause(subject, VERB["stay"], tense, complement=where)
     if roll < 0.2:
-        home = lexicon.DIRECTIONS[0]
+        home = words.DIRECTIONS[0]
         return Clause(subject, VERB["come"], tense, complement=home)
-    verb, goal = direction(draw)
+    verb, where = direction(draw)
     if verb.base == "move" and tense == "present":
         tense = "past"  # nobody moves house every day
-    return Clause(subject, verb, tense, complement=goal)
+    return Clause(subject, verb, tense, complement=where)
 
 
 def pastime(draw: Draw, subject: Phrase, tense: str) -> Clause:
     """Somebody learning a language or playing something, article or not."""
     if draw.chance(0.4):
-        what = draw.choice(lexicon.LANGUAGES)
+        what = draw.choice(words.LANGUAGES)
         return Clause(subject, VERB["learn"], tense, complement=what)
-    what = draw.choice(lexicon.PASTIMES)
+    what = draw.choice(words.PASTIMES)
     return Clause(subject, VERB["play"], tense, complement=what)
 
 
@@ -360,6 +402,16 @@ def doing(draw: Draw, subject: Phrase, tense: str, extras=0.3) -> Clause:
     return activity(draw, subject, tense, extras)
 
 
+def state(subject: Phrase, predicate: Text, tense: str = "present") -> Clause:
+    """`subject` being tired, old or a doctor."""
+    return Clause(subject, VERB["be"], tense, complement=predicate)
+
+
+def again(phrase: Phrase) -> Pronoun:
+    """The pronoun for somebody mentioned before."""
+    return PRONOUN[pronoun_of(phrase)]
+
+
 def being(subject: Phrase, row: list[str], tense: str = "present") -> Clause:
     """A row of HINDRANCES or OCCASIONS said of `subject`."""
     verb, *words = row
@@ -370,24 +422,21 @@ def weather(draw: Draw, tense: str) -> Clause:
     """It is raining; it was cold."""
     it = PRONOUN["it n"]
     if draw.chance(0.4):
-        verb = VERB[draw.one_of("rain", "snow")]
         now = "progressive" if tense == "present" else tense
-        return Clause(it, verb, now)
-    return Clause(
-        it, VERB["be"], tense, complement=draw.choice(lexicon.WEATHER)
-    )
+        return Clause(it, VERB[draw.one_of("rain", "snow")], now)
+    return state(it, draw.choice(words.WEATHER), tense)
 
 
 def when(draw: Draw, tense: str) -> Text:
     """A time that goes with `tense`."""
     if tense in ("past", "future"):
         if draw.chance(0.25):
-            return draw.choice(lexicon.WEEKDAYS)
+            return draw.choice(words.WEEKDAYS)
         if draw.chance(0.15):
             return clock(draw)
         if draw.chance(0.2):
             return distance(draw, tense)
-    return draw.choice(lexicon.TIMES[tense])
+    return draw.choice(words.TIMES[tense])
 
 
 def clock(draw: Draw) -> Text:
@@ -398,13 +447,13 @@ def clock(draw: Draw) -> Text:
 
 def distance(draw: Draw, tense: str) -> Text:
     """`three days ago`, `vor drei Tagen`; `in three days`."""
-    count, unit = number(draw.randint(2, 20)), draw.choice(lexicon.PERIODS)
-    german_word = "vor" if tense == "past" else "in"
-    english_side = f"{count.english} {unit.english}"
-    return Text(
-        english_side + " ago" if tense == "past" else "in " + english_side,
-        f"{german_word} {count.german} {unit.german}",
-    )
+    units = words.PERIODS if tense == "past" else words.PERIODS[:2]
+    count, unit = number(draw.randint(2, 12)), draw.choice(units)
+    span = f"{count.english} {unit.english}"
+    german_span = f"{count.german} {unit.german}"
+    if tense == "past":
+        return Text(f"{span} ago", f"vor {german_span}")
+    return Text(f"in {span}", f"in {german_span}")
 
 
 def timed(draw: Draw, clause: Clause) -> Clause:
@@ -415,18 +464,14 @@ def timed(draw: Draw, clause: Clause) -> Clause:
     if clause.tense == "present":
         clause = general(clause)
     if clause.tense == "present" and draw.chance(0.4):
-        return replace(clause, frequency=draw.choice(lexicon.FREQUENCIES))
+        return replace(clause, frequency=draw.choice(words.FREQUENCIES))
     return replace(clause, time=time, fronted=draw.one_of("", "time"))
 
 
-def negated(draw: Draw, clause: Clause) -> Clause:
+def negated(clause: Clause) -> Clause:
     """The clause denied, where denying it makes sense."""
     never = clause.frequency.english not in ("", "often")
-    counted = isinstance(clause.accusative, NounPhrase) and not (
-        clause.accusative.determiner in ("a", "", "the", "this")
-        or clause.accusative.determiner in grammar.POSSESSIVES
-    )
-    if never or counted or clause.verb.base == "learn":
+    if never or counted(clause.accusative) or clause.verb.base == "learn":
         return clause
     if clause.tense == "present":  # `every day he does not read` says little
         clause = replace(clause, time=NOTHING, fronted="")
@@ -435,15 +480,21 @@ def negated(draw: Draw, clause: Clause) -> Clause:
     return replace(clause, negative=True)
 
 
+def counted(phrase: Phrase | None) -> bool:
+    """Whether the phrase is three, some or all of a kind: hard to deny."""
+    if not isinstance(phrase, NounPhrase):
+        return False
+    simple = ("a", "", "the", "this", *grammar.POSSESSIVES)
+    return phrase.determiner not in simple
+
+
 def modal(draw: Draw, clause: Clause, negative: bool) -> Clause:
     """The clause under a modal verb; denied, some modals change."""
     chosen = draw.choice(MODALS)
     if negative:
-        denied = negated(draw, clause)
-        chosen = (
-            NEGATIVE_MODALS.get(chosen, chosen) if denied.negative else chosen
-        )
-        clause = denied
+        clause = negated(clause)
+    if clause.negative:
+        chosen = NEGATIVE_MODALS.get(chosen, chosen)
     return replace(clause, tense="present", modal=chosen)
 
 
@@ -467,7 +518,7 @@ def sub(conjunctions: str, clause: Clause) -> Text:
     )
 
 
-def before(draw: Draw, clause: Clause, subordinate: Text) -> Pair:
+def joined(draw: Draw, clause: Clause, subordinate: Text) -> Pair:
     """Main and subordinate clause in either order; German inverts behind it."""
     if draw.chance(0.35):
         front = Text(subordinate.english + ",", subordinate.german + ",")
@@ -496,7 +547,7 @@ def statement(draw: Draw) -> Pair:
 
 def denial(draw: Draw) -> Pair:
     """The boy did not buy a book."""
-    return say(negated(draw, event(draw)))
+    return say(negated(event(draw)))
 
 
 def obligation(draw: Draw) -> Pair:
@@ -515,7 +566,7 @@ def question(draw: Draw) -> Pair:
         clause = replace(clause, tense="present", modal=chosen)
         clause = replace(clause, time=NOTHING, frequency=NOTHING)
     if draw.chance(0.15):
-        clause = negated(draw, clause)
+        clause = negated(clause)
     return say(clause, "?")
 
 
@@ -584,51 +635,46 @@ def transitive(draw: Draw, subject: Phrase, tense: str) -> Clause:
             return clause
 
 
+def mood(draw: Draw) -> Pair:
+    """My brother is tired."""
+    subject = person(draw)
+    if isinstance(subject, NounPhrase) and not subject.definite:
+        subject = plain(subject)
+    clause = state(subject, draw.choice(words.OPINIONS))
+    return say(toned(draw, replace(clause, tense=draw.one_of(*STATES))))
+
+
 def quality(draw: Draw) -> Pair:
-    """My brother is tired.  The new car is expensive."""
-    tense = draw.one_of("present", "present", "past")
-    if draw.chance(0.4):
-        subject = person(draw)
-        if isinstance(subject, NounPhrase) and not subject.definite:
-            subject = plain(subject)
-        clause = Clause(subject, VERB["be"], tense)
-        return say(
-            toned(
-                draw, replace(clause, complement=draw.choice(lexicon.OPINIONS))
-            )
-        )
-    noun = draw.choice([n for n in lexicon.NOUN_LIST if adjectives_for(n)])
+    """The new car is expensive."""
+    known = [n for n in words.NOUN_LIST if adjectives_for(n) and not family(n)]
+    noun = draw.choice(known)
+    plural = not noun.mass and draw.chance(0.25)
+    thing = NounPhrase(noun, draw.one_of("the", "this"), plural=plural)
     one = draw.choice(adjectives_for(noun))
-    plural = (
-        not noun.mass and draw.chance(0.25) and "single" not in noun.classes
-    )
-    which = "my" if family(noun) else draw.one_of("the", "this")
-    phrase = NounPhrase(noun, which, plural=plural)
-    predicate = Text(one.english, one.german)
-    return say(
-        toned(draw, Clause(phrase, VERB["be"], tense, complement=predicate))
-    )
+    clause = state(thing, Text(one.english, one.german), draw.one_of(*STATES))
+    return say(toned(draw, clause))
+
+
+STATES = ("present", "present", "past")
 
 
 def toned(draw: Draw, clause: Clause) -> Clause:
     """The predicate strengthened or denied, now and then."""
-    if draw.chance(0.3):
-        degree, word = draw.choice(lexicon.DEGREES), clause.complement
+    if draw.chance(0.25):
+        return replace(clause, negative=True)
+    if draw.chance(0.4):
+        degree, word = draw.choice(words.DEGREES), clause.complement
         stronger = Text(
             f"{degree.english} {word.english}", f"{degree.german} {word.german}"
         )
-        clause = replace(clause, complement=stronger)
-    return replace(clause, negative=draw.chance(0.25))
+        return replace(clause, complement=stronger)
+    return clause
 
 
 def comparable(kind: str) -> bool:
     """Whether nouns of a class are alike enough to be measured together."""
-    return len(countable(kind)) > 2 and kind not in (
-        "thing",
-        "gift",
-        "parcel",
-        "event",
-    )
+    mixed = ("thing", "gift", "parcel", "event")
+    return len(countable(kind)) > 2 and kind not in mixed
 
 
 def countable(kind: str) -> list[Noun]:
@@ -637,60 +683,66 @@ def countable(kind: str) -> list[Noun]:
 
 def comparison(draw: Draw) -> Pair:
     """The train is faster than the bus."""
-    degrees = [a for a in lexicon.ADJECTIVE_LIST if a.comparative]
+    degrees = [a for a in words.ADJECTIVE_LIST if a.comparative]
     one = draw.choice([a for a in degrees if any(map(comparable, a.classes))])
     kinds = sorted(filter(comparable, one.classes))
-    first, second = draw.sample(countable(draw.choice(kinds)), 2)
-    left, right = (compared(draw, noun) for noun in (first, second))
+    pair = draw.sample(countable(draw.choice(kinds)), 2)
+    left, right = (compared(draw, noun) for noun in pair)
     than = Text(
         f"{one.comparative} than {right.english(True)}",
-        f"{one.german_comparative} als {right.german(0)}",
+        f"{one.german_comparative} als {right.german(NOMINATIVE)}",
     )
-    tense = draw.one_of("present", "present", "past")
-    return say(Clause(left, VERB["be"], tense, complement=than))
+    return say(state(left, than, draw.one_of(*STATES)))
 
 
 def compared(draw: Draw, noun: Noun) -> NounPhrase:
     """A side of a comparison."""
-    if not noun.classes.isdisjoint({"family", "known", "owned"}):
-        whose = draw.choice(grammar.POSSESSIVES)
-        return NounPhrase(noun, whose)
-    return NounPhrase(noun, draw.one_of("the", "this"))
+    own = not noun.classes.isdisjoint({"family", "known", "owned"})
+    choices = grammar.POSSESSIVES if own else ("the", "this")
+    return NounPhrase(noun, draw.choice(choices))
 
 
 def reason(draw: Draw) -> Pair:
-    """He did not come because he was ill; she reads although she is tired."""
-    tense = draw.one_of("progressive", "past")
+    """He did not come because he was ill; she reads because she has time."""
+    tense, state_tense = draw.one_of(
+        ("progressive", "present"), ("past", "past")
+    )
+    subject = person(draw)
+    if draw.chance(0.4):
+        clause = leisure(draw, subject, tense)
+        row = draw.choice(words.OCCASIONS)
+    else:
+        clause = negated(doing(draw, subject, tense))
+        row = draw.choice(words.HINDRANCES)
+    cause = being(again(subject), row, state_tense)
+    fitting = clause.negative or row in words.OCCASIONS
+    link = "because weil" if fitting else "although obwohl"
+    return joined(draw, clause, sub(link, cause))
+
+
+def defiance(draw: Draw) -> Pair:
+    """She is reading although she is tired; he swam although it was cold."""
+    tense, state_tense = draw.one_of(
+        ("progressive", "present"), ("past", "past")
+    )
     subject = person(draw)
     clause = doing(draw, subject, tense)
-    state = {"progressive": "present"}.get(tense, tense)
-    kind = draw.one_of("because not", "although", "because", "weather")
-    other = PRONOUN[pronoun_of(subject)]
-    if kind == "because not":
-        clause = negated(draw, clause)
-        kind = "because" if clause.negative else "although"
-        cause = being(other, draw.choice(lexicon.HINDRANCES), state)
-    elif kind == "although":
-        cause = being(other, draw.choice(lexicon.HINDRANCES), state)
-    elif kind == "because":
-        clause = leisure(draw, subject, tense)
-        cause = being(other, draw.choice(lexicon.OCCASIONS), state)
-    else:
-        kind, cause = "although", weather(draw, state)
-    words = {"because": "because weil", "although": "although obwohl"}[kind]
-    return before(draw, clause, sub(words, cause))
+    obstacle = weather(draw, state_tense)
+    if draw.chance(0.5):
+        row = draw.choice(words.HINDRANCES)
+        obstacle = being(again(subject), row, state_tense)
+    return joined(draw, clause, sub("although obwohl", obstacle))
 
 
 def condition(draw: Draw) -> Pair:
-    """If it rains, we will stay at home; when he has time, he often reads."""
+    """If he has time, he will read in the garden."""
     subject = person(draw)
     clause = leisure(draw, subject, "future")
     if draw.chance(0.3):
-        chosen = draw.one_of("can", "may", "should", "want", "would like")
+        chosen = draw.one_of("can", "may", "want", "would like")
         clause = replace(clause, tense="present", modal=chosen)
-    other = PRONOUN[pronoun_of(subject)]
-    cause = being(other, draw.choice(lexicon.OCCASIONS))
-    return before(draw, clause, sub("if wenn", cause))
+    chance = being(again(subject), draw.choice(words.OCCASIONS))
+    return joined(draw, clause, sub("if wenn", chance))
 
 
 def simultaneous(draw: Draw) -> Pair:
@@ -698,18 +750,18 @@ def simultaneous(draw: Draw) -> Pair:
     first, second = person(draw), person(draw)
     clause = doing(draw, first, "progressive", 0.2)
     other = doing(draw, second, "progressive", 0.3)
-    return before(draw, clause, sub("while während", other))
+    return joined(draw, clause, sub("while während", other))
 
 
 def sequence(draw: Draw) -> Pair:
     """After he had eaten the soup, he went home; before she ..."""
     subject = person(draw)
-    other = PRONOUN[pronoun_of(subject)]
+    other = again(subject)
     clause = doing(draw, subject, "past", 0.2)
     if draw.chance(0.6):
         earlier = doing(draw, other, "pluperfect", 0.2)
-        return before(draw, clause, sub("after nachdem", earlier))
-    return before(draw, clause, sub("before bevor", doing(draw, other, "past")))
+        return joined(draw, clause, sub("after nachdem", earlier))
+    return joined(draw, clause, sub("before bevor", doing(draw, other, "past")))
 
 
 def report(draw: Draw) -> Pair:
@@ -721,7 +773,7 @@ def report(draw: Draw) -> Pair:
     if draw.chance(0.3):
         inner = timed(draw, inner)
     elif draw.chance(0.3):
-        inner = negated(draw, inner)
+        inner = negated(inner)
     told = sub("that dass", unfronted(inner))
     retold = verb.base == "say" and tense == "past"
     spoken = "past" if retold else "present"
@@ -745,20 +797,17 @@ def doubt(draw: Draw) -> Pair:
 
 
 def relative_word(phrase: NounPhrase, case: int) -> Text:
-    """`who`, `whom` or `that`, and der, die, das in its case."""
+    """`who` or `that`, and der, die, das in its case."""
     key = "p" if phrase.plural else phrase.noun.gender
-    human = "whom" if case == DATIVE else "who"
-    return Text(
-        human if person_noun(phrase.noun) else "that", RELATIVE[key][case]
-    )
+    word = "who" if person_noun(phrase.noun) else "that"
+    return Text(word, RELATIVE[key][case])
 
 
 def acting(draw: Draw, phrase: NounPhrase, tense: str) -> Text:
     """A relative clause whose subject is `phrase`: who lives in Berlin."""
-    word = relative_word(phrase, 0)
-    stand_in = Pronoun(
-        (word.english, word.english), (word.german, "", ""), 3, phrase.plural
-    )
+    word = relative_word(phrase, NOMINATIVE)
+    forms = (word.english, word.english), (word.german, "", "")
+    stand_in = Pronoun(*forms, plural=phrase.plural)
     if tense == "present":
         verb = VERB[draw.one_of("live", "study")]
         clause = Clause(stand_in, verb, tense, complement=city(draw))
@@ -778,60 +827,36 @@ def who_relative(draw: Draw) -> Pair:
     tense = draw.one_of("present", "past", "progressive")
     subject = replace(phrase, after=acting(draw, phrase, tense))
     if draw.chance(0.3):
-        return say(
-            Clause(
-                subject, VERB["be"], complement=draw.choice(lexicon.OPINIONS)
-            )
-        )
+        return say(state(subject, draw.choice(words.OPINIONS)))
     return say(doing(draw, subject, draw.one_of("present", "past", "future")))
 
 
 def met_relative(draw: Draw) -> Pair:
-    """I know the woman who works in the bakery."""
+    """I met the woman who works in the bakery."""
     phrase = plain(somebody(draw))
-    meeting = draw.choice(
-        [v for v in lexicon.VERB_LIST if v.frame == (("acc", ("person",)),)]
-    )
     tense = draw.one_of("past", "future")
+    clause = deed(draw, person(draw), tense, MEETING)
     trailing = acting(draw, phrase, draw.one_of("present", "past"))
-    return say(
-        Clause(
-            person(draw), meeting, tense, accusative=phrase, trailing=trailing
-        )
-    )
+    return say(replace(clause, accusative=phrase, trailing=trailing))
 
 
 def object_relative(draw: Draw) -> Pair:
     """He is reading the book that his sister bought yesterday."""
     tense = draw.one_of("progressive", "past", "future")
     clause = transitive(draw, person(draw), tense)
-    if clause.verb.base in CREATING or not verbs_taking(clause.accusative.noun):
-        return object_relative(draw)
     noun = clause.accusative.noun
+    if clause.verb in verbs_named(CREATING) or not verbs_taking(noun):
+        return object_relative(draw)
     phrase = NounPhrase(noun, "the", plural=clause.accusative.plural)
+    # The relative clause leaves the bracket and must find its noun last.
+    clause = replace(clause, place=NOTHING, manner=NOTHING, accusative=phrase)
     inner = source(draw, noun, clause.verb)
-    word = relative_word(phrase, ACCUSATIVE)
     if draw.chance(0.3):
-        inner = unfronted(replace(inner, time=when(draw, inner.tense)))
+        inner = replace(inner, time=when(draw, "past"))
+    word = relative_word(phrase, ACCUSATIVE)
     inner = replace(inner, accusative=None, fronted=word)
     trailing = Text(english(inner), german(inner, "last"))
-    return say(
-        replace(
-            clause,
-            accusative=phrase,
-            place=NOTHING,
-            manner=NOTHING,
-            trailing=trailing,
-        )
-    )
-
-
-# What is made now cannot have had a past, and what is gone has no future.
-CREATING = {"bake", "cook", "write", "knit", "draw", "paint", "plant", "order"}
-ENDING = {
-    "eat", "drink", "throw", "sell", "peel", "lose", "return", "hand", "open",
-    "unpack",
-}  # fmt: skip
+    return say(replace(clause, trailing=trailing))
 
 
 def source(draw: Draw, noun: Noun, used: Verb) -> Clause:
@@ -849,55 +874,49 @@ def verbs_taking(noun: Noun) -> list[Verb]:
         for verb in verbs_for("past")
         for role, classes in verb.frame
         if role == "acc" and not noun.classes.isdisjoint(classes)
-        if verb.base not in ENDING
+        if verb not in verbs_named(ENDING)
     ]
 
 
-PURPOSES = {
-    "buy", "meet", "visit", "help", "borrow", "return", "photograph", "read",
-    "draw", "write", "work", "sleep", "wait", "look", "thank", "ask", "pick",
-}  # fmt: skip
-
-
-def purpose(draw: Draw, subject: Phrase) -> Clause:
-    """Something worth an effort, without a place of its own."""
-    verbs = [verb for verb in verbs_for("future") if verb.base in PURPOSES]
-    return fill(draw, Clause(subject, draw.choice(verbs), "future"))
+def aim(clause: Clause) -> Text:
+    """`to open the door`, `die Tür zu öffnen`."""
+    return Text(
+        grammar.english_infinitive(clause), grammar.german_infinitive(clause)
+    )
 
 
 def intention(draw: Draw) -> Pair:
-    """She tries to open the door; he goes to the market to buy apples."""
+    """She decided to open the door: die Tür zu öffnen."""
     subject = person(draw)
-    inner = purpose(draw, subject)
-    aim = Text(
-        grammar.english_infinitive(inner), grammar.german_infinitive(inner)
-    )
-    if draw.chance(0.5):
-        verb = VERB[draw.one_of("try", "decide", "forget")]
-        tense = (
-            "past" if verb.base != "try" else draw.one_of("past", "progressive")
-        )
-        return say(Clause(subject, verb, tense, trailing=aim))
-    verb, goal = direction(draw)
+    what = aim(deed(draw, subject, "future", PURPOSES))
+    verb, tense = draw.one_of(
+        ("try", "past"), ("try", "progressive"), ("decide", "past"),
+        ("forget", "past"),
+    )  # fmt: skip
+    return say(Clause(subject, VERB[verb], tense, trailing=what))
+
+
+def errand(draw: Draw) -> Pair:
+    """He went to the market to buy apples: um Äpfel zu kaufen."""
+    subject = person(draw)
+    what = aim(deed(draw, subject, "future", PURPOSES))
     tense = draw.one_of("past", "progressive", "future")
-    clause = Clause(subject, verb, tense, complement=goal)
-    return say(replace(clause, trailing=Text(aim.english, "um " + aim.german)))
+    verb = VERB[draw.one_of("go", "run")]
+    clause = Clause(subject, verb, tense, complement=goal(draw, "walk"))
+    return say(
+        replace(clause, trailing=Text(what.english, f"um {what.german}"))
+    )
 
 
 def coordination(draw: Draw) -> Pair:
-    """My father is cooking and my mother is reading; ... but ..."""
+    """My father is cooking and my mother is reading."""
     tense = draw.one_of("progressive", "past", "future")
-    first = doing(draw, person(draw), tense, 0.3)
-    second = doing(draw, person(draw), tense, 0.3)
+    first, second = (doing(draw, person(draw), tense) for _ in range(2))
     if draw.chance(0.4):
         first = replace(first, time=when(draw, tense), fronted="time")
     if draw.chance(0.5):
-        second = negated(draw, second)
-    linking = (", but", ", aber") if second.negative else ("and", "und")
-    return written(
-        f"{english(first)} {linking[0]} {english(second)}",
-        f"{german(first)} {linking[1]} {german(second)}",
-    )
+        second = negated(second)
+    return linked(first, second)
 
 
 def general(clause: Clause) -> Clause:
@@ -925,83 +944,79 @@ def fondness(draw: Draw) -> Pair:
 
 
 def position(draw: Draw) -> Pair:
-    """The book is lying on the table; the boy laid it there."""
-    lying = draw.chance(0.5)
-    noun = draw.choice(nouns_of("flat" if lying else "upright"))
-    plural = draw.chance(0.2)
-    thing = NounPhrase(noun, "the", adjectives(draw, noun, 0.3), plural)
-    base = NounPhrase(
-        draw.choice(nouns_of("surface")), draw.one_of("the", "this")
-    )
-    preposition = draw.choice(lexicon.RELATIONS)
-    words = f"{preposition.english}|{preposition.german}"
-    if draw.chance(0.5):
-        where = located(words, base, DATIVE)
-        verb = VERB["lie" if lying else "stand"]
-        tense = "progressive" if lying else "present"
-        return say(Clause(thing, verb, tense, complement=where))
-    verb = VERB["put" if lying else "place"]
-    where = located(words, base, ACCUSATIVE)
-    tense = draw.one_of("progressive", "past", "future")
-    return say(
-        Clause(person(draw), verb, tense, accusative=thing, complement=where)
-    )
+    """The book is lying on the table; the vase stands behind the sofa."""
+    flat = draw.chance(0.5)
+    noun = draw.choice(nouns_of("flat" if flat else "upright"))
+    thing = described(draw, noun, draw.chance(0.2))
+    where = located(draw.choice(words.RELATIONS), base(draw), DATIVE)
+    verb, tense = ("lie", "progressive") if flat else ("stand", "present")
+    return say(Clause(thing, VERB[verb], tense, complement=where))
+
+
+def putting(draw: Draw) -> Pair:
+    """She puts the book on the table (legt) but places the vase (stellt)."""
+    flat = draw.chance(0.5)
+    noun = draw.choice(nouns_of("flat" if flat else "upright"))
+    thing = described(draw, noun, draw.chance(0.2))
+    where = located(draw.choice(words.RELATIONS), base(draw), ACCUSATIVE)
+    verb, tense = VERB["put" if flat else "place"], draw.one_of(*TENSES[1:])
+    clause = Clause(person(draw), verb, tense, accusative=thing)
+    return say(replace(clause, complement=where))
+
+
+def base(draw: Draw) -> NounPhrase:
+    """A piece of furniture to put something on, under or behind."""
+    noun = draw.choice(nouns_of("surface"))
+    return NounPhrase(noun, draw.one_of("the", "this"))
 
 
 def fluency(draw: Draw) -> Pair:
     """My sister speaks German very well: spricht sehr gut Deutsch."""
-    language, well = (
-        draw.choice(lexicon.LANGUAGES),
-        draw.choice(lexicon.FLUENCY),
-    )
-    words = Text(
+    language = draw.choice(words.LANGUAGES)
+    well = draw.choice(words.FLUENCY)
+    how = Text(
         f"{language.english} {well.english}", f"{well.german} {language.german}"
     )
-    clause = Clause(person(draw), VERB["speak"], complement=words)
-    return say(replace(clause, modal=draw.one_of("", "", "can", "want")))
+    clause = Clause(person(draw), VERB["speak"], complement=how)
+    return say(replace(clause, modal=draw.one_of("", "", "can")))
 
 
 def creature(draw: Draw) -> Pair:
-    """The cat drinks milk; animals eat with another verb, fressen."""
+    """The cat eats fish: animals have a verb of their own, fressen."""
     noun = draw.choice(nouns_of("animal"))
-    subject = NounPhrase(
-        noun, "the", adjectives(draw, noun, 0.4), draw.chance(0.3)
-    )
-    tense = draw.one_of("progressive", "past", "future")
+    subject = described(draw, noun, draw.chance(0.3))
+    tense = draw.one_of(*TENSES[1:])
     if draw.chance(0.4):
-        hunter = "hunter" in noun.classes
-        menu = ("meat", "fish") if hunter else ("bread", "apple", "carrot")
-        food = NOUN[draw.choice(menu)]
-        meal = NounPhrase(food, draw.one_of("the", ""), (), not food.mass)
-        clause = Clause(subject, VERB["eat"], tense, accusative=meal)
-        return say(timed(draw, clause))
-    where = place(draw, ("green", "garden"))
-    verb = draw.choice([v for v in lexicon.VERB_LIST if v.base == "sleep"])
-    clause = Clause(subject, verb, tense, place=where)
+        clause = deed(draw, subject, tense, "sleep")
+        where = place(draw, ("green", "garden"))
+        return say(timed(draw, replace(clause, place=where)))
+    hunter = "hunter" in noun.classes
+    food = NOUN[draw.one_of(*(MEAL if hunter else FODDER))]
+    meal = NounPhrase(food, draw.one_of("the", ""), plural=not food.mass)
+    clause = Clause(subject, VERB["eat"], tense, accusative=meal)
     return say(timed(draw, clause))
 
 
+MEAL, FODDER = ("meat", "fish", "ham"), ("bread", "apple", "carrot")
+
+
 def hanging(draw: Draw) -> Pair:
-    """The picture is hanging on the wall; she hung it up."""
-    noun = draw.choice(nouns_of("hanging"))
-    thing = NounPhrase(noun, "the", adjectives(draw, noun, 0.5))
-    wall = NounPhrase(NOUN["wall"], draw.one_of("the", "this"))
+    """The picture is hanging on the wall; she hung up the picture."""
+    thing = described(draw, draw.choice(nouns_of("hanging")))
     if draw.chance(0.4):
-        where = located("on|an", wall, DATIVE)
+        wall = NounPhrase(NOUN["wall"], draw.one_of("the", "this"))
+        where = located(Text("on", "an"), wall, DATIVE)
         return say(Clause(thing, VERB["hang"], "progressive", complement=where))
-    clause = Clause(
-        person(draw), VERB["hang up"], draw.one_of("past", "future")
-    )
-    return say(timed(draw, replace(clause, accusative=thing)))
+    tense = draw.one_of("past", "future")
+    clause = Clause(person(draw), VERB["hang up"], tense, accusative=thing)
+    return say(timed(draw, clause))
 
 
 def existence(draw: Draw) -> Pair:
-    """There is a big garden behind the house."""
+    """There is a big garden behind the house: hinter dem Haus gibt es."""
     noun = draw.choice(nouns_of("building", "green", "plant"))
-    base = NounPhrase(draw.choice(nouns_of("building")))
-    preposition = draw.choice(lexicon.RELATIONS[2:])
-    words = f"{preposition.english}|{preposition.german}"
-    where = located(words, base, DATIVE)
+    landmark = NounPhrase(draw.choice(nouns_of("building")))
+    where = located(draw.choice(words.RELATIONS[2:]), landmark, DATIVE)
     count = draw.randint(2, 9) if draw.chance(0.4) else "a"
     thing = NounPhrase(noun, count, adjectives(draw, noun, 0.5), count != "a")
     there = "there is" if count == "a" else "there are"
@@ -1011,14 +1026,17 @@ def existence(draw: Draw) -> Pair:
     )
 
 
+ELDERS = {"father", "mother", "uncle", "aunt", "boss", "colleague"}
+
+
 def age(draw: Draw) -> Pair:
     """My brother is twenty-three years old."""
-    years = number(draw.randint(4, 99))
-    words = Text(f"{years.english} years old", f"{years.german} Jahre alt")
-    subject = (
-        PRONOUN[draw.choice(SUBJECTS)] if draw.chance(0.2) else singular(draw)
-    )
-    return say(Clause(subject, VERB["be"], complement=words))
+    subject = singular(draw)
+    kin = subject.noun.english if isinstance(subject, NounPhrase) else ""
+    youngest = 60 if kin.startswith("grand") else 40 if kin in ELDERS else 6
+    years = number(draw.randint(youngest, youngest + 35))
+    old = Text(f"{years.english} years old", f"{years.german} Jahre alt")
+    return say(state(subject, old))
 
 
 def singular(draw: Draw) -> Phrase:
@@ -1031,75 +1049,61 @@ def singular(draw: Draw) -> Phrase:
 def price(draw: Draw) -> Pair:
     """The red coat costs ninety euros."""
     noun = draw.choice(nouns_of("clothes", "thing", "gift"))
-    phrase = NounPhrase(
-        noun, draw.one_of("the", "this"), adjectives(draw, noun, 0.5)
-    )
-    value = draw.choice([draw.randint(2, 99), 100 * draw.randint(2, 9)])
+    dear = "apparatus" in noun.classes
+    value = 100 * draw.randint(2, 9) if dear else draw.randint(2, 99)
     money = NounPhrase(NOUN["euro"], value, plural=True)
-    clause = Clause(phrase, VERB["cost"], accusative=money)
-    return say(clause)
+    return say(Clause(described(draw, noun), VERB["cost"], accusative=money))
 
 
 def profession(draw: Draw) -> Pair:
     """My aunt is a lawyer: no article in German, but a feminine."""
     subject = singular(draw)
-    job, man, woman = draw.choice(lexicon.PROFESSIONS)
-    word = woman if pronoun_of(subject) == "she" else man
+    job, man, woman = draw.choice(words.PROFESSIONS)
+    word, none = (
+        (woman, "keine") if pronoun_of(subject) == "she" else (man, "kein")
+    )
     title = Text(f"{grammar.article(job)} {job}", word)
     if draw.chance(0.3):
-        title = Text(
-            f"not {title.english}", f"kein{'e' * (word == woman)} {word}"
-        )
-    tense = draw.one_of("present", "past")
-    return say(Clause(subject, VERB["be"], tense, complement=title))
+        title = Text(f"not {title.english}", f"{none} {word}")
+    return say(state(subject, title, draw.one_of(*STATES)))
 
 
 def belonging(draw: Draw) -> Pair:
     """The red car belongs to my uncle."""
     noun = draw.choice(nouns_of("owned", "clothes", "carried", "thing", "pet"))
-    thing = NounPhrase(
-        noun, draw.one_of("the", "this"), adjectives(draw, noun, 0.6)
-    )
-    clause = Clause(thing, VERB["belong to"], dative=singular(draw))
+    thing, holder = described(draw, noun), singular(draw)
+    clause = Clause(thing, VERB["belong to"], dative=holder)
     return say(replace(clause, negative=draw.chance(0.3)))
 
 
 def timetable(draw: Draw) -> Pair:
-    """The train will arrive at the railway station at eight o'clock."""
+    """The train will arrive at eight o'clock; the concert began on Monday."""
+    show = draw.chance(0.5)
+    kinds = ("show", "course") if show else ("transit",)
+    verb = draw.one_of(*(("begin", "end") if show else ("arrive", "depart")))
+    subject = NounPhrase(
+        draw.choice(nouns_of(*kinds)), draw.one_of("the", "this")
+    )
+    time = clock(draw) if draw.chance(0.6) else draw.choice(words.WEEKDAYS)
     tense = draw.one_of("present", "past", "future")
-    if draw.chance(0.5):
-        noun, verb = (
-            draw.choice(nouns_of("show", "course")),
-            draw.one_of("begin", "end"),
-        )
-    else:
-        noun, verb = (
-            draw.choice(nouns_of("transit")),
-            draw.one_of("arrive", "depart"),
-        )
-    subject = NounPhrase(noun, draw.one_of("the", "this"))
-    time = clock(draw) if draw.chance(0.6) else draw.choice(lexicon.WEEKDAYS)
     clause = Clause(subject, VERB[verb], tense, time=time)
     return say(replace(clause, fronted=draw.one_of("", "time")))
 
 
 def thirst(draw: Draw) -> Pair:
-    """He is drinking two cups of coffee."""
+    """He is drinking two cups of coffee: zwei Tassen Kaffee."""
     drink = draw.choice(nouns_of("drink"))
     vessel = "cup" if "hot" in drink.classes else draw.one_of("glass", "bottle")
-    count = draw.randint(2, 12) if draw.chance(0.5) else "a"
+    count = draw.randint(2, 5) if draw.chance(0.5) else "a"
     phrase = NounPhrase(NOUN[vessel], count, (), count != "a", measured=drink)
-    verb = draw.choice(
-        [v for v in lexicon.VERB_LIST if v.base in ("drink", "order")]
-    )
-    clause = Clause(person(draw), verb, draw.choice(TENSES), accusative=phrase)
-    return say(timed(draw, clause))
+    clause = deed(draw, person(draw), draw.choice(TENSES), "drink, order")
+    return say(timed(draw, replace(clause, accusative=phrase)))
 
 
 def duration(draw: Draw) -> Pair:
     """She has lived in Vienna for three years: sie wohnt seit drei Jahren."""
     verb, subject = VERB[draw.one_of("live", "study")], person(draw)
-    count, unit = number(draw.randint(2, 30)), draw.choice(lexicon.PERIODS[1:4])
+    count, unit = number(draw.randint(2, 30)), draw.choice(words.PERIODS[1:4])
     clause = Clause(subject, verb, "perfect", complement=city(draw))
     since = Text("", f"seit {count.german} {unit.german}")
     return written(
@@ -1115,14 +1119,13 @@ def completion(draw: Draw) -> Pair:
     return say(replace(clause, tense="perfect", frequency=already))
 
 
-CRITICAL = {"buy", "wear", "order", "read", "borrow", "carry", "try on"}
 FAULTS = {
     "expensive", "big", "small", "old", "long", "heavy", "boring", "difficult",
     "ugly", "slow", "loud", "sweet",
 }  # fmt: skip
 
 
-def faults(noun: Noun) -> list[lexicon.Adjective]:
+def faults(noun: Noun) -> list[words.Adjective]:
     """What a thing can be too much of; nothing for bread and milk."""
     if "load" in noun.classes:
         return [a for a in adjectives_for(noun) if a.english == "heavy"]
@@ -1132,45 +1135,46 @@ def faults(noun: Noun) -> list[lexicon.Adjective]:
 
 def criticism(draw: Draw) -> Pair:
     """She is not buying the coat because it is too expensive: weil er ..."""
-    clause = transitive(draw, person(draw), draw.one_of("progressive", "past"))
-    noun, plural = clause.accusative.noun, clause.accusative.plural
-    if not faults(noun) or clause.verb.label not in CRITICAL:
+    tense, now = draw.one_of(("progressive", "present"), ("past", "past"))
+    clause = deed(draw, person(draw), tense, CRITICAL)
+    noun = clause.accusative.noun
+    if not faults(noun):
         return criticism(draw)
-    quality = draw.choice(faults(noun))
-    thing = NounPhrase(noun, "the", plural=plural)
-    words = Text(f"too {quality.english}", f"zu {quality.german}")
-    tense = "past" if clause.tense == "past" else "present"
-    judged = Clause(PRONOUN[thing.pronoun], VERB["be"], tense, complement=words)
+    fault = draw.choice(faults(noun))
+    thing = NounPhrase(noun, "the", plural=clause.accusative.plural)
+    too = Text(f"too {fault.english}", f"zu {fault.german}")
     denied = replace(clause, accusative=thing, negative=True)
-    return before(draw, denied, sub("because weil", judged))
+    cause = state(PRONOUN[thing.pronoun], too, now)
+    return joined(draw, denied, sub("because weil", cause))
 
 
-ACQUIRING = {
-    "buy", "borrow", "find", "own", "order", "bring along", "take along",
-}  # fmt: skip
+@functools.cache
+def uses(noun: Noun) -> list[Verb]:
+    """What can be done with a thing one has got."""
+    done = verbs_named(ACQUIRING) + verbs_named(CREATING)
+    verbs = [verb for verb in verbs_taking(noun) if len(verb.frame) == 1]
+    lasting = [verb for verb in verbs if "moment" not in verb.manners]
+    return [verb for verb in lasting if verb not in done]
 
 
 def reuse(draw: Draw) -> Pair:
     """He bought a coat, but he did not wear it: aber er hat ihn ..."""
-    clause = transitive(draw, person(draw), draw.one_of("past", "future"))
-    thing = clause.accusative
-    choices = [
-        v for v in verbs_taking(thing.noun) if v.base != clause.verb.base
-    ]
-    choices = [v for v in choices if len(v.frame) == 1]
-    choices = [v for v in choices if v.label not in ACQUIRING | CREATING]
-    unfit = thing.noun.mass or clause.verb.label not in ACQUIRING
-    if unfit or not choices or "plenty" in thing.noun.classes:
+    first = deed(draw, person(draw), draw.one_of("past", "future"), REUSED)
+    thing = first.accusative
+    choices = uses(thing.noun)
+    if thing.noun.mass or not choices or "plenty" in thing.noun.classes:
         return reuse(draw)
-    other = PRONOUN[pronoun_of(clause.subject)]
-    again = Clause(other, draw.choice(choices), clause.tense)
-    again = replace(
-        again, accusative=PRONOUN[thing.pronoun], negative=draw.chance(0.5)
-    )
-    link = (", but", ", aber") if again.negative else ("and", "und")
+    second = Clause(again(first.subject), draw.choice(choices), first.tense)
+    it, denied = PRONOUN[thing.pronoun], draw.chance(0.5)
+    return linked(first, replace(second, accusative=it, negative=denied))
+
+
+def linked(first: Clause, second: Clause) -> Pair:
+    """Two main clauses, with `but` before a denial and `and` otherwise."""
+    link = (", but", ", aber") if second.negative else ("and", "und")
     return written(
-        f"{english(clause)} {link[0]} {english(again)}",
-        f"{german(clause)} {link[1]} {german(again)}",
+        f"{english(first)} {link[0]} {english(second)}",
+        f"{german(first)} {link[1]} {german(second)}",
     )
 
 
@@ -1178,68 +1182,53 @@ def ownership(draw: Draw) -> Pair:
     """The woman whose son is playing the piano is tired: deren Sohn."""
     phrase = replace(plain(somebody(draw)), plural=False)
     noun = draw.choice(nouns_of("family", "known"))
-    word = RELATIVE[phrase.noun.gender][grammar.GENITIVE]
-    kin = Name(noun.english, "")
-    inner = doing(draw, kin, draw.one_of("progressive", "past"))
-    german_inner = german(replace(inner, subject=Name(noun.german, "")), "last")
-    after = Text(f"whose {english(inner)}", f"{word} {german_inner}")
-    clause = Clause(replace(phrase, after=after), VERB["be"])
-    return say(
-        toned(draw, replace(clause, complement=draw.choice(lexicon.OPINIONS)))
-    )
+    word = RELATIVE[phrase.noun.gender][GENITIVE]
+    tense = draw.one_of("progressive", "past")
+    inner = doing(draw, Name(noun.english, ""), tense)
+    own = german(replace(inner, subject=Name(noun.german, "")), "last")
+    after = Text(f"whose {english(inner)}", f"{word} {own}")
+    mood_of_owner = draw.choice(words.OPINIONS)
+    return say(toned(draw, state(replace(phrase, after=after), mood_of_owner)))
 
 
 def judgement(draw: Draw) -> Pair:
     """It is important to learn German."""
-    inner = leisure(draw, PRONOUN["who"], "future", 0.6)
+    anybody = PRONOUN["who"]
+    inner = leisure(draw, anybody, "future", 0.6)
     if draw.chance(0.4):
-        inner = pastime(draw, PRONOUN["who"], "future")
-    aim = Text(
-        grammar.english_infinitive(inner), grammar.german_infinitive(inner)
-    )
-    clause = Clause(PRONOUN["it n"], VERB["be"], draw.one_of("present", "past"))
-    word = draw.choice(lexicon.JUDGEMENTS)
-    return say(
-        replace(
-            clause, complement=word, trailing=aim, negative=draw.chance(0.2)
-        )
-    )
+        inner = pastime(draw, anybody, "future")
+    clause = state(PRONOUN["it n"], draw.choice(words.JUDGEMENTS))
+    clause = replace(clause, negative=draw.chance(0.2), trailing=aim(inner))
+    return say(replace(clause, tense=draw.one_of(*STATES)))
 
 
 def memory(draw: Draw) -> Pair:
     """When he was ill, he often read novels: als, not wenn."""
     subject = person(draw)
     clause = general(leisure(draw, subject, "past"))
-    clause = replace(clause, frequency=lexicon.FREQUENCIES[0])
-    other = PRONOUN[pronoun_of(subject)]
-    was = being(other, draw.choice(lexicon.PHASES), "past")
-    return before(draw, clause, sub("when als", was))
+    clause = replace(clause, frequency=words.FREQUENCIES[0])
+    was = being(again(subject), draw.choice(words.PHASES), "past")
+    return joined(draw, clause, sub("when als", was))
 
 
 def tale(draw: Draw) -> Pair:
-    """A report whose content has a clause of its own."""
+    """He says that she is singing because she is happy."""
+    tense, now = draw.one_of(("progressive", "present"), ("past", "past"))
     speaker, subject = person(draw), person(draw)
-    tense = draw.one_of("past", "progressive")
     clause = leisure(draw, subject, tense)
-    other = PRONOUN[pronoun_of(subject)]
-    state = "past" if tense == "past" else "present"
-    cause = being(other, draw.choice(lexicon.OCCASIONS), state)
+    cause = being(again(subject), draw.choice(words.OCCASIONS), now)
     inner = replace(clause, trailing=sub("because weil", cause))
     verb = VERB[draw.one_of("say", "believe", "know", "hope")]
     return say(Clause(speaker, verb, trailing=sub("that dass", inner)))
 
 
 def scene(draw: Draw) -> Pair:
-    """Three people, three doings: a long sentence."""
+    """Now he is reading and she is singing while they are cooking."""
     tense = draw.one_of("progressive", "past")
-    first, second = (doing(draw, person(draw), tense) for _ in range(2))
-    time = replace(first, time=when(draw, tense), fronted="time")
-    third = sub("while während", doing(draw, person(draw), tense))
-    second = replace(second, trailing=third)
-    return written(
-        f"{english(time)} and {english(second)}",
-        f"{german(time)} und {german(second)}",
-    )
+    first, second, third = (doing(draw, person(draw), tense) for _ in range(3))
+    first = replace(first, time=when(draw, tense), fronted="time")
+    meanwhile = sub("while während", third)
+    return linked(first, replace(second, trailing=meanwhile))
 
 
 PATTERNS: list[tuple[int, Callable[[Draw], Pair]]] = [
@@ -1248,9 +1237,11 @@ PATTERNS: list[tuple[int, Callable[[Draw], Pair]]] = [
     (7, obligation),
     (6, question),
     (8, open_question),
-    (4, quality),
+    (2, mood),
+    (2, quality),
     (4, comparison),
-    (8, reason),
+    (5, reason),
+    (3, defiance),
     (5, condition),
     (5, simultaneous),
     (5, sequence),
@@ -1259,10 +1250,12 @@ PATTERNS: list[tuple[int, Callable[[Draw], Pair]]] = [
     (5, who_relative),
     (4, met_relative),
     (6, object_relative),
-    (6, intention),
+    (3, intention),
+    (3, errand),
     (5, coordination),
     (4, fondness),
-    (5, position),
+    (3, position),
+    (3, putting),
     (2, hanging),
     (2, fluency),
     (2, creature),

@@ -55,14 +55,12 @@ RELATIVE = ARTICLE | {
     "p": ("die", "die", "denen", "deren"),
 }
 
-DER_WORDS = {
-    "this": "dies", "every": "jed", "all the": "all", "which": "welch",
-}  # fmt: skip
+DER_WORDS = {"this": "dies", "all the": "all", "which": "welch"}
 EIN_WORDS = {
     "a": "ein", "not a": "kein", "any": "kein", "my": "mein", "your": "dein",
     "his": "sein", "her": "ihr", "our": "unser", "their": "ihr",
 }  # fmt: skip
-QUANTIFIERS = {"many": "viel", "some": "einig", "few": "wenig"}
+QUANTIFIERS = {"many": "viel", "some": "einig"}
 VAGUE = ("a", "not a", "any", "", *QUANTIFIERS)
 POSSESSIVES = ("my", "your", "his", "her", "our", "their")
 

@@ -584,7 +584,7 @@ tidy + up | auf_räumen | acc:messy | - | pace
 repair | reparieren | acc:vehicle,apparatus | garage | pace
 paint | malen | acc:painted | home green
 knit | stricken | acc:knitted | home
-draw drew drawn | zeichnen gezeichnet | acc:plant,animal,building | home
+draw drew drawn | zeichnen gezeichnet | acc:plant,animal,sight | home
 photograph | fotografieren | acc:sight,animal
 feed fed | füttern | acc:pet,farm
 water | gießen gegossen | acc:plant | garden
@@ -598,7 +598,7 @@ unpack | aus_packen | acc:packable,parcel | home | care
 throw threw thrown + away | weg_werfen wirft weggeworfen | acc:waste,clothes
 bring brought + along | mit_bringen mitgebracht | acc:gift,parcel,portion
 take took taken + along | mit_nehmen nimmt mitgenommen | acc:carried,coatlike
-wait + for | warten | auf+acc:person,transit | town | patience
+wait + for | warten | auf+acc:person,transit | - | patience
 think thought + of | denken gedacht | an+acc:person,event
 dream dreamt + of | träumen | von+dat:event,home,pet
 talk + about | sprechen spricht gesprochen | über+acc:topic,event,text | eatery

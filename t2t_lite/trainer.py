@@ -114,7 +114,7 @@ class Trainer:
                 if stop() and not self.has_other_workers:
                     self._run_clear()
                     return None
-                self._add(source_ids, target_ids, n, num_micro_batches)
+                self.add(source_ids, target_ids, n, num_micro_batches)
             if not self.is_scaled or self._scale_fits():
                 break
         report = self._run_apply(
@@ -123,7 +123,11 @@ class Trainer:
         self.step += 1
         return Update(*(self._first_local(value) for value in report))
 
-    def _add(self, source_ids, target_ids, n, num_micro_batches):
+    def add(self, source_ids, target_ids, n=0, num_micro_batches=1):
+        """Adds the n-th micro-batch of a batch to the sums of an update.
+
+        Args: those of `update`.
+        """
         replicas = self.strategy.num_replicas_in_sync
         num_shards = replicas * num_micro_batches
 
@@ -274,18 +278,18 @@ class Trainer:
         return self.strategy.experimental_local_results(value)[0]
 
     def gradients(self):
-        """Returns the sums of gradients over all replicas, and of tokens."""
-        reduce = tf.distribute.ReduceOp.SUM
-        replica_sums = self.strategy.run(
-            lambda: (
-                [tf.identity(s) for s in self.sums],
-                tf.identity(self.token_count),
+        """Returns the gradients of the loss over all that was added.
+
+        Returns:
+            list of float32 tensors, one for each of `weights`, in nats a token.
+        """
+        *sums, tokens = (
+            self.strategy.reduce(tf.distribute.ReduceOp.SUM, value, axis=None)
+            for value in self.strategy.run(
+                lambda: [tf.identity(v) for v in (*self.sums, self.token_count)]
             )
         )
-        return tf.nest.map_structure(
-            lambda value: self.strategy.reduce(reduce, value, axis=None),
-            replica_sums,
-        )
+        return [total / (tokens * self.loss_scale) for total in sums]
 
     def tensors(self):
         """Returns all that a checkpoint needs for training to go on from it."""

@@ -1,0 +1,175 @@
+"""A run is the same run however often it is interrupted."""
+
+import random
+import re
+import signal
+import time
+
+import binaries
+import numpy as np
+import pytest
+
+from t2t_lite import checkpoints
+
+pytestmark = pytest.mark.slow
+_STEPS = 40
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return binaries.write_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+def _flags(corpus, model_dir, *more):
+    return [
+        *corpus,
+        *binaries.TINY,
+        f"--model_dir={model_dir}",
+        f"--steps={_STEPS}",
+        "--save_every_steps=3",
+        f"--evaluate_every_steps={_STEPS // 2}",
+        *more,
+    ]
+
+
+def _last(model_dir):
+    path, tensors = checkpoints.read_last(model_dir / "checkpoints")
+    return path.name, tensors
+
+
+@pytest.fixture(scope="module")
+def whole(corpus, tmp_path_factory):
+    """A run that was never interrupted: (model directory, stdout)."""
+    model_dir = tmp_path_factory.mktemp("whole") / "model"
+    status, out, errors = binaries.run("train", *_flags(corpus, model_dir))
+    assert status == 0, errors
+    return model_dir, out
+
+
+def _assert_same(ours, theirs):
+    assert ours[0] == theirs[0] == f"step-{_STEPS}"
+    assert ours[1].keys() == theirs[1].keys()
+    for name, value in theirs[1].items():
+        np.testing.assert_array_equal(ours[1][name], value, err_msg=name)
+
+
+def test_killed_runs_end_with_the_same_bits(whole, corpus, tmp_path):
+    generator = random.Random(20170612)
+    model_dir = tmp_path / "model"
+    for _ in range(3):
+        process = binaries.start("train", *_flags(corpus, model_dir))
+        # Not before the first checkpoint, else there is nothing to resume.
+        deadline = time.monotonic() + binaries.TIMEOUT_S
+        seen = set(checkpoints.paths(model_dir / "checkpoints"))
+        while not set(checkpoints.paths(model_dir / "checkpoints")) - seen:
+            if process.poll() is not None:  # It came to its end.
+                break
+            assert time.monotonic() < deadline, process.communicate()
+            time.sleep(0.01)
+        time.sleep(generator.uniform(0, 0.3))
+        process.kill()
+        process.communicate()
+    killed_at = checkpoints.paths(model_dir / "checkpoints")[-1].name
+    status, _, errors = binaries.run("train", *_flags(corpus, model_dir))
+    assert status == 0, errors
+    assert re.search(f"Going on from .*{killed_at}", errors)
+    _assert_same(_last(model_dir), _last(whole[0]))
+
+
+def test_sigterm_saves_and_the_same_command_goes_on(whole, corpus, tmp_path):
+    model_dir = tmp_path / "model"
+    flags = _flags(corpus, model_dir, "--save_every_steps=1000")
+    process = binaries.start("train", *flags)
+    while "Step 1 of" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=binaries.TIMEOUT_S)
+    assert process.returncode == 128 + signal.SIGTERM, errors
+    (saved,) = checkpoints.paths(model_dir / "checkpoints")
+    assert 1 <= int(saved.name.removeprefix("step-")) < _STEPS
+    status, _, errors = binaries.run("train", *flags)
+    assert status == 0, errors
+    _assert_same(_last(model_dir), _last(whole[0]))
+
+
+def test_a_run_reports_its_scores_and_some_translations(whole):
+    _, out = whole
+    assert re.search(r"^dev BLEU \d+\.\d\d \(nrefs:1\|case:mixed", out, re.M)
+    assert re.search(r"^test BLEU \d+\.\d\d \(", out, re.M)
+    assert out.count("  reference  ") == 3
+
+
+def test_the_best_on_dev_is_kept_beside_the_last(whole):
+    model_dir, _ = whole
+    assert len(checkpoints.paths(model_dir / "checkpoints")) == 2
+    assert len(checkpoints.paths(model_dir / "best")) == 1
+
+
+def test_another_field_is_refused_by_its_name(whole, corpus):
+    model_dir, _ = whole
+    flags = _flags(corpus, model_dir, "--override=dropout=0.3")
+    status, _, errors = binaries.run("train", *flags)
+    assert status == 1
+    assert "was trained with dropout=0.1; received dropout=0.3" in errors
+
+
+def test_other_text_is_refused(whole, tmp_path):
+    model_dir, _ = whole
+    corpus = binaries.write_corpus(tmp_path, num_pairs=61)
+    status, _, errors = binaries.run("train", *_flags(corpus, model_dir))
+    assert status == 1
+    assert "was trained with other training text" in errors
+
+
+def test_steps_and_precision_may_change(whole, corpus, tmp_path):
+    model_dir, _ = whole
+    more = tmp_path / "model"
+    import shutil
+
+    shutil.copytree(model_dir, more)
+    flags = _flags(corpus, more, f"--steps={_STEPS + 2}", "--precision=bfloat16")
+    status, _, errors = binaries.run("train", *flags)
+    assert status == 0, errors
+    assert _last(more)[0] == f"step-{_STEPS + 2}"
+
+
+def test_two_replicas_train_and_one_reads_their_checkpoint(whole, corpus):
+    model_dir, _ = whole
+    status, out, errors = binaries.run(
+        "translate", f"--model_dir={model_dir}", "--xla=false", text="eins zwei\n"
+    )
+    assert status == 0, errors
+    assert out.count("\n") == 1
+
+
+def test_no_gain_on_dev_stops_a_run(corpus, tmp_path):
+    flags = _flags(
+        corpus,
+        tmp_path / "model",
+        "--override=learning_rate_scale=1e-9",
+        "--evaluate_every_steps=2",
+        "--patience=2",
+    )
+    status, _, errors = binaries.run("train", *flags)
+    assert status == 0, errors
+    assert "No better dev BLEU in 2 evaluations: stopping at step 6" in errors
+
+
+def test_a_warm_start_begins_with_the_weights_of_another_model(
+    whole, corpus, tmp_path
+):
+    flags = _flags(
+        corpus,
+        tmp_path / "model",
+        f"--warm_start_from={whole[0]}",
+        "--override=learning_rate_scale=1e-12",
+        "--steps=1",
+    )
+    status, _, errors = binaries.run("train", *flags)
+    assert status == 0, errors
+    assert "Starting from the weights of" in errors
+    name, tensors = _last(tmp_path / "model")
+    assert name == "step-1"
+    for key, value in _last(whole[0])[1].items():
+        if key.startswith("transformer/"):
+            np.testing.assert_allclose(tensors[key], value, atol=1e-6)
