@@ -5,8 +5,8 @@ seeded generator.  A pattern below is a kind of sentence (a question, a reason,
 a relative clause); it picks words by their classes and reads the clause off in
 both languages.  One pattern, one draw:
 
-    reason  ->  clause(activity: the boy, read, a long letter; past)
-                + because + clause(he, be tired, negative: no)
+    reason  ->  Clause(the boy, read, past, negative, the long letter)
+                + because weil + Clause(he, be, past, tired müde)
     The boy did not read the long letter because he was tired.
     Der Junge hat den langen Brief nicht gelesen, weil er müde war.
 
@@ -144,6 +144,15 @@ def person(draw: Draw) -> Phrase:
     return relation(draw) if roll < 0.65 else somebody(draw)
 
 
+def someone_else(draw: Draw, *others: Phrase) -> Phrase:
+    """Anybody who is not mentioned yet."""
+    taken = {word for other in others for word in other.english().split()}
+    while True:
+        newcomer = person(draw)
+        if taken.isdisjoint(newcomer.english().split()[-1:]):
+            return newcomer
+
+
 def third_party(draw: Draw, subject: Phrase) -> Phrase:
     """Somebody other than `subject`, for an object."""
     whose = possessive(subject)
@@ -217,7 +226,7 @@ def determiner(draw: Draw, subject: Phrase, noun: Noun, plural: bool):
 
 
 # Verbs by what they do to a sentence's sense.
-MEETING = "see, know, visit, meet, ask, call, invite, pick up, wake, greet"
+MEETING = "see, visit, meet, ask, call, invite, pick up, wake, greet"
 ACQUIRING = "buy, borrow, find, own, order, bring along, take along"
 REUSED = "buy, borrow, find, bring along, take along"
 CREATING = "bake, cook, write, knit, draw, paint, plant, order"
@@ -575,9 +584,12 @@ QUESTION_WORDS = {"when": "wann", "why": "warum", "where": "wo"}
 
 def asked_about(draw: Draw) -> Phrase:
     """Anybody but the one who asks."""
-    somebody_else = person(draw)
-    myself = somebody_else == PRONOUN["I"]
-    return PRONOUN["you"] if myself else somebody_else
+    anybody = person(draw)
+    if anybody == PRONOUN["I"]:
+        return PRONOUN["you"]
+    if isinstance(anybody, NounPhrase) and not anybody.definite:
+        return plain(anybody)
+    return anybody
 
 
 def open_question(draw: Draw) -> Pair:
@@ -747,7 +759,8 @@ def condition(draw: Draw) -> Pair:
 
 def simultaneous(draw: Draw) -> Pair:
     """My father is cooking while the children are playing."""
-    first, second = person(draw), person(draw)
+    first = person(draw)
+    second = someone_else(draw, first)
     clause = doing(draw, first, "progressive", 0.2)
     other = doing(draw, second, "progressive", 0.3)
     return joined(draw, clause, sub("while während", other))
@@ -767,7 +780,8 @@ def sequence(draw: Draw) -> Pair:
 def report(draw: Draw) -> Pair:
     """The teacher says that the children are reading."""
     verb = VERB[draw.one_of("say", "believe", "know", "hope")]
-    speaker, subject = person(draw), person(draw)
+    speaker = person(draw)
+    subject = someone_else(draw, speaker)
     tense = draw.choices(TENSES, [2, 2, 4, 3])[0]
     inner = doing(draw, subject, tense)
     if draw.chance(0.3):
@@ -784,13 +798,13 @@ def doubt(draw: Draw) -> Pair:
     """I do not know whether he came; do you know where she lives?"""
     asker = PRONOUN[draw.choice(SUBJECTS)] if draw.chance(0.5) else person(draw)
     tense = draw.one_of("past", "future", "progressive")
-    words = draw.one_of("whether ob", "why warum", "when wann", "where wo")
-    clause = localized(draw, person(draw), words.split()[0], tense)
-    asked = sub(words, clause)
+    link = draw.one_of("whether ob", "why warum", "when wann", "where wo")
+    subject = someone_else(draw, asker)
+    clause = localized(draw, subject, link.split()[0], tense)
     if draw.chance(0.3):
-        verb, past = VERB["ask"], replace(clause, tense="past")
-        return say(Clause(asker, verb, "past", trailing=sub(words, past)))
-    unknowing = Clause(asker, VERB["know"], trailing=asked)
+        asked = sub(link, replace(clause, tense="past"))
+        return say(Clause(asker, VERB["ask"], "past", trailing=asked))
+    unknowing = Clause(asker, VERB["know"], trailing=sub(link, clause))
     if draw.chance(0.3) and asker != PRONOUN["I"]:
         return say(unknowing, "?")
     return say(replace(unknowing, negative=True))
@@ -845,12 +859,14 @@ def object_relative(draw: Draw) -> Pair:
     tense = draw.one_of("progressive", "past", "future")
     clause = transitive(draw, person(draw), tense)
     noun = clause.accusative.noun
-    if clause.verb in verbs_named(CREATING) or not verbs_taking(noun):
+    if clause.verb in verbs_named(CREATING) or not sources(noun, clause.verb):
         return object_relative(draw)
     phrase = NounPhrase(noun, "the", plural=clause.accusative.plural)
     # The relative clause leaves the bracket and must find its noun last.
     clause = replace(clause, place=NOTHING, manner=NOTHING, accusative=phrase)
-    inner = source(draw, noun, clause.verb)
+    earlier = draw.choice(sources(noun, clause.verb))
+    owner_before = someone_else(draw, clause.subject)
+    inner = fill(draw, Clause(owner_before, earlier, "past"))
     if draw.chance(0.3):
         inner = replace(inner, time=when(draw, "past"))
     word = relative_word(phrase, ACCUSATIVE)
@@ -859,11 +875,9 @@ def object_relative(draw: Draw) -> Pair:
     return say(replace(clause, trailing=trailing))
 
 
-def source(draw: Draw, noun: Noun, used: Verb) -> Clause:
-    """Somebody having bought, found, seen ... a thing like `noun`."""
-    fitting = [verb for verb in verbs_taking(noun) if verb.base != used.base]
-    verb = draw.choice(fitting or verbs_taking(noun))
-    return fill(draw, Clause(person(draw), verb, "past"))
+def sources(noun: Noun, used: Verb) -> list[Verb]:
+    """What may have happened to a thing before it is `used`."""
+    return [verb for verb in verbs_taking(noun) if verb.base != used.base]
 
 
 @functools.cache
@@ -911,7 +925,8 @@ def errand(draw: Draw) -> Pair:
 def coordination(draw: Draw) -> Pair:
     """My father is cooking and my mother is reading."""
     tense = draw.one_of("progressive", "past", "future")
-    first, second = (doing(draw, person(draw), tense) for _ in range(2))
+    first = doing(draw, person(draw), tense)
+    second = doing(draw, someone_else(draw, first.subject), tense)
     if draw.chance(0.4):
         first = replace(first, time=when(draw, tense), fronted="time")
     if draw.chance(0.5):
@@ -1151,7 +1166,7 @@ def criticism(draw: Draw) -> Pair:
 @functools.cache
 def uses(noun: Noun) -> list[Verb]:
     """What can be done with a thing one has got."""
-    done = verbs_named(ACQUIRING) + verbs_named(CREATING)
+    done = verbs_named(f"{ACQUIRING}, {CREATING}, look for, take off, pick up")
     verbs = [verb for verb in verbs_taking(noun) if len(verb.frame) == 1]
     lasting = [verb for verb in verbs if "moment" not in verb.manners]
     return [verb for verb in lasting if verb not in done]
@@ -1214,7 +1229,8 @@ def memory(draw: Draw) -> Pair:
 def tale(draw: Draw) -> Pair:
     """He says that she is singing because she is happy."""
     tense, now = draw.one_of(("progressive", "present"), ("past", "past"))
-    speaker, subject = person(draw), person(draw)
+    speaker = person(draw)
+    subject = someone_else(draw, speaker)
     clause = leisure(draw, subject, tense)
     cause = being(again(subject), draw.choice(words.OCCASIONS), now)
     inner = replace(clause, trailing=sub("because weil", cause))
@@ -1225,7 +1241,10 @@ def tale(draw: Draw) -> Pair:
 def scene(draw: Draw) -> Pair:
     """Now he is reading and she is singing while they are cooking."""
     tense = draw.one_of("progressive", "past")
-    first, second, third = (doing(draw, person(draw), tense) for _ in range(3))
+    cast = [person(draw)]
+    cast += [someone_else(draw, *cast)]
+    cast += [someone_else(draw, *cast)]
+    first, second, third = (doing(draw, actor, tense) for actor in cast)
     first = replace(first, time=when(draw, tense), fronted="time")
     meanwhile = sub("while während", third)
     return linked(first, replace(second, trailing=meanwhile))

@@ -10,8 +10,9 @@ builds the verbal bracket.  The German middle field has one fixed order,
 
 so every English sentence has exactly one German one.
 
+    NEW = Text("new", "neu")
     Clause(subject=NounPhrase(NOUN["boy"]), verb=VERB["hang up"], tense="past",
-           accusative=NounPhrase(NOUN["picture"], "a", ("new",)),
+           accusative=NounPhrase(NOUN["picture"], "a", (NEW,)),
            time=Text("yesterday", "gestern"), fronted="time")
 
     english  yesterday the boy hung up a new picture

@@ -189,7 +189,9 @@ class Trainer:
         context = tf.distribute.get_replica_context()
         loss_sum, tokens, stops = context.all_reduce(
             tf.distribute.ReduceOp.SUM,
-            [self.loss_sum, self.token_count, stop],
+            # Tensors of this replica: with other workers, neither a variable
+            # nor an argument has the device that the reduction asks for.
+            [tf.identity(v) for v in (self.loss_sum, self.token_count, stop)],
         )
         divisor = tf.maximum(tokens, 1.0) * scale
         # Keras' optimizers add the gradients of all replicas up.
@@ -283,11 +285,12 @@ class Trainer:
         Returns:
             list of float32 tensors, one for each of `weights`, in nats a token.
         """
+        parts = self.strategy.run(
+            lambda: [tf.identity(v) for v in (*self.sums, self.token_count)]
+        )
         *sums, tokens = (
-            self.strategy.reduce(tf.distribute.ReduceOp.SUM, value, axis=None)
-            for value in self.strategy.run(
-                lambda: [tf.identity(v) for v in (*self.sums, self.token_count)]
-            )
+            self.strategy.reduce(tf.distribute.ReduceOp.SUM, part, axis=None)
+            for part in parts
         )
         return [total / (tokens * self.loss_scale) for total in sums]
 

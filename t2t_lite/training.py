@@ -25,6 +25,7 @@ from t2t_lite.progress import Progress, not_finite
 from t2t_lite.trainer import Trainer, is_chief, make_strategy
 
 _LINES_SHOWN = 3
+_LINES_AT_ONCE = 256
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +39,7 @@ class RunOptions:
     save_every_minutes: float = 10.0
     save_every_steps: int | None = None  # instead of minutes
     keep_last: int | None = None  # None: as many as are averaged
-    evaluate_every_steps: int | None = None  # None: ten times in a run
+    evaluate_every_steps: int | None = None  # None: five times in a run
     patience: int | None = None  # evaluations without a better dev BLEU
     warm_start_from: str | None = None  # a model directory or a checkpoint
     vocabulary: str | None = None  # a SentencePiece model
@@ -86,15 +87,13 @@ def train(model_dir, settings, corpus, options):
             the loss is not finite.
     """
     strategy = make_strategy(options.strategy)
-    with (
-        _own_directory(model_dir, strategy) as directory,
-        _Stop() as stop,
-    ):
-        run = _Run(directory, settings, corpus, options, strategy, stop)
-        run.loop()
-        if not stop.signal:
+    with _own_directory(model_dir, strategy) as directory:
+        run = _Run(directory, settings, corpus, options, strategy)
+        with _Stop() as run.stop:
+            run.loop()
+        if not run.stop.signal:
             run.report()
-        return stop.signal
+        return run.stop.signal
 
 
 @contextlib.contextmanager
@@ -141,9 +140,9 @@ class _Stop:
 class _Run:
     """One process' part in a run."""
 
-    def __init__(self, directory, settings, corpus, options, strategy, stop):
+    def __init__(self, directory, settings, corpus, options, strategy):
         self.directory, self.hparams = directory, settings
-        self.options, self.stop = options, stop
+        self.options, self.stop = options, _Stop()
         self.is_chief = is_chief(strategy)
         prepared = prepare(directory, settings, corpus, options)
         self.vocabulary, self.pairs = prepared.vocabulary, prepared.pairs
@@ -198,8 +197,9 @@ class _Run:
             ),
             self.hparams.seed,
         )
+        last_step = 0 if self._has_lost_patience() else self.hparams.steps
         batches = batching.training_batches(
-            self.pairs, plan, self.trainer.step, self.hparams.steps
+            self.pairs, plan, self.trainer.step, last_step
         )
         for source_ids, target_ids in batches.as_numpy_iterator():
             update = self.trainer.update(
@@ -211,18 +211,21 @@ class _Run:
             if update is None:
                 break
             self.progress.add(update)
-            if self._save_is_due():
-                self.save()
+            # First evaluate, so that what is saved knows of it.
             if self.trainer.step % self._evaluation_steps == 0:
                 self.evaluate()
-                if self._has_lost_patience():
-                    break
+            if self._save_is_due():
+                self.save()
+            if self._has_lost_patience():
+                break
             if self.trainer.has_other_workers and update.stops > 0:
                 self.stop.signal = self.stop.signal or int(signal.SIGTERM)
                 break
         self.progress.flush()
         if self.trainer.step > self.saved_step:
             self.save()
+        if self.stop.signal:
+            logging.info("Stopped; the same command goes on from here.")
 
     def _num_micro_batches(self, source_ids, target_ids):
         replicas = self.trainer.strategy.num_replicas_in_sync
@@ -232,7 +235,7 @@ class _Run:
     @property
     def _evaluation_steps(self):
         return self.options.evaluate_every_steps or max(
-            1, self.hparams.steps // 10
+            1, self.hparams.steps // 5
         )
 
     def _save_is_due(self):
@@ -275,7 +278,10 @@ class _Run:
             self._evaluator = _DevEvaluator(
                 self.trainer.model, self.vocabulary, self.text["dev"]
             )
-        token_scores, bleu = self._evaluator()
+        scores = self._evaluator(self.stop)
+        if scores is None:
+            return
+        token_scores, bleu = scores
         step = self.trainer.step
         logging.info(
             "Step %d: dev perplexity %.3f, dev BLEU %.2f",
@@ -344,9 +350,13 @@ class _DevEvaluator:
             xla=False,
         )
 
-    def __call__(self):
-        """Returns (TokenScores, BLEU) of the weights as they are."""
-        translations = [best.text for best, *_ in self.translator(self.sources)]
+    def __call__(self, stop):
+        """Returns (TokenScores, BLEU) of the weights, or None if stopped."""
+        translations = []
+        for best, *_ in self.translator.stream(self.sources, _LINES_AT_ONCE):
+            if stop():
+                return None
+            translations.append(best.text)
         scores = evaluation.score_text(translations, self.references)
         return self.token_scorer(), scores.bleu
 

@@ -65,7 +65,10 @@ def main(how, output, dropout):
     }
     locals_ = trainer.strategy.experimental_local_results(
         trainer.strategy.run(
-            lambda: [tf.identity(trainer.sums[0]), tf.identity(trainer.loss_sum)]
+            lambda: [
+                tf.identity(trainer.sums[0]),
+                tf.identity(trainer.loss_sum),
+            ]
         )
     )
     for n, (first_sum, loss_sum) in enumerate(locals_):

@@ -3,10 +3,10 @@
 import json
 import os
 import pathlib
-import socket
 import subprocess
 import sys
 
+import binaries
 import numpy as np
 import pytest
 
@@ -36,16 +36,6 @@ def _result(how, folder, dropout=0.0):
     return dict(np.load(output))
 
 
-def _free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
-
-
 @pytest.fixture(scope="module")
 def one(tmp_path_factory):
     return _result("one", tmp_path_factory.mktemp("one"))
@@ -71,7 +61,7 @@ def test_shards_give_the_gradient_of_the_whole_batch(how, one, tmp_path):
 
 
 def test_two_workers_give_the_gradient_of_one(one, tmp_path):
-    addresses = [f"127.0.0.1:{port}" for port in _free_ports(2)]
+    addresses = [f"127.0.0.1:{port}" for port in binaries.free_ports(2)]
     configurations = [
         json.dumps(
             {

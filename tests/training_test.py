@@ -1,7 +1,9 @@
 """A run is the same run however often it is interrupted."""
 
+import json
 import random
 import re
+import shutil
 import signal
 import time
 
@@ -124,22 +126,38 @@ def test_other_text_is_refused(whole, tmp_path):
 def test_steps_and_precision_may_change(whole, corpus, tmp_path):
     model_dir, _ = whole
     more = tmp_path / "model"
-    import shutil
-
     shutil.copytree(model_dir, more)
-    flags = _flags(corpus, more, f"--steps={_STEPS + 2}", "--precision=bfloat16")
+    flags = _flags(
+        corpus, more, f"--steps={_STEPS + 2}", "--precision=bfloat16"
+    )
     status, _, errors = binaries.run("train", *flags)
     assert status == 0, errors
     assert _last(more)[0] == f"step-{_STEPS + 2}"
 
 
-def test_two_replicas_train_and_one_reads_their_checkpoint(whole, corpus):
-    model_dir, _ = whole
-    status, out, errors = binaries.run(
-        "translate", f"--model_dir={model_dir}", "--xla=false", text="eins zwei\n"
-    )
-    assert status == 0, errors
-    assert out.count("\n") == 1
+def test_two_workers_train_as_one_and_leave_the_files_of_the_chief(
+    whole, corpus, tmp_path
+):
+    flags = _flags(corpus, "MODEL", "--strategy=multi_worker", "--steps=4")
+    addresses = [f"127.0.0.1:{port}" for port in binaries.free_ports(2)]
+    processes = []
+    for index in range(2):
+        configuration = {
+            "cluster": {"worker": addresses},
+            "task": {"type": "worker", "index": index},
+        }
+        own = [
+            flag.replace("MODEL", str(tmp_path / f"worker{index}"))
+            for flag in flags
+        ]
+        processes.append(
+            binaries.start("train", *own, TF_CONFIG=json.dumps(configuration))
+        )
+    for process in processes:
+        _, errors = process.communicate(timeout=binaries.TIMEOUT_S)
+        assert process.returncode == 0, errors
+    assert _last(tmp_path / "worker0")[0] == "step-4"
+    assert not (tmp_path / "worker1").exists()
 
 
 def test_no_gain_on_dev_stops_a_run(corpus, tmp_path):
@@ -153,6 +171,9 @@ def test_no_gain_on_dev_stops_a_run(corpus, tmp_path):
     status, _, errors = binaries.run("train", *flags)
     assert status == 0, errors
     assert "No better dev BLEU in 2 evaluations: stopping at step 6" in errors
+    status, _, errors = binaries.run("train", *flags)
+    assert status == 0, errors
+    assert _last(tmp_path / "model")[0] == "step-6"
 
 
 def test_a_warm_start_begins_with_the_weights_of_another_model(

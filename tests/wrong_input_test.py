@@ -1,4 +1,4 @@
-"""Wrong input gets one clear line, a status that is not 0, and leaves nothing."""
+"""Wrong input gets one clear line, a failing status, and leaves nothing."""
 
 import json
 import shutil
@@ -94,7 +94,11 @@ _TRAIN_FILES = [
     ("missing", "good", "no file matches"),
     ("empty", "empty", "is empty"),
     ("blank", "blank", "there is no text to learn a vocabulary from"),
-    ("good", "latin1", "latin1, line 2: text must be UTF-8; received byte 0xfc"),
+    (
+        "good",
+        "latin1",
+        "latin1, line 2: text must be UTF-8; received byte 0xfc",
+    ),
     ("good", "folder", "is a directory"),
     ("cut", "good", "is cut short or damaged"),
 ]
@@ -116,7 +120,10 @@ def test_wrong_files_of_train(source, target, message, files, tmp_path):
 
 # (flags, what the one line says)
 _MODEL_FLAGS = [
-    (["--average_last=9"], "keeps 2 checkpoints, too few to average the last 9"),
+    (
+        ["--average_last=9"],
+        "keeps 2 checkpoints, too few to average the last 9",
+    ),
     (["--checkpoint=averaged"], "has no checkpoint in averaged/"),
     (["--checkpoint=nowhere"], "the checkpoint nowhere is missing"),
     (["--beam_width=0"], "beam_width must be at least 1"),
@@ -141,7 +148,9 @@ def test_a_model_directory_without_a_checkpoint(model, tmp_path):
     copy = tmp_path / "model"
     shutil.copytree(model[0], copy)
     shutil.rmtree(copy / "checkpoints")
-    _refused("has no checkpoint in checkpoints/", "translate", f"--model_dir={copy}")
+    _refused(
+        "has no checkpoint in checkpoints/", "translate", f"--model_dir={copy}"
+    )
 
 
 def test_settings_that_are_no_json(model, tmp_path):
@@ -291,7 +300,13 @@ def test_a_corpus_that_cannot_be_downloaded(tmp_path):
 
 @pytest.mark.parametrize(
     "name",
-    ["train", "translate", "evaluate", "average_checkpoints", "learn_vocabulary"],
+    [
+        "train",
+        "translate",
+        "evaluate",
+        "average_checkpoints",
+        "learn_vocabulary",
+    ],
 )
 def test_help_needs_no_tensorflow(name, tmp_path):
     for package in ("tensorflow", "keras", "tensorflow_text"):
