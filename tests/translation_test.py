@@ -1,0 +1,587 @@
+"""Lines to translations: nothing lost, and no line depends on another."""
+
+import itertools
+import math
+
+import keras
+import numpy as np
+import pytest
+
+from t2t_lite import checkpoints, model_directory, tokenization, translation
+from t2t_lite.errors import InputError
+from t2t_lite.hparams import HParams
+from t2t_lite.model_directory import ModelDirectory, Settings
+from t2t_lite.tokenization import EOS, PAD
+from t2t_lite.transformer import Transformer
+from t2t_lite.translation import LineTranslator, SearchOptions, Translation
+
+MAX_LENGTH = 23
+TINY = HParams(
+    num_layers=2,
+    d_model=12,
+    d_ff=20,
+    num_heads=3,
+    d_k=4,
+    d_v=5,
+    tokens_per_batch=100,
+    max_length=MAX_LENGTH,
+    beam_width=4,
+    max_extra_length=6,
+)
+# Not one row of the table more than a source can have.
+LEARNED = HParams(
+    **(TINY.__dict__ | {"positions": "learned", "learned_positions": 23})
+)
+
+WORDS = (
+    "the a dog cat boat sees old red two men ball on water runs by grass "
+    "tree sits near house and bird over hill"
+).split()
+LINES = [
+    "the dog",
+    "a red ball on the old boat by the water",
+    "",
+    "men",
+    "two men and a bird over the hill near a tree",
+    "the old cat sits on grass",
+    "a dog runs",
+]
+
+
+def sentence(num_words, start=0):
+    """Returns so many words, an id each, and a full stop."""
+    words = itertools.islice(itertools.cycle(WORDS), start, start + num_words)
+    return " ".join(words) + "."
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    lines = [" ".join(WORDS[n:] + WORDS[:n]) + "." for n in range(24)]
+    return tokenization.learn(lines, "bpe", 345)
+
+
+def random_model(hparams, vocabulary, seed=3):
+    """Returns a model whose translations depend on what it translates."""
+    keras.utils.set_random_seed(seed)
+    model = Transformer(hparams, vocabulary.size)
+    model.build()
+    for variable in model.trainable_variables:
+        if len(variable.shape) > 1:
+            variable.assign(variable * 3.0)
+    # No bytes, so that each id that is found shows in the text.
+    names = vocabulary.tokens(range(vocabulary.size))
+    is_byte = ["<0x" in name for name in names]
+    embedding = model.embedding.trainable_variables[0]
+    embedding.assign(np.where(np.array(is_byte)[:, None], 0.0, embedding))
+    return model
+
+
+@pytest.fixture(scope="module")
+def model(vocabulary):
+    return random_model(TINY, vocabulary)
+
+
+@pytest.fixture(scope="module")
+def translator(model, vocabulary):
+    options = SearchOptions.of(TINY, num_results=3)
+    return LineTranslator(model, vocabulary, options, xla=False)
+
+
+def assert_same(found, expected):
+    """Same text, and the same score but for the order of sums."""
+    assert len(found) == len(expected)
+    for some, others in zip(found, expected, strict=True):
+        assert [t.text for t in some] == [t.text for t in others]
+        scores = [[t.score for t in ts] for ts in (some, others)]
+        np.testing.assert_allclose(*scores, atol=1e-4)
+
+
+# What is found.
+
+
+def test_padding_and_batch_mates_change_no_translation(translator):
+    together = translator(LINES)
+    alone = [translator([line])[0] for line in LINES]
+    assert_same(together, alone)
+    assert len({best.text for best, *_ in together}) == len(LINES)
+
+
+def test_translations_come_in_the_order_of_their_lines(translator):
+    found = translator(LINES)
+    assert_same(translator(LINES[::-1]), found[::-1])
+
+
+@pytest.mark.parametrize("hparams", [TINY, LEARNED])
+def test_xla_changes_no_translation(vocabulary, hparams):
+    model = random_model(hparams, vocabulary)
+    options = SearchOptions.of(hparams, beam_width=2, max_extra_length=2)
+    compiled, plain = (
+        LineTranslator(model, vocabulary, options, xla=xla)
+        for xla in (True, False)
+    )
+    lines = [LINES[0], *LINES[2:4]]
+    assert_same(compiled(lines), plain(lines))
+    assert {len(ts) for ts in compiled([])} == set()
+
+
+def test_each_line_gets_as_many_results_as_asked_for_best_first(translator):
+    for found in translator(LINES):
+        scores = [translation.score for translation in found]
+        assert len(found) == 3
+        assert scores == sorted(scores, reverse=True)
+        assert all(isinstance(t, Translation) for t in found)
+
+
+def test_one_result_is_the_best_of_several(model, vocabulary, translator):
+    options = SearchOptions.of(TINY)
+    one = LineTranslator(model, vocabulary, options, xla=False)
+    assert_same(one(LINES), [found[:1] for found in translator(LINES)])
+
+
+def test_blank_lines_stay_blank(translator):
+    blank = [Translation("", 0.0)] * 3
+    lines = ["", " ", "\t", "the dog", "\u3000"]
+    found = translator(lines)
+    assert found[:3] + found[4:] == [blank] * 4
+    assert found[3][0].text
+    assert translator(["", " "]) == [blank] * 2
+    assert translator([]) == []
+
+
+def greedy(model, ids, max_length):
+    """Returns the likeliest next id again and again, from whole passes."""
+    found = []
+    while len(found) < max_length and EOS not in found:
+        inputs = np.array([ids]), np.array([[EOS, *found]])
+        logits_V = np.array(model(inputs)[0, -1])
+        logits_V[PAD] = -1e9
+        found.append(int(np.argmax(logits_V)))
+    return found
+
+
+def test_a_beam_of_one_is_greedy(model, vocabulary):
+    options = SearchOptions.of(TINY, beam_width=1, max_extra_length=3)
+    one = LineTranslator(model, vocabulary, options, xla=False)
+    lines = LINES[:2] + LINES[3:]
+    expected = []
+    for line in lines:
+        (ids,) = vocabulary.encode([line])
+        expected.append(greedy(model, ids, len(ids) + 3))
+    texts = [best.text for (best,) in one(lines)]
+    assert texts == vocabulary.decode(expected)
+
+
+def test_scores_are_log_probabilities_over_the_length_penalty(
+    model, vocabulary
+):
+    options = SearchOptions.of(TINY, length_penalty=0.7)
+    (ids,) = vocabulary.encode([LINES[0]])
+    found = translation.search(model, np.array([ids], np.int32), options)
+    best = [i for i in np.array(found.ids_BWT)[0, 0].tolist() if i != PAD]
+    inputs = np.array([ids]), np.array([[EOS, *best[:-1]]])
+    logits_TV = np.array(model(inputs)[0], np.float64)
+    # Padding is no token: its probability goes to the others.
+    logits_TV[:, PAD] = -1e9
+    log_probs_TV = logits_TV - np.logaddexp.reduce(logits_TV, 1, keepdims=True)
+    log_prob = sum(log_probs_TV[t, i] for t, i in enumerate(best))
+    penalty = ((5 + len(best)) / 6) ** 0.7
+    assert float(found.scores_BW[0, 0]) == pytest.approx(
+        log_prob / penalty, abs=1e-4
+    )
+
+
+@pytest.mark.parametrize("extra", [0, 1, 5])
+def test_translations_have_at_most_so_many_tokens_more(model, extra):
+    source_ids = np.zeros((3, 9), np.int32)
+    for row, length in enumerate((4, 9, 6)):
+        source_ids[row, :length] = [*range(260, 259 + length), EOS]
+    options = SearchOptions.of(TINY, beam_width=2, max_extra_length=extra)
+    found = translation.search(model, source_ids, options)
+    lengths = (np.array(found.ids_BWT) != PAD).sum(axis=2)
+    assert (lengths <= np.array([[4], [9], [6]]) + extra).all()
+    assert (lengths[:, 0] > 0).all()
+
+
+def test_rows_of_padding_end_at_once_and_change_nothing(model):
+    row = [*range(270, 276), EOS]
+    options = SearchOptions.of(TINY, beam_width=2)
+    alone, filled = (
+        translation.search(model, np.array(rows, np.int32), options)
+        for rows in ([row], [row, [PAD] * 7, [PAD] * 7])
+    )
+    np.testing.assert_array_equal(alone.ids_BWT[0], filled.ids_BWT[0])
+    assert not np.any(filled.ids_BWT[1:])
+
+
+# Lines that are too long.
+
+
+def without_eos(pieces):
+    assert all(piece[-1] == EOS for piece in pieces)
+    return [i for piece in pieces for i in piece[:-1]]
+
+
+def assert_hold_all(pieces, line, vocabulary):
+    assert all(1 < len(piece) <= MAX_LENGTH for piece in pieces)
+    (ids,) = vocabulary.encode([line])
+    assert [*without_eos(pieces), EOS] == ids
+
+
+def test_long_lines_are_cut_between_sentences(translator, vocabulary, caplog):
+    sizes = (3, 9, 4, 4, 21, 2, 1, 12, 1)
+    sentences = [sentence(size, n) for n, size in enumerate(sizes)]
+    line = " ".join(sentences)
+    pieces = translator._pieces(line, 1)
+    assert_hold_all(pieces, line, vocabulary)
+    # Words and full stops are an id each; as many sentences as fit go together.
+    joined = [[3, 9, 4], [4], [21], [2, 1, 12, 1]]
+    assert [len(piece) for piece in pieces] == [
+        sum(size + 1 for size in group) + 1 for group in joined
+    ]
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize(
+    "end", [".", "!", "?", "…", '."', ".'", ".”", ".»", "!)", "?]", "。"]
+)
+def test_a_sentence_ends_at_any_of_these(translator, vocabulary, end):
+    parts = [sentence(11, n)[:-1] + end for n in range(4)]
+    pieces = translator._pieces(" ".join(parts), 1)
+    texts = vocabulary.decode(pieces)
+    assert " ".join(texts) == " ".join(parts)
+    assert all(text.endswith(end) for text in texts)
+    assert len(texts) >= 2
+
+
+def test_sentences_need_no_space_between_them_in_chinese(
+    translator, vocabulary
+):
+    line = "你好。" * 7  # Nine bytes each, and an id for what has no space.
+    pieces = translator._pieces(line, 1)
+    texts = vocabulary.decode(pieces)
+    assert "".join(texts).replace(" ", "") == line
+    assert all(text.endswith("。") for text in texts)
+    assert all(len(piece) <= MAX_LENGTH for piece in pieces)
+
+
+def test_a_line_of_just_the_largest_length_is_not_cut(translator, vocabulary):
+    fits, too_long = "the dog. " + sentence(18), "the dog. " + sentence(19)
+    lengths = [len(ids) for ids in vocabulary.encode([fits, too_long])]
+    assert lengths == [MAX_LENGTH, MAX_LENGTH + 1]
+    assert len(translator._pieces(fits, 1)) == 1
+    assert [len(p) for p in translator._pieces(too_long, 1)] == [4, 21]
+
+
+def test_a_sentence_too_long_is_cut_between_words_with_a_warning(
+    translator, vocabulary, caplog
+):
+    line = sentence(5) + " " + sentence(61) + " " + sentence(2)
+    pieces = translator._pieces(line, 83)
+    assert_hold_all(pieces, line, vocabulary)
+    for piece in pieces:
+        assert vocabulary.tokens(piece)[0].startswith("▁")
+    (warning,) = caplog.messages
+    assert warning.startswith("Line 83 has a sentence of 63 tokens")
+    assert f"more than the {MAX_LENGTH}" in warning
+
+
+def test_a_word_stays_whole_where_a_sentence_is_cut(translator, vocabulary):
+    line = " ".join(["xyzzy"] * 13)  # Bytes: no piece of the vocabulary.
+    (ids,) = vocabulary.encode(["xyzzy"])
+    assert len(ids) > 5
+    pieces = translator._pieces(line, 1)
+    assert_hold_all(pieces, line, vocabulary)
+    assert all(
+        set(text.split()) == {"xyzzy"} for text in vocabulary.decode(pieces)
+    )
+
+
+def test_a_line_without_any_space_is_cut_too(translator, vocabulary, caplog):
+    line = "x" * 101
+    pieces = translator._pieces(line, 1)
+    assert_hold_all(pieces, line, vocabulary)
+    assert len(pieces) == math.ceil((101 + 1) / (MAX_LENGTH - 1))
+    assert len(caplog.messages) == 1
+
+
+def test_the_translation_of_a_long_line_is_that_of_its_pieces(translator):
+    parts = [sentence(18, n) for n in range(3)]
+    (whole,) = translator([" ".join(parts)])
+    of_parts = translator(parts)
+    for n, found in enumerate(whole):
+        texts = [translations[n].text for translations in of_parts]
+        assert found.text == " ".join(text for text in texts if text)
+        scores = [translations[n].score for translations in of_parts]
+        assert found.score == pytest.approx(sum(scores), abs=1e-3)
+
+
+def test_long_lines_among_others_keep_their_places(translator):
+    long = " ".join(sentence(18, n) for n in range(3))
+    lines = [LINES[0], long, "", LINES[1], sentence(40)]
+    found = translator(lines)
+    assert_same(found, [translator([line])[0] for line in lines])
+
+
+def test_warnings_count_lines_from_the_first_one_on(translator, caplog):
+    lines = ["the dog", sentence(31), "", sentence(33)]
+    translator(lines, first_line=7)
+    numbers = [message.split()[1] for message in caplog.messages]
+    assert numbers == ["8", "10"]
+
+
+def test_warnings_of_a_stream_count_its_lines(translator, caplog):
+    lines = ["the dog", "a", "", sentence(33), "a dog", sentence(31)]
+    list(translator.stream(iter(lines), 2))
+    numbers = [message.split()[1] for message in caplog.messages]
+    assert numbers == ["4", "6"]
+
+
+def test_learned_positions_end_at_their_table(vocabulary):
+    model = random_model(LEARNED, vocabulary)
+    rows = [[*range(260, 282), EOS], [*range(270, 280), EOS, *[PAD] * 12]]
+    options = SearchOptions.of(LEARNED, max_extra_length=50)
+    found = translation.search(model, np.array(rows, np.int32), options)
+    assert found.ids_BWT.shape[2] == 23
+    assert np.isfinite(np.array(found.scores_BW)).all()
+
+
+def test_a_line_beyond_the_table_of_positions_is_translated(vocabulary):
+    model = random_model(LEARNED, vocabulary)
+    options = SearchOptions.of(LEARNED, max_extra_length=50)
+    translator = LineTranslator(model, vocabulary, options, xla=False)
+    parts = [sentence(18, n) for n in range(3)]
+    ((whole,),) = translator([" ".join(parts)])
+    texts = [best.text for (best,) in translator(parts)]
+    assert whole.text == " ".join(text for text in texts if text)
+
+
+# Batches.
+
+
+@pytest.mark.parametrize("max_length", [5, 8, 23, 32, 100, 3000])
+def test_batches_hold_every_line_in_few_shapes(vocabulary, max_length):
+    hparams = HParams(**(TINY.__dict__ | {"max_length": 5}))
+    model = type("Model", (), {"hparams": hparams})()
+    translator = LineTranslator(
+        model, vocabulary, SearchOptions.of(TINY), xla=False
+    )
+    translator.max_length = max_length
+    generator = np.random.default_rng(max_length)
+    shapes, ladder = set(), translator._ladder
+    for num_lines in (1, 2, 7, 65, 300):
+        lengths = generator.integers(2, max_length + 1, num_lines)
+        sequences = [[7] * length for length in lengths]
+        indices = []
+        for of_batch, batch_size, length in translator._batches(sequences):
+            assert 0 < len(of_batch) <= batch_size
+            assert max(lengths[of_batch]) <= length <= max_length
+            assert batch_size == 1 or batch_size * length <= 2048
+            # A half longer than it has to be, at most, or 8 tokens.
+            assert length <= max(8, min(lengths[of_batch]) * 1.5 + 8)
+            shapes.add((batch_size, length))
+            indices.extend(of_batch)
+        assert sorted(indices) == list(range(num_lines))
+    assert {length for _, length in shapes} <= set(ladder)
+    assert {batch_size for batch_size, _ in shapes} <= {1, 8, 64}
+    assert ladder == sorted(set(ladder))
+    assert ladder[-1] == max_length
+
+
+def test_the_search_runs_on_those_shapes_only(translator, monkeypatch):
+    shapes = []
+    run = LineTranslator._run
+    monkeypatch.setattr(
+        LineTranslator,
+        "_run",
+        lambda self, ids: shapes.append(ids.shape) or run(self, ids),
+    )
+    translator([*LINES, sentence(21)] * 3)
+    assert set(shapes) <= set(itertools.product((1, 8, 64), (8, 16, 23)))
+    assert len(shapes) <= 4
+
+
+# Streams.
+
+
+def test_a_stream_gives_what_a_call_gives(translator):
+    expected = translator(LINES)
+    for lines_at_once in (1, 3, len(LINES), 100):
+        found = list(translator.stream(iter(LINES), lines_at_once))
+        assert_same(found, expected)
+    assert list(translator.stream([], 3)) == []
+
+
+def test_a_stream_reads_no_further_than_a_block(translator):
+    read = []
+    results = translator.stream((read.append(n) or n for n in LINES), 3)
+    assert read == []
+    for done in range(1, 8):
+        next(results)
+        assert len(read) == min(3 * math.ceil(done / 3), len(LINES))
+
+
+# Options.
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"beam_width": 0}, "beam_width must be at least 1; .*beam_width=0"),
+        ({"length_penalty": -0.5}, "length_penalty must be at least 0"),
+        ({"max_extra_length": -1}, "max_extra_length must be at least 0"),
+        ({"num_results": 0}, "num_results must be at least 1"),
+        ({"num_results": 5}, "at most beam_width=4; received num_results=5"),
+        ({"num_results": 3, "beam_width": 2}, "at most beam_width=2"),
+    ],
+)
+def test_options_out_of_range_are_refused(changes, message):
+    with pytest.raises(InputError, match=message):
+        SearchOptions.of(TINY, **changes)
+
+
+def test_options_are_those_of_the_settings_but_for_those_given():
+    assert SearchOptions.of(TINY) == (4, 0.6, 6, 1)
+    changes = {"beam_width": 7, "length_penalty": None, "num_results": 7}
+    assert SearchOptions.of(TINY, **changes) == (7, 0.6, 6, 7)
+
+
+# Lines of output.
+
+
+def test_as_lines_writes_one_line_a_translation():
+    found = [Translation("a b", -0.25), Translation("c\nd", -1.0)]
+    as_lines = translation.as_lines
+    assert as_lines(found) == "a b\nc d\n"
+    assert as_lines(found, with_score=True) == "-0.2500\ta b\n-1.0000\tc d\n"
+    assert as_lines(found, number=12) == (
+        "12 ||| a b ||| -0.2500\n12 ||| c d ||| -1.0000\n"
+    )
+
+
+# A model directory.
+
+
+def write_model(path, vocabulary, seeds=(3,)):
+    """Makes a model directory with a checkpoint of each seed, as a run does."""
+    directory = ModelDirectory(path)
+    directory.path.mkdir()
+    vocabulary.save(directory.vocabulary_path)
+    directory.save_settings(
+        Settings(
+            hparams=TINY,
+            corpus={},
+            data_sha256="of the text",
+            vocabulary_sha256=vocabulary.sha256,
+            vocabulary_size=vocabulary.size,
+            micro_batch_tokens=100,
+        )
+    )
+    for step, seed in enumerate(seeds, start=1):
+        model = random_model(TINY, vocabulary, seed)
+        tensors = model_directory.tensors_of(model.trainable_variables)
+        checkpoints.write(
+            directory.checkpoints / f"step-{step}", tensors | {"step": step}
+        )
+    return directory
+
+
+@pytest.fixture(scope="module")
+def model_dir(tmp_path_factory, vocabulary):
+    path = tmp_path_factory.mktemp("models") / "two_checkpoints"
+    write_model(path, vocabulary, seeds=(8, 3))
+    return path
+
+
+def test_a_translator_gives_a_text_for_a_text_and_a_list_for_a_list(
+    model_dir, translator
+):
+    from_disk = translation.Translator(model_dir, xla=False)
+    expected = [best.text for best, *_ in translator(LINES)]
+    assert from_disk(LINES) == expected
+    assert from_disk(tuple(LINES)) == expected
+    assert from_disk(LINES[1]) == expected[1]
+    assert from_disk("") == ""
+    assert from_disk([]) == []
+    assert from_disk.description.endswith("step-2")
+
+
+def test_a_translator_gives_translations_where_several_are_asked_for(
+    model_dir, translator
+):
+    from_disk = translation.Translator(model_dir, xla=False, num_results=3)
+    expected = translator(LINES[:2])
+    assert_same(from_disk(LINES[:2]), expected)
+    assert_same([from_disk(LINES[1])], expected[1:])
+
+
+def test_a_translator_streams_translations(model_dir, translator):
+    from_disk = translation.Translator(model_dir, xla=False)
+    found = list(from_disk.stream(iter(LINES), 3))
+    assert_same(found, [best[:1] for best in translator(LINES)])
+
+
+def test_options_of_a_translator_replace_those_of_its_settings(model_dir):
+    changed = translation.Translator(
+        model_dir, xla=False, beam_width=2, max_extra_length=0
+    )
+    assert changed.options == (2, 0.6, 0, 1)
+
+
+def test_a_translator_takes_the_checkpoint_that_is_named(model_dir):
+    path = str(model_dir / "checkpoints" / "step-1")
+    last, first, index = (
+        translation.Translator(model_dir, checkpoint, xla=False)
+        for checkpoint in ("last", path, f"{path}.index")
+    )
+    assert first(LINES) == index(LINES) != last(LINES)
+    assert first.description == path
+
+
+def test_a_translator_averages_the_last_checkpoints(model_dir, vocabulary):
+    average = translation.Translator(model_dir, average_last=2, xla=False)
+    assert average.description == "average of step-1, step-2"
+    models = [random_model(TINY, vocabulary, seed) for seed in (8, 3)]
+    for mean, *parts in zip(
+        average.model.trainable_variables,
+        *(model.trainable_variables for model in models),
+        strict=True,
+    ):
+        expected = np.mean([np.array(part) for part in parts], axis=0)
+        np.testing.assert_allclose(mean, expected, atol=1e-6)
+
+
+def test_more_checkpoints_than_are_kept_cannot_be_averaged(model_dir):
+    with pytest.raises(InputError, match="keeps 2 checkpoints, too few .* 3"):
+        translation.Translator(model_dir, average_last=3, xla=False)
+
+
+@pytest.mark.parametrize("checkpoint", ["best", "averaged"])
+def test_a_kind_of_checkpoint_that_is_not_there_is_named(model_dir, checkpoint):
+    with pytest.raises(InputError, match=f"no checkpoint in {checkpoint}/"):
+        translation.Translator(model_dir, checkpoint, xla=False)
+
+
+def test_a_model_without_checkpoints_is_refused(tmp_path, vocabulary):
+    write_model(tmp_path / "m", vocabulary, seeds=())
+    with pytest.raises(InputError, match="no checkpoint in checkpoints/"):
+        translation.Translator(tmp_path / "m", xla=False)
+    with pytest.raises(InputError, match=r"checkpoint .*step-9 is missing"):
+        translation.Translator(
+            tmp_path / "m", str(tmp_path / "step-9"), xla=False
+        )
+
+
+def test_another_folder_is_refused(tmp_path):
+    with pytest.raises(InputError, match="is not a model directory"):
+        translation.Translator(tmp_path, xla=False)
+
+
+def test_a_checkpoint_of_another_model_is_refused(tmp_path, vocabulary):
+    directory = write_model(tmp_path / "m", vocabulary)
+    bigger = HParams(**(TINY.__dict__ | {"d_ff": 28}))
+    settings = directory.settings()
+    directory.save_settings(
+        Settings(**(settings.__dict__ | {"hparams": bigger}))
+    )
+    with pytest.raises(InputError, match=r"step-1 does not fit this model"):
+        translation.Translator(tmp_path / "m", xla=False)
