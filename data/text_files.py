@@ -116,7 +116,8 @@ def lines(path: str) -> Iterator[str]:
     number = 0
     try:
         with _open(path) as file:
-            for number, line in enumerate(lines_of(file, path), start=1):
+            for line in lines_of(file, path):
+                number += 1
                 yield line
     except OSError as error:
         raise InputError(

@@ -35,7 +35,6 @@ _HOMES = {
     "NoamSchedule": "optimization",
     "Translator": "translation",
     "Vocabulary": "tokenization",
-    "beam_search": "beam_search",
 }
 
 __all__ = sorted(_HOMES)

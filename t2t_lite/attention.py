@@ -63,8 +63,8 @@ class MultiHeadAttention(keras.layers.Layer):
             dropout, dtype=self.dtype_policy, name="weights_dropout"
         )
 
-    def build(self, query_shape, memory_shape=None):
-        d_model = query_shape[-1]
+    def build(self, x_shape, memory_shape=None):
+        d_model = x_shape[-1]
         d_memory = d_model if memory_shape is None else memory_shape[-1]
         keys, values = self.num_heads * self.d_k, self.num_heads * self.d_v
         self.query = self._matrix("query", d_model, keys)
@@ -129,8 +129,8 @@ class MultiHeadAttention(keras.layers.Layer):
             return None
         return lambda weights: self.weights_dropout(weights, training=True)
 
-    def compute_output_shape(self, query_shape, memory_shape=None):
-        return query_shape
+    def compute_output_shape(self, x_shape, memory_shape=None):
+        return x_shape
 
     def get_config(self):
         return super().get_config() | {

@@ -145,7 +145,9 @@ class _Search:
         has_room_B1 = (state.length < max_lengths_B)[:, None]
         is_end_BK = ops.equal(tokens_BK, self.eos)
         scores_BK = log_probs_BK / length_penalty(length, self.alpha)
-        scores_BK = ops.where(is_end_BK & has_room_B1, scores_BK, _IMPOSSIBLE)
+        is_possible_BK = log_probs_BK > _IMPOSSIBLE / 2
+        ends_now_BK = is_end_BK & is_possible_BK & has_room_B1
+        scores_BK = ops.where(ends_now_BK, scores_BK, _IMPOSSIBLE)
         finished = _best(self.W, state.finished, Hypotheses(ids_BKT, scores_BK))
         alive_BK = ops.where(is_end_BK, _IMPOSSIBLE, log_probs_BK)
         log_probs_BW, kept_BW = ops.top_k(alive_BK, self.W)

@@ -16,7 +16,7 @@ from absl import logging
 from t2t_lite.errors import InputError
 
 _DATA = ".data-00000-of-00001"
-_UNREADABLE = (tf.errors.OpError, ValueError, RuntimeError, OSError)
+_UNREADABLE = (tf.errors.OpError, ValueError, RuntimeError, OSError, IndexError)
 
 
 def write(path, tensors):

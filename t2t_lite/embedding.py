@@ -96,7 +96,8 @@ class PositionEmbedding(keras.layers.Layer):
         else:
             self._check(length)
             ends = (length, self.d_model)
-            encodings_LD = ops.slice(self.table, (start, 0), ends)
+            table = ops.convert_to_tensor(self.table)  # JAX slices no variable.
+            encodings_LD = ops.slice(table, (start, 0), ends)
         return x + ops.cast(encodings_LD, x.dtype)
 
     def _check(self, length):
