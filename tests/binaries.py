@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).absolute().parents[1]
 TIMEOUT_S = 300
 
 # A model and a run of seconds.

@@ -11,16 +11,14 @@ import sys
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 # The checkout that these tests belong to, whatever is installed.
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[1]))
 
 import dataclasses
 
-import keras
 import numpy as np
 import pytest
 
 from t2t_lite.hparams import HParams
-from t2t_lite.transformer import Transformer
 
 _SINUSOIDAL = HParams(
     num_layers=2,
@@ -57,6 +55,11 @@ def tiny_transformer(hparams, seed=0, **kwargs):
         seed: int; the same seed gives the same weights.
         **kwargs: those of Transformer.
     """
+    # Only here, so that tests of lower layers need no higher ones.
+    import keras
+
+    from t2t_lite.transformer import Transformer
+
     keras.utils.set_random_seed(seed)
     model = Transformer(hparams, **kwargs)
     model.build()

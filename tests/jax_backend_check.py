@@ -7,7 +7,7 @@ import json
 import pathlib
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[1]))
 
 import keras
 import numpy as np

@@ -134,6 +134,22 @@ def test_each_line_gets_as_many_results_as_asked_for_best_first(translator):
         assert all(isinstance(t, Translation) for t in found)
 
 
+def test_results_are_those_of_the_search_in_its_order(
+    translator, model, vocabulary
+):
+    (ids,) = vocabulary.encode([LINES[4]])
+    expected = translation.search(
+        model, np.array([ids], np.int32), translator.options
+    )
+    (found,) = translator([LINES[4]])
+    texts = vocabulary.decode(np.array(expected.ids_BWT)[0])
+    assert [t.text for t in found] == texts[:3]
+    assert len(set(texts)) == 4
+    np.testing.assert_allclose(
+        [t.score for t in found], expected.scores_BW[0, :3], atol=1e-4
+    )
+
+
 def test_one_result_is_the_best_of_several(model, vocabulary, translator):
     options = SearchOptions.of(TINY)
     one = LineTranslator(model, vocabulary, options, xla=False)
@@ -205,6 +221,20 @@ def test_translations_have_at_most_so_many_tokens_more(model, extra):
     assert (lengths[:, 0] > 0).all()
 
 
+def test_padding_is_never_found_however_likely(vocabulary):
+    model = random_model(TINY, vocabulary)
+    embedding = model.embedding.trainable_variables[0]
+    likelier = np.where(np.arange(vocabulary.size) == PAD, 100.0, 1.0)
+    embedding.assign(embedding * likelier[:, None])
+    rows = [[n, n + 1, n + 2, EOS] for n in (260, 270, 280)]
+    options = SearchOptions.of(TINY, beam_width=2)
+    found = translation.search(model, np.array(rows, np.int32), options)
+    for ids in np.array(found.ids_BWT).reshape(6, 10).tolist():
+        tokens = [i for i in ids if i != PAD]
+        assert tokens == ids[: len(tokens)]
+        assert len(tokens) == 10 or tokens[-1] == EOS
+
+
 def test_rows_of_padding_end_at_once_and_change_nothing(model):
     row = [*range(270, 276), EOS]
     options = SearchOptions.of(TINY, beam_width=2)
@@ -231,13 +261,13 @@ def assert_hold_all(pieces, line, vocabulary):
 
 
 def test_long_lines_are_cut_between_sentences(translator, vocabulary, caplog):
-    sizes = (3, 9, 4, 4, 21, 2, 1, 12, 1)
+    sizes = (3, 9, 7, 4, 21, 2, 1, 12, 1)
     sentences = [sentence(size, n) for n, size in enumerate(sizes)]
     line = " ".join(sentences)
     pieces = translator._pieces(line, 1)
     assert_hold_all(pieces, line, vocabulary)
     # Words and full stops are an id each; as many sentences as fit go together.
-    joined = [[3, 9, 4], [4], [21], [2, 1, 12, 1]]
+    joined = [[3, 9, 7], [4], [21], [2, 1, 12, 1]]
     assert [len(piece) for piece in pieces] == [
         sum(size + 1 for size in group) + 1 for group in joined
     ]
@@ -316,6 +346,12 @@ def test_the_translation_of_a_long_line_is_that_of_its_pieces(translator):
         assert found.text == " ".join(text for text in texts if text)
         scores = [translations[n].score for translations in of_parts]
         assert found.score == pytest.approx(sum(scores), abs=1e-3)
+
+
+def test_pieces_without_text_leave_no_space(translator):
+    texts = ["", "a", "", "b c", ""]
+    parts = [[Translation(text, -0.5)] for text in texts]
+    assert translator._join(parts) == [("a b c", -2.5)]
 
 
 def test_long_lines_among_others_keep_their_places(translator):

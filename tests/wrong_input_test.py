@@ -1,6 +1,7 @@
 """Wrong input gets one clear line, a failing status, and leaves nothing."""
 
 import json
+import os
 import shutil
 
 import binaries
@@ -311,7 +312,10 @@ def test_a_corpus_that_cannot_be_downloaded(tmp_path):
 def test_help_needs_no_tensorflow(name, tmp_path):
     for package in ("tensorflow", "keras", "tensorflow_text"):
         _write(tmp_path / f"{package}.py", "raise RuntimeError('was imported')")
-    status, out, errors = binaries.run(name, "--help", PYTHONPATH=str(tmp_path))
+    paths = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+    status, out, errors = binaries.run(
+        name, "--help", PYTHONPATH=os.pathsep.join(paths)
+    )
     assert f"bin/{name}" in out
     assert status in (0, 1)  # absl's --help exits with 1.
     assert errors == ""
