@@ -80,14 +80,12 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def queries(self, x):
         """Returns q_BLHK for x [B, L, D]."""
-        return self._split(ops.matmul(x, self.query))
+        return self._split(self._times(x, self.query))
 
     def keys_and_values(self, memory):
         """Returns (k_BMHK, v_BMHK) for memory [B, M, D]."""
-        key, value = (
-            ops.matmul(memory, self.key),
-            ops.matmul(memory, self.value),
-        )
+        key = self._times(memory, self.key)
+        value = self._times(memory, self.value)
         return self._split(key), self._split(value)
 
     def attend(self, q_BLHK, k_BMHK, v_BMHK, may_attend, training=False):
@@ -101,7 +99,7 @@ class MultiHeadAttention(keras.layers.Layer):
         """Returns [B, L, D]: Concat(head_1 .. head_h) W^O."""
         B, L = ops.shape(heads_BLHK)[:2]
         joined = ops.reshape(heads_BLHK, (B, L, self.num_heads * self.d_v))
-        return ops.matmul(joined, self.output_matrix)
+        return self._times(joined, self.output_matrix)
 
     def call(self, x, memory=None, may_attend=None, training=False):
         """Returns attention from `x` to `memory`, or to itself.
@@ -118,6 +116,15 @@ class MultiHeadAttention(keras.layers.Layer):
         q_BLHK = self.queries(x)
         k_BMHK, v_BMHK = self.keys_and_values(x if memory is None else memory)
         return self.attend(q_BLHK, k_BMHK, v_BMHK, may_attend, training)
+
+    def _times(self, x, matrix):
+        """Returns x times a matrix, in the layer's precision.
+
+        Keras casts variables within `call` alone; cached decoding uses the
+        parts of this layer outside of it.
+        """
+        dtype = self.compute_dtype
+        return ops.matmul(ops.cast(x, dtype), ops.cast(matrix, dtype))
 
     def _split(self, joined):
         B, L = ops.shape(joined)[:2]

@@ -40,8 +40,10 @@ class TiedEmbedding(keras.layers.Layer):
 
     def logits(self, x):
         """Returns float32 logits [..., V] for vectors x [..., D]."""
-        logits = ops.matmul(x, ops.transpose(self.embedding))
-        return ops.cast(logits, "float32")
+        # Keras casts variables within `call` alone.
+        embedding = ops.cast(self.embedding, self.compute_dtype)
+        x = ops.cast(x, self.compute_dtype)
+        return ops.cast(ops.matmul(x, ops.transpose(embedding)), "float32")
 
     def compute_output_shape(self, ids_shape):
         return (*ids_shape, self.d_model)

@@ -164,7 +164,7 @@ PRESETS = {
         max_length=128,
         learning_rate_scale=0.7,
         warmup_steps=1000,
-        steps=4500,
+        steps=4000,
     ),
     "transformer_base": _BASE,
     "transformer_base_en_fr": dataclasses.replace(_BASE, **_EN_FR),

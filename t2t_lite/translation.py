@@ -136,9 +136,7 @@ class LineTranslator:
         self._xla = xla
         self._search = tf.function(
             lambda source_ids: search(model, source_ids, options),
-            input_signature=None
-            if xla
-            else [tf.TensorSpec([None, None], tf.int32)],
+            input_signature=[tf.TensorSpec([None, None], tf.int32)],
             jit_compile=xla or None,
             autograph=False,
         )

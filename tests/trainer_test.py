@@ -1,0 +1,174 @@
+"""One update: divided, stopped, scaled, compiled, saved and restored."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from conftest import TINY_MODELS
+
+from t2t_lite import memory
+from t2t_lite.errors import InputError
+from t2t_lite.hparams import HParams
+from t2t_lite.trainer import Trainer
+
+V = 11
+_PLAIN = TINY_MODELS["sinusoidal"]
+_WITHOUT_DROPOUT = dataclasses.replace(_PLAIN, dropout=0.0)
+
+
+def _batch(seed=0):
+    generator = np.random.default_rng(seed)
+    source_ids = generator.integers(2, V, (4, 5)).astype(np.int32)
+    target_ids = generator.integers(2, V, (4, 7)).astype(np.int32)
+    target_ids[1, 3:], target_ids[3, 1:] = 0, 0
+    return source_ids, target_ids
+
+
+def _weights(trainer):
+    return [weight.numpy() for weight in trainer.weights]
+
+
+def _assert_same(ours, theirs):
+    for our, their in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(our, their)
+
+
+def test_an_update_counts_the_tokens_that_are_not_padding():
+    update = Trainer(_PLAIN, V).update(*_batch())
+    assert float(update.tokens) == 7 + 3 + 7 + 1
+
+
+def test_loss_falls_over_updates_of_one_batch():
+    trainer = Trainer(_WITHOUT_DROPOUT, V)
+    losses = [float(trainer.update(*_batch()).loss) for _ in range(30)]
+    assert losses[-1] < losses[0] - 0.3
+
+
+def test_micro_batches_draw_masks_of_their_own():
+    twins = [np.repeat(ids, 2, axis=0) for ids in _batch()]
+
+    def loss_of(n, hparams):
+        trainer = Trainer(hparams, V)
+        trainer.add(*twins, n, num_micro_batches=2)
+        return float(trainer.loss_sum.numpy())
+
+    with_dropout = dataclasses.replace(_PLAIN, dropout=0.5)
+    assert loss_of(0, with_dropout) == loss_of(0, with_dropout)
+    assert loss_of(0, with_dropout) != loss_of(1, with_dropout)
+    assert loss_of(0, _WITHOUT_DROPOUT) == loss_of(1, _WITHOUT_DROPOUT)
+
+
+def test_masks_differ_from_step_to_step():
+    trainer = Trainer(dataclasses.replace(_PLAIN, dropout=0.5), V)
+    trainer.add(*_batch())
+    first = float(trainer.loss_sum.numpy())
+    trainer.step += 1
+    trainer.add(*_batch())
+    assert float(trainer.loss_sum.numpy()) - first != first
+
+
+def test_more_micro_batches_than_rows_change_nothing():
+    whole, divided = Trainer(_WITHOUT_DROPOUT, V), Trainer(_WITHOUT_DROPOUT, V)
+    loss = float(whole.update(*_batch()).loss)
+    assert math.isclose(
+        float(divided.update(*_batch(), num_micro_batches=9).loss),
+        loss,
+        rel_tol=1e-5,
+    )
+
+
+def test_an_update_that_is_given_up_leaves_no_trace():
+    trainer, plain = Trainer(_PLAIN, V), Trainer(_PLAIN, V)
+    answers = iter([False, True])
+    stopped = trainer.update(*_batch(1), 2, stop=lambda: next(answers))
+    assert stopped is None
+    assert trainer.step == 0
+    trainer.update(*_batch())
+    plain.update(*_batch())
+    _assert_same(_weights(trainer), _weights(plain))
+
+
+def test_a_restored_trainer_goes_on_to_the_same_bits():
+    whole = Trainer(_PLAIN, V)
+    for step in range(2):
+        whole.update(*_batch(step))
+    saved = {
+        name: np.asarray(value) for name, value in whole.tensors().items()
+    }
+    whole.update(*_batch(2))
+    resumed = Trainer(dataclasses.replace(_PLAIN, seed=1), V)
+    resumed.restore(saved, "saved")
+    assert resumed.step == 2
+    resumed.update(*_batch(2))
+    _assert_same(_weights(resumed), _weights(whole))
+
+
+def test_a_checkpoint_of_another_model_is_refused_by_the_variable():
+    saved = Trainer(_PLAIN, V).tensors()
+    other = Trainer(_PLAIN, V + 1)
+    before = _weights(other)
+    with pytest.raises(InputError, match="transformer/embedding/embedding is"):
+        other.restore(saved, "step-3")
+    _assert_same(_weights(other), before)
+
+
+def test_xla_gives_the_same_gradients():
+    plain = Trainer(_WITHOUT_DROPOUT, V)
+    compiled = Trainer(_WITHOUT_DROPOUT, V, xla=True)
+    plain.add(*_batch())
+    compiled.add(*_batch())
+    for ours, theirs in zip(
+        compiled.gradients(), plain.gradients(), strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_mixed_precision_keeps_float32_weights_and_nearly_the_loss(precision):
+    mixed = Trainer(_WITHOUT_DROPOUT, V, precision=precision)
+    plain = Trainer(_WITHOUT_DROPOUT, V)
+    assert {weight.dtype for weight in mixed.weights} == {"float32"}
+    expected = float(plain.update(*_batch()).loss)
+    loss = float(mixed.update(*_batch()).loss)
+    assert math.isclose(loss, expected, rel_tol=0.02)
+
+
+def test_float16_halves_its_scale_and_repeats_the_batch():
+    trainer = Trainer(_WITHOUT_DROPOUT, V, precision="float16")
+    trainer.loss_scale = 2.0**40
+    update = trainer.update(*_batch())
+    assert trainer.step == 1
+    assert trainer.loss_scale < 2.0**30
+    assert math.isfinite(float(update.loss))
+    assert trainer.weights_are_finite()
+
+
+def test_float16_gives_up_when_no_scale_fits():
+    trainer = Trainer(_WITHOUT_DROPOUT, V, precision="float16")
+    trainer.weights[0].assign(np.full(trainer.weights[0].shape, np.inf))
+    with pytest.raises(InputError, match="step 1 are not finite at any"):
+        trainer.update(*_batch())
+
+
+def test_weights_that_are_not_finite_are_noticed():
+    trainer = Trainer(_PLAIN, V)
+    assert trainer.weights_are_finite()
+    weights = trainer.weights[3].numpy()
+    weights.flat[0] = np.nan
+    trainer.weights[3].assign(weights)
+    assert not trainer.weights_are_finite()
+
+
+def test_micro_batches_shrink_with_memory(monkeypatch):
+    base = HParams()
+    sizes = []
+    for gigabytes in (64, 16, 8, 4):
+        monkeypatch.setattr(
+            memory, "_device_bytes", lambda n=gigabytes: n * 2**30
+        )
+        sizes.append(
+            memory.fitting_micro_batch_tokens(base, 37_000, "float32")
+        )
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] > sizes[-1] > 0
