@@ -1,6 +1,7 @@
 """The flags that name a corpus, shared by the binaries that read one."""
 
 import functools
+import os
 
 from absl import flags
 
@@ -34,8 +35,12 @@ def given(default=corpora.DEFAULT):
     Args:
         default: the corpus that no flags mean; None to return None for them.
     """
-    files = {name: flags.FLAGS[name].value for name in _FILE_FLAGS}
-    files = {name: value for name, value in files.items() if value}
+    # Absolute, so that a model directory can be used from any folder.
+    files = {
+        name: ",".join(map(_absolute, flags.FLAGS[name].value.split(",")))
+        for name in _FILE_FLAGS
+        if flags.FLAGS[name].value
+    }
     name = flags.FLAGS.corpus or (None if files else default)
     return (files | {"corpus": name} if name else files) or None
 
@@ -63,5 +68,13 @@ def corpus(names):
 
 
 def readers(of):
-    """Returns for each split of a Corpus the function that reads it anew."""
-    return {split: functools.partial(of.pairs, split) for split in of.splits}
+    """Returns for each split of a Corpus the function that reads it anew.
+
+    There is one for "train" in any case; it says what is missing.
+    """
+    splits = dict.fromkeys(("train", *of.splits))
+    return {split: functools.partial(of.pairs, split) for split in splits}
+
+
+def _absolute(path):
+    return os.path.abspath(os.path.expanduser(path))

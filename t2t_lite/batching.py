@@ -207,7 +207,9 @@ def make_buckets(source_lengths, target_lengths, tokens_per_batch, num_buckets):
 
     The lengths' plane is cut in two where that saves the most padding, then
     one of the halves is, and so on, as a regression tree is grown. A batch
-    holds as many pairs as fit `tokens_per_batch` on its longer side.
+    holds as many pairs as fit `tokens_per_batch` on its longer side, and a
+    bucket at least half a batch, so that none of its pairs has to wait for
+    more than two epochs or stands in a batch more than twice.
 
     Args:
         source_lengths: int [P].
@@ -216,7 +218,7 @@ def make_buckets(source_lengths, target_lengths, tokens_per_batch, num_buckets):
         num_buckets: int.
     """
     lengths = np.stack([source_lengths, target_lengths], axis=1)
-    boxes = [_Box(lengths, np.arange(len(lengths)))]
+    boxes = [_Box(lengths, np.arange(len(lengths)), tokens_per_batch)]
     while len(boxes) < num_buckets:
         best = max(boxes, key=lambda box: box.saving)
         if best.saving <= 0:
@@ -233,8 +235,9 @@ def make_buckets(source_lengths, target_lengths, tokens_per_batch, num_buckets):
 class _Box:
     """Pairs whose lengths lie in one rectangle, and the best cut through it."""
 
-    def __init__(self, lengths_P2, pairs):
+    def __init__(self, lengths_P2, pairs, tokens_per_batch):
         self.lengths_P2, self.pairs = lengths_P2, pairs
+        self.tokens_per_batch = tokens_per_batch
         self.shape = lengths_P2[pairs].max(axis=0)
         cuts = [self._best_cut(axis) for axis in (0, 1)]
         self.saving, self.axis, self.at = max(cuts)
@@ -247,7 +250,9 @@ class _Box:
         count = np.bincount(lengths[:, axis], minlength=size)
         longest_other = np.zeros(size, np.int64)
         np.maximum.at(longest_other, lengths[:, axis], lengths[:, other])
-        below, above = np.cumsum(count), len(lengths) - np.cumsum(count)
+        # Of the pairs up to each length, and of those above it:
+        below = np.cumsum(count)
+        above = len(lengths) - below
         other_below = np.maximum.accumulate(longest_other)
         other_above = np.maximum.accumulate(longest_other[::-1])[::-1]
         other_above = np.append(other_above[1:], 0)
@@ -255,13 +260,20 @@ class _Box:
         padded = below * (longest + other_below)
         padded += above * (self.shape[axis] + other_above)
         saving = len(lengths) * self.shape.sum() - padded
+        fills = self._fills(below, np.maximum(longest, other_below))
+        fills &= self._fills(above, np.maximum(self.shape[axis], other_above))
+        saving = np.where(fills, saving, 0)
         at = int(np.argmax(saving))
         return int(saving[at]), axis, at
+
+    def _fills(self, count, longer_side):
+        """Returns whether so many pairs are at least half a batch."""
+        return 2 * count * np.maximum(longer_side, 1) >= self.tokens_per_batch
 
     def cut(self):
         is_below = self.lengths_P2[self.pairs, self.axis] <= self.at
         return [
-            _Box(self.lengths_P2, self.pairs[half])
+            _Box(self.lengths_P2, self.pairs[half], self.tokens_per_batch)
             for half in (is_below, ~is_below)
         ]
 

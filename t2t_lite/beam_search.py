@@ -5,9 +5,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 _IMPOSSIBLE = -1e9  # A log probability below any that a hypothesis can have.
-_NEVER_REACHED = (
-    -1e6
-)  # A score that none but an impossible hypothesis is below.
+_NEVER_REACHED = -1e6  # Only impossible hypotheses have scores below it.
 
 
 class Hypotheses(NamedTuple):

@@ -5,6 +5,7 @@ that `tf.train.load_checkpoint` reads. The index is moved into place last, so
 where there is an index there is a checkpoint.
 """
 
+import itertools
 import os
 import pathlib
 import re
@@ -51,16 +52,20 @@ def write(path, tensors):
         ) from None
 
 
-def read(path):
+def read(path, is_wanted=lambda name: True):
     """Returns the named arrays of the checkpoint `path` as a dict.
+
+    Args:
+        path: the files' name without suffix.
+        is_wanted: a function of a tensor's name; others are not read.
 
     Raises:
         InputError: it is missing, cut short or damaged.
     """
     try:
         reader = tf.train.load_checkpoint(str(path))
-        names = reader.get_variable_to_shape_map()
-        return {name: reader.get_tensor(name) for name in sorted(names)}
+        names = filter(is_wanted, sorted(reader.get_variable_to_shape_map()))
+        return {name: reader.get_tensor(name) for name in names}
     except _UNREADABLE:
         state = "damaged" if exists(path) else "missing"
         raise InputError(f"the checkpoint {path} is {state}") from None
@@ -77,17 +82,6 @@ def remove(path):
     pathlib.Path(f"{path}{_DATA}").unlink(missing_ok=True)
 
 
-def copy(source, target):
-    """Makes the checkpoint `target` of the files of `source`, by hard links."""
-    target = pathlib.Path(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    for suffix in (_DATA, ".index"):
-        aside = target.with_name(f"writing-{target.name}{suffix}")
-        aside.unlink(missing_ok=True)
-        os.link(f"{source}{suffix}", aside)
-        os.replace(aside, f"{target}{suffix}")
-
-
 def paths(directory):
     """Returns the paths of the checkpoints step-N in a folder, oldest first."""
     steps = {}
@@ -98,58 +92,74 @@ def paths(directory):
     return [steps[step] for step in sorted(steps)]
 
 
-def read_last(directory):
-    """Returns (path, tensors) of the newest readable checkpoint, or None.
+def newest(directory, is_wanted=lambda name: True):
+    """Yields (path, tensors) of the readable checkpoints, newest first.
 
     A damaged one is passed over with a warning.
 
     Raises:
         InputError: there are checkpoints and all are damaged.
     """
-    candidates = paths(directory)
+    candidates, readable = paths(directory), 0
     for path in reversed(candidates):
         try:
-            return path, read(path)
+            tensors = read(path, is_wanted)
         except InputError as error:
             logging.warning("%s: falling back to the one before.", error)
-    if candidates:
+            continue
+        readable += 1
+        yield path, tensors
+    if candidates and not readable:
         raise InputError(f"every checkpoint in {directory} is damaged")
-    return None
 
 
-def prune(directory, keep):
-    """Removes all but the newest `keep` checkpoints, and leftovers."""
-    for path in paths(directory)[:-keep]:
+def prune(directory, keep, written):
+    """Removes what the checkpoint just written makes useless.
+
+    That is all but the newest `keep` up to it, those above it, from which the
+    run did not go on, and what was left half-written.
+    """
+    all_paths = paths(directory)
+    end = all_paths.index(pathlib.Path(written)) + 1
+    for path in (*all_paths[: max(0, end - keep)], *all_paths[end:]):
         remove(path)
     for leftover in pathlib.Path(directory).glob("writing-*"):
         leftover.unlink(missing_ok=True)
 
 
-def average(checkpoint_paths, is_averaged):
-    """Returns the tensors of several checkpoints, averaged.
+def average(checkpoints, count):
+    """Returns (paths, mean) of the first `count` checkpoints that come.
 
     Args:
-        checkpoint_paths: list of paths; the last gives what is not averaged.
-        is_averaged: a function of a tensor's name.
+        checkpoints: iterable of (path, tensors), as `newest` yields them.
+        count: int.
+
+    Returns:
+        list of the paths, and the dict of the tensors' means, of the first
+        one's dtypes. There are fewer paths where fewer checkpoints came.
 
     Raises:
-        InputError: a checkpoint is unreadable, or has other tensors.
+        InputError: two of them have other tensors.
 
     Source: section 6.1, "averaging the last 5 checkpoints".
     """
-    *others, last = checkpoint_paths
-    result = read(last)
-    sums = {
-        name: np.asarray(tensor, np.float64)
-        for name, tensor in result.items()
-        if is_averaged(name)
+    averaged, sums, first = [], {}, {}
+    for path, tensors in itertools.islice(checkpoints, count):
+        if not averaged:
+            first = tensors
+            sums = {n: np.float64(tensor) for n, tensor in tensors.items()}
+        elif _shapes(tensors) != _shapes(first):
+            raise InputError(f"{path} and {averaged[0]} are of unlike models")
+        else:
+            for name, total in sums.items():
+                total += tensors[name]
+        averaged.append(path)
+    means = {
+        name: (total / len(averaged)).astype(first[name].dtype)
+        for name, total in sums.items()
     }
-    for path in others:
-        tensors = read(path)
-        for name in sums:
-            if name not in tensors or tensors[name].shape != sums[name].shape:
-                raise InputError(f"{path} and {last} differ in {name}")
-            sums[name] += tensors[name]
-    for name, total in sums.items():
-        result[name] = (total / len(checkpoint_paths)).astype(np.float32)
-    return result
+    return averaged, means
+
+
+def _shapes(tensors):
+    return {name: tensor.shape for name, tensor in tensors.items()}

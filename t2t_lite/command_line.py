@@ -15,8 +15,9 @@ _SEARCH_FLAGS = ("beam_width", "length_penalty", "max_extra_length")
 def run(main):
     """Runs `main(arguments)` and exits with the status that it returns.
 
-    An InputError becomes one line on stderr and status 1, a closed pipe ends
-    the program quietly, and Ctrl-C gives status 130.
+    An InputError, or a file that the system refuses, becomes one line on
+    stderr and status 1; a closed pipe ends the program quietly, and Ctrl-C
+    gives status 130.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     flags.FLAGS.set_default("verbosity", logging.INFO)
@@ -34,6 +35,10 @@ def run(main):
         except BrokenPipeError:
             # Python would complain again when it flushes stdout at its end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 1
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            print(f"error: {where}{error.strerror or error}", file=sys.stderr)
             return 1
         except KeyboardInterrupt:
             return 130
@@ -113,11 +118,16 @@ def output_file(path):
         sys.stdout.reconfigure(encoding="utf-8", write_through=True)
         yield sys.stdout
         return
+    path = os.path.realpath(path)
+    is_special = os.path.exists(path) and not os.path.isfile(path)
     aside = f"{path}.tmp-{os.getpid()}"
     try:
-        with open(aside, "w", encoding="utf-8", newline="\n") as file:
+        # A device such as /dev/null must stay what it is.
+        name = path if is_special else aside
+        with open(name, "w", encoding="utf-8", newline="\n") as file:
             yield file
-        os.replace(aside, path)
+        if not is_special:
+            os.replace(aside, path)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
     finally:

@@ -65,8 +65,16 @@ class SplitScores(NamedTuple):
     tokens: TokenScores
 
 
+class Report(NamedTuple):
+    """What there is to say of a model."""
+
+    model: str  # which checkpoint
+    search: dict  # its SearchOptions
+    splits: dict[str, SplitScores]
+
+
 def evaluate(translator, splits):
-    """Returns what `as_text` and `as_json` print of a model.
+    """Returns the Report of a model.
 
     Args:
         translator: Translator.
@@ -75,28 +83,22 @@ def evaluate(translator, splits):
     scores = {}
     for name, pairs in splits.items():
         sources, references = (list(side) for side in zip(*pairs, strict=True))
-        found = translator.stream(sources, len(sources))
-        translations = [best.text for best, *_ in found]
         token_pairs = batching.pairs_in_memory(
             *(translator.vocabulary.encode(s) for s in (sources, references))
         )
         scores[name] = SplitScores(
             len(pairs),
-            score_text(translations, references),
+            score_text(translator(sources), references),
             TokenScorer(translator.model, token_pairs)(),
         )
-    return {
-        "model": translator.description,
-        "search": translator.options._asdict(),
-        "splits": scores,
-    }
+    return Report(translator.description, translator.options._asdict(), scores)
 
 
 def as_text(report):
-    """Returns a report of `evaluate` as lines for a reader."""
-    search = ", ".join(f"{k} {v}" for k, v in report["search"].items())
-    lines = [f"model: {report['model']}", f"search: {search}"]
-    for name, (pairs, text, tokens) in report["splits"].items():
+    """Returns a Report as lines for a reader."""
+    search = ", ".join(f"{k} {v}" for k, v in report.search.items())
+    lines = [f"model: {report.model}", f"search: {search}"]
+    for name, (pairs, text, tokens) in report.splits.items():
         left_out = f", {tokens.left_out} pairs left out as over-long"
         lines += [
             f"{name}: {pairs} pairs",
@@ -109,7 +111,7 @@ def as_text(report):
 
 
 def as_json(report):
-    """Returns a report of `evaluate` as JSON."""
+    """Returns a Report as JSON."""
     splits = {
         name: {
             "pairs": scores.pairs,
@@ -117,9 +119,9 @@ def as_json(report):
             **scores.tokens._asdict(),
             "perplexity": scores.tokens.perplexity,
         }
-        for name, scores in report["splits"].items()
+        for name, scores in report.splits.items()
     }
-    return json.dumps(report | {"splits": splits}, indent=2) + "\n"
+    return json.dumps(report._replace(splits=splits)._asdict(), indent=2) + "\n"
 
 
 class TokenScorer:

@@ -6,6 +6,8 @@ import typing
 
 from t2t_lite.errors import InputError
 
+PAD, EOS = 0, 1  # Token ids: fills sequences up; ends them.
+
 
 @dataclasses.dataclass(frozen=True)
 class HParams:
@@ -112,12 +114,13 @@ _CHOICES = {
     "vocabulary_type": ("bpe", "unigram"),
 }
 
-# What a later run on the same model directory may change: how long it goes on
-# and how it translates, not what it has learned from.
+# What a later run on the same model directory may change: how long and how fast
+# it goes on, and how it translates; not what it has learned from.
 MAY_CHANGE = frozenset(
     (
         *("steps", "average_last", "beam_width"),
         *("length_penalty", "max_extra_length"),
+        *("learning_rate_scale", "warmup_steps"),
     )
 )
 

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from t2t_lite.masks import PAD
+from t2t_lite.hparams import PAD
 
 
 def cross_entropy(logits_BTV, target_ids_BT, label_smoothing=0.0):
@@ -48,9 +48,10 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         label_smoothing: float in [0, 1).
     """
 
-    def __init__(self, label_smoothing=0.1, **kwargs):
-        kwargs.setdefault("name", "label_smoothed_cross_entropy")
-        super().__init__(**kwargs)
+    def __init__(
+        self, label_smoothing=0.1, name="label_smoothed_cross_entropy"
+    ):
+        super().__init__(name=name)
         self.label_smoothing = label_smoothing
 
     def __call__(self, y_true, y_pred, sample_weight=None):
@@ -65,4 +66,4 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         return loss / ops.maximum(tokens, 1.0)
 
     def get_config(self):
-        return super().get_config() | {"label_smoothing": self.label_smoothing}
+        return {"label_smoothing": self.label_smoothing, "name": self.name}

@@ -2,7 +2,7 @@
 
 from keras import ops
 
-PAD = 0  # The token id that fills sequences up; never attended to.
+from t2t_lite.hparams import PAD
 
 
 def not_padding(ids_BM):

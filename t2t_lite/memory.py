@@ -1,11 +1,18 @@
 """How much memory training takes, so that micro-batches fit."""
 
+import math
 import os
+import pathlib
+import re
 
 import tensorflow as tf
 
 _LARGEST = 4096  # More at once is no faster, on any device that was measured.
 _SMALLEST = 256
+_CONTAINER_LIMITS = (
+    "/sys/fs/cgroup/memory.max",
+    "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+)
 _SHARE = 0.6  # Of the memory; the rest is for what the estimate leaves out.
 
 
@@ -47,8 +54,9 @@ def _bytes_per_token(hparams, vocabulary_size, precision):
 
 
 def _device_bytes():
-    """Returns the memory of the first GPU, or of the machine without one."""
+    """Returns the memory of the first GPU, or what the machine has to give."""
     if tf.config.list_physical_devices("GPU"):
+        # There is no public way to ask for a GPU's memory before it is used.
         from tensorflow.python.client import device_lib
 
         return next(
@@ -56,4 +64,23 @@ def _device_bytes():
             for device in device_lib.list_local_devices()
             if device.device_type == "GPU"
         )
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+    return min(_available_bytes(), _container_bytes())
+
+
+def _available_bytes():
+    """Returns what programs can get, with what caches would give up."""
+    meminfo = pathlib.Path("/proc/meminfo")  # Linux has it.
+    if meminfo.exists():
+        found = re.search(r"MemAvailable:\s+(\d+) kB", meminfo.read_text())
+        return int(found[1]) * 1024
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _container_bytes():
+    """Returns the limit of the control group; infinity where there is none."""
+    for path in _CONTAINER_LIMITS:
+        try:
+            return int(pathlib.Path(path).read_text())
+        except (OSError, ValueError):  # Not there, or "max".
+            continue
+    return math.inf

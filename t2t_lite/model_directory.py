@@ -81,8 +81,8 @@ class ModelDirectory:
         """Returns the run's Vocabulary."""
         return Vocabulary.load(self.vocabulary_path)
 
-    def checkpoint_tensors(self, which="last", average_last=1):
-        """Returns (description, tensors) of a checkpoint.
+    def weights(self, which="last", average_last=1):
+        """Returns (description, tensors): the model's weights by name.
 
         Args:
             which: "last", "best", "averaged", or the path of a checkpoint.
@@ -91,17 +91,18 @@ class ModelDirectory:
         Raises:
             InputError: there is no such checkpoint, or not so many.
         """
-        if average_last > 1:
-            return self._average(average_last)
         folders = {
             "last": self.checkpoints,
             "best": self.best,
             "averaged": self.averaged,
         }
+        if average_last > 1:
+            paths, tensors = self._average(average_last)
+            return f"average of {', '.join(p.name for p in paths)}", tensors
         if which not in folders:
             path = which.removesuffix(".index")
-            return path, checkpoints.read(path)
-        found = checkpoints.read_last(folders[which])
+            return path, checkpoints.read(path, is_weight)
+        found = next(checkpoints.newest(folders[which], is_weight), None)
         if found is None:
             raise InputError(
                 f"{self.path} has no checkpoint in {folders[which].name}/: "
@@ -111,44 +112,46 @@ class ModelDirectory:
         return str(path), tensors
 
     def _average(self, count):
-        paths = checkpoints.paths(self.checkpoints)
+        paths, tensors = checkpoints.average(
+            checkpoints.newest(self.checkpoints, is_weight), count
+        )
         if len(paths) < count:
             raise InputError(
                 f"{self.path} keeps {len(paths)} checkpoints, too few to "
                 f"average the last {count}: give a smaller --average_last"
             )
-        paths = paths[-count:]
-        names = ", ".join(path.name for path in paths)
-        tensors = checkpoints.average(paths, is_weight)
-        return f"average of {names}", tensors
+        return paths, tensors
 
     def write_average(self, count=None):
-        """Writes the average of the last checkpoints; returns (path, of what).
+        """Writes the average of the last checkpoints into averaged/.
 
         Args:
             count: int, how many; None for as many as the hparams say.
+
+        Returns:
+            the path of the average, and the list of those that went into it.
 
         Raises:
             InputError: there are fewer, or the average cannot be written.
         """
         count = count or self.settings().hparams.average_last
-        description, tensors = self._average(count)
-        path = self.averaged / f"step-{int(tensors['step'])}"
+        paths, tensors = self._average(count)
+        path = self.averaged / paths[0].name
         checkpoints.write(path, tensors)
-        checkpoints.prune(self.averaged, 1)
-        return path, description
+        checkpoints.prune(self.averaged, 1, path)
+        return path, paths
 
     def load_model(self, which="last", average_last=1, precision="float32"):
         """Returns (Transformer, description of the checkpoint).
 
-        Args: those of `checkpoint_tensors`, and
+        Args: those of `weights`, and
             precision: "float32", "bfloat16" or "float16".
 
         Raises:
             InputError: no such checkpoint, or not one of this model.
         """
         settings = self.settings()
-        description, tensors = self.checkpoint_tensors(which, average_last)
+        description, tensors = self.weights(which, average_last)
         model = Transformer(
             settings.hparams,
             settings.vocabulary_size,

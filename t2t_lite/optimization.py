@@ -43,13 +43,17 @@ class NoamSchedule(keras.optimizers.schedules.LearningRateSchedule):
         }
 
 
-def adam(hparams):
-    """Returns the paper's Adam with its schedule, of an HParams' settings."""
-    schedule = NoamSchedule(
+def schedule(hparams):
+    """Returns the NoamSchedule of an HParams' settings."""
+    return NoamSchedule(
         hparams.d_model, hparams.warmup_steps, hparams.learning_rate_scale
     )
+
+
+def adam(hparams):
+    """Returns the paper's Adam with its schedule, of an HParams' settings."""
     return keras.optimizers.Adam(
-        schedule,
+        schedule(hparams),
         beta_1=hparams.adam_beta1,
         beta_2=hparams.adam_beta2,
         epsilon=hparams.adam_epsilon,

@@ -11,21 +11,29 @@ from absl import logging
 from t2t_lite import batching, memory, tokenization
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import MAY_CHANGE
-from t2t_lite.model_directory import Settings
+from t2t_lite.model_directory import ModelDirectory, Settings
 
 
 @dataclasses.dataclass(frozen=True)
-class Corpus:
+class TrainingText:
     """The sentence pairs of a run.
 
     Args:
-        name: the flags that name it, kept with the settings.
-        splits: "train", and "dev" and "test" if there are any, each a function
-            that returns its (source, target) pairs anew.
+        flags: the flags that name them, kept with the settings.
+        readers: for "train", and for "dev" and "test" if there are any, a
+            function that returns the (source, target) pairs anew.
     """
 
-    name: dict[str, str]
-    splits: dict[str, Callable[[], Iterable[tuple[str, str]]]]
+    flags: dict[str, str]
+    readers: dict[str, Callable[[], Iterable[tuple[str, str]]]]
+
+    def held_out(self):
+        """Returns the pairs of dev and test, those of them that there are."""
+        return {
+            split: list(self.readers[split]())
+            for split in ("dev", "test")
+            if split in self.readers
+        }
 
 
 class Prepared(NamedTuple):
@@ -33,16 +41,16 @@ class Prepared(NamedTuple):
 
     vocabulary: tokenization.Vocabulary
     pairs: batching.TokenPairs
-    micro_batch_tokens: int
+    settings: Settings
 
 
-def prepare(directory, hparams, corpus, options):
+def prepare(directory, hparams, text, options):
     """Fills a model directory, or checks that a run may go on in it.
 
     Args:
         directory: ModelDirectory.
         hparams: HParams.
-        corpus: Corpus.
+        text: TrainingText.
         options: RunOptions.
 
     Raises:
@@ -54,10 +62,10 @@ def prepare(directory, hparams, corpus, options):
     if old is not None:
         _refuse_other_hparams(directory, old.hparams, hparams)
     directory.path.mkdir(parents=True, exist_ok=True)
-    vocabulary = _vocabulary(directory, hparams, corpus, options, old)
-    pairs, report = _tokens(directory, hparams, corpus, vocabulary, begun)
-    if old is not None and report.data_sha256 != old.data_sha256:
-        raise _refusal(directory, "the training text", "other text")
+    vocabulary = _vocabulary(directory, hparams, text, options)
+    if old is not None and vocabulary.sha256 != old.vocabulary_sha256:
+        raise _refusal(directory, "another vocabulary", options.vocabulary)
+    pairs, report = _tokens(directory, hparams, text, vocabulary, begun)
     logging.info("Training corpus: %s.", report)
     micro_batch_tokens = (
         options.micro_batch_tokens
@@ -66,17 +74,18 @@ def prepare(directory, hparams, corpus, options):
             hparams, vocabulary.size, options.precision
         )
     )
-    directory.save_settings(
-        Settings(
-            hparams,
-            corpus.name,
-            report.data_sha256,
-            vocabulary.sha256,
-            vocabulary.size,
-            micro_batch_tokens,
-        )
+    settings = Settings(
+        hparams,
+        text.flags,
+        report.data_sha256,
+        vocabulary.sha256,
+        vocabulary.size,
+        micro_batch_tokens,
     )
-    return Prepared(vocabulary, pairs, micro_batch_tokens)
+    # Last, so that a directory with settings has all the rest.
+    vocabulary.save(directory.vocabulary_path)
+    directory.save_settings(settings)
+    return Prepared(vocabulary, pairs, settings)
 
 
 def _refuse_other_hparams(directory, old, new):
@@ -95,34 +104,50 @@ def _refusal(directory, before, now):
     )
 
 
-def _vocabulary(directory, hparams, corpus, options, old):
-    """Returns the run's Vocabulary: its own, a given one, or a learned one."""
-    own = directory.vocabulary_path
-    given = options.vocabulary
-    if given is None and options.warm_start_from and not own.exists():
-        beside = pathlib.Path(options.warm_start_from, own.name)
-        given = beside if beside.exists() else None
-    if given is not None:
-        vocabulary = tokenization.Vocabulary.load(given)
-        if own.exists() and directory.vocabulary().sha256 != vocabulary.sha256:
-            raise _refusal(directory, f"the vocabulary {own}", str(given))
-    elif own.exists():
+def _vocabulary(directory, hparams, text, options):
+    """Returns the run's Vocabulary: a given one, its own, or a learned one.
+
+    A warm start needs the vocabulary of the model that it starts from: its
+    embedding has a row for each id of it.
+    """
+    warm = _vocabulary_beside(options.warm_start_from)
+    if options.vocabulary:
+        vocabulary = tokenization.Vocabulary.load(options.vocabulary)
+    elif directory.vocabulary_path.exists():
         vocabulary = directory.vocabulary()
+    elif warm is not None:
+        vocabulary = warm
     else:
         logging.info("Learning the vocabulary.")
         vocabulary = tokenization.learn(
-            (line for pair in corpus.splits["train"]() for line in pair),
+            (line for pair in text.readers["train"]() for line in pair),
             hparams.vocabulary_type,
             hparams.vocabulary_size,
         )
-    if old is not None and vocabulary.sha256 != old.vocabulary_sha256:
-        raise _refusal(directory, "another vocabulary", str(own))
-    if not own.exists():
-        vocabulary.save(own)
+    if warm is not None and warm.sha256 != vocabulary.sha256:
+        raise InputError(
+            f"{options.warm_start_from} has another vocabulary than this run: "
+            "start without --vocabulary, in a new --model_dir"
+        )
     return vocabulary
 
 
-def _tokens(directory, hparams, corpus, vocabulary, begun):
+def _vocabulary_beside(warm_start_from):
+    """Returns the Vocabulary of the model to start from, None if not known."""
+    if warm_start_from is None:
+        return None
+    path = pathlib.Path(warm_start_from)
+    # A model directory, or a checkpoint in one of its folders.
+    directory = path if path.is_dir() else path.absolute().parents[1]
+    vocabulary = ModelDirectory(directory).vocabulary_path
+    return (
+        tokenization.Vocabulary.load(vocabulary)
+        if vocabulary.exists()
+        else None
+    )
+
+
+def _tokens(directory, hparams, text, vocabulary, begun):
     """Returns (TokenPairs, CorpusReport) of the training corpus."""
     made_by = {
         "vocabulary_sha256": vocabulary.sha256,
@@ -130,7 +155,7 @@ def _tokens(directory, hparams, corpus, vocabulary, begun):
     }
     if directory.tokens.exists():
         pairs, report = batching.load_pairs(directory.tokens)
-        data_sha256 = batching.hash_pairs(corpus.splits["train"]())
+        data_sha256 = batching.hash_pairs(text.readers["train"]())
         if report.is_of(data_sha256, **made_by):
             return pairs, report
         if begun:
@@ -138,7 +163,7 @@ def _tokens(directory, hparams, corpus, vocabulary, begun):
         shutil.rmtree(directory.tokens)
     logging.info("Tokenizing the training corpus.")
     batching.tokenize_pairs(
-        corpus.splits["train"](),
+        text.readers["train"](),
         vocabulary,
         hparams.max_length,
         directory.tokens,

@@ -65,7 +65,7 @@ class Progress:
         now, step = time.monotonic(), self.trainer.step
         loss = self.loss_sum / max(self.tokens, 1.0)
         speed = self.tokens / (now - self.started_at)
-        rate = learning_rate(self.trainer, step)
+        rate = self.trainer.learning_rate(step)
         done = step - self.begun_step
         left = (self.last_step - step) * (now - self.begun_at) / max(done, 1)
         logging.info(
@@ -82,17 +82,11 @@ class Progress:
         self._start()
 
 
-def learning_rate(trainer, step):
-    """Returns the float rate of the update that made `step` updates."""
-    schedule = trainer.optimizer._learning_rate
-    return float(schedule(step - 1))
-
-
 def not_finite(what, trainer, step=None):
     step = step or trainer.step
     return (
         f"{what} not finite at step {step}, learning rate "
-        f"{learning_rate(trainer, step):.2e}: the last checkpoint is unharmed; "
+        f"{trainer.learning_rate(step):.2e}: the last checkpoint is unharmed; "
         "lower --override=learning_rate_scale=..., or use "
         "--precision=float32"
     )

@@ -19,8 +19,8 @@ import sentencepiece
 from absl import logging
 
 from t2t_lite.errors import InputError
+from t2t_lite.hparams import EOS, PAD
 
-PAD, EOS = 0, 1
 _FIRST_PIECE = 2
 _LINES_LEARNED_FROM = 4_000_000
 _LINE_BYTES_LEARNED_FROM = 1 << 16

@@ -64,6 +64,7 @@ class Trainer:
             )
             self.model.build()
             self.weights = self.model.trainable_variables
+            self.schedule = optimization.schedule(hparams)
             self.optimizer = optimization.adam(hparams)
             self.optimizer.build(self.weights)
             self.sums = [_sum_variable(w.shape) for w in self.weights]
@@ -109,17 +110,16 @@ class Trainer:
                 leaves no trace; one of several workers reports it in the
                 Update, for all to stop after the same one.
         """
-        while True:
+        is_added = False
+        while not is_added:
+            scale = self.loss_scale
             for n in range(num_micro_batches):
                 if stop() and not self.has_other_workers:
                     self._run_clear()
                     return None
                 self.add(source_ids, target_ids, n, num_micro_batches)
-            if not self.is_scaled or self._scale_fits():
-                break
-        report = self._run_apply(
-            tf.constant(self.loss_scale), tf.constant(float(stop()))
-        )
+            is_added = not self.is_scaled or self._scale_fits()
+        report = self._run_apply(tf.constant(scale), tf.constant(float(stop())))
         self.step += 1
         return Update(*(self._first_local(value) for value in report))
 
@@ -256,20 +256,20 @@ class Trainer:
         if not self.has_other_workers:
             return value
         value = tf.convert_to_tensor(value)
-        mine = value if is_chief(self.strategy) else tf.zeros_like(value)
 
-        @tf.function(autograph=False)
         def add_up():
-            def on_replica():
-                context = tf.distribute.get_replica_context()
-                is_first = tf.cast(_is_first_replica_here(context), mine.dtype)
-                return context.all_reduce(
-                    tf.distribute.ReduceOp.SUM, mine * is_first
-                )
+            context = tf.distribute.get_replica_context()
+            is_chiefs = tf.equal(context.replica_id_in_sync_group, 0)
+            return context.all_reduce(
+                tf.distribute.ReduceOp.SUM,
+                tf.where(is_chiefs, value, tf.zeros_like(value)),
+            )
 
-            return self.strategy.run(on_replica)
+        return self._first_local(self._on_replicas(add_up)()).numpy()
 
-        return self._first_local(add_up()).numpy()
+    def learning_rate(self, step):
+        """Returns the float rate of the update that makes it `step` updates."""
+        return float(self.schedule(step - 1))
 
     def weights_are_finite(self):
         """Returns whether no weight is NaN or infinite."""
@@ -299,7 +299,7 @@ class Trainer:
         variables = [*self.weights, *self.optimizer.variables]
         return model_directory.tensors_of(variables) | {
             "step": np.int64(self.step),
-            "loss_scale": np.float32(self.loss_scale),
+            "loss_scale": np.float32(self.is_scaled and self.loss_scale),
             "updates_since_scaled": np.int64(self.updates_since_scaled),
         }
 
@@ -308,7 +308,7 @@ class Trainer:
         variables = [*self.weights, *self.optimizer.variables]
         model_directory.assign(variables, tensors, description)
         self.step = int(tensors["step"])
-        if self.is_scaled:
+        if self.is_scaled and tensors["loss_scale"] > 0:
             self.loss_scale = float(tensors["loss_scale"])
             self.updates_since_scaled = int(tensors["updates_since_scaled"])
 
@@ -340,19 +340,6 @@ def is_chief(strategy):
     has_chief = "chief" in resolver.cluster_spec().jobs
     first = ("chief" if has_chief else "worker", 0)
     return (resolver.task_type, resolver.task_id) == first
-
-
-def _is_first_replica_here(context):
-    local = context.num_replicas_in_sync // max(
-        _num_workers(context.strategy), 1
-    )
-    return context.replica_id_in_sync_group % local == 0
-
-
-def _num_workers(strategy):
-    return len(
-        strategy.cluster_resolver.cluster_spec().as_dict().get("worker", [])
-    )
 
 
 def make_strategy(name):

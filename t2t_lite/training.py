@@ -20,7 +20,8 @@ from t2t_lite import (
     translation,
 )
 from t2t_lite.errors import InputError
-from t2t_lite.preparation import Corpus, prepare  # noqa: F401
+from t2t_lite.model_directory import ModelDirectory
+from t2t_lite.preparation import prepare
 from t2t_lite.progress import Progress, not_finite
 from t2t_lite.trainer import Trainer, is_chief, make_strategy
 
@@ -70,48 +71,48 @@ class RunOptions:
         return cls(**{name: values[name] for name in names})
 
 
-def train(model_dir, settings, corpus, options):
+def train(model_dir, hparams, text, options):
     """Trains until the last step, from the last checkpoint if there is one.
 
     Args:
         model_dir: path of the model directory, made if there is none.
-        settings: HParams.
-        corpus: Corpus.
+        hparams: HParams.
+        text: TrainingText.
         options: RunOptions.
 
     Returns:
         int, the number of the signal that stopped it; 0 if it came to its end.
 
     Raises:
-        InputError: the corpus, the directory or an option cannot be used, or
-            the loss is not finite.
+        InputError: the text, the directory or an option cannot be used, or the
+            loss is not finite.
     """
     strategy = make_strategy(options.strategy)
     with _own_directory(model_dir, strategy) as directory:
-        run = _Run(directory, settings, corpus, options, strategy)
-        with _Stop() as run.stop:
-            run.loop()
-        if not run.stop.signal:
+        run = _Run(directory, hparams, text, options, strategy)
+        with _Stop() as stop:
+            run.loop(stop)
+        if not stop.signal:
             run.report()
-        return run.stop.signal
+        return stop.signal
 
 
 @contextlib.contextmanager
 def _own_directory(model_dir, strategy):
     """Gives the model directory, or to a worker that is no chief its own."""
-    directory = model_directory.ModelDirectory(model_dir)
+    directory = ModelDirectory(model_dir)
     if is_chief(strategy):
         yield directory
         return
     with tempfile.TemporaryDirectory() as path:
+        own = ModelDirectory(path)
         if directory.vocabulary_path.exists():
-            own = model_directory.ModelDirectory(path)
             directory.vocabulary().save(own.vocabulary_path)
-        yield model_directory.ModelDirectory(path)
+        yield own
 
 
 class _Stop:
-    """Notes SIGTERM and Ctrl-C; asking again for Ctrl-C stops at once."""
+    """Notes SIGTERM and Ctrl-C; a second Ctrl-C stops at once."""
 
     def __init__(self):
         self.signal = 0
@@ -128,7 +129,7 @@ class _Stop:
             signal.signal(number, handler)
 
     def _note(self, number, _):
-        if self.signal:
+        if self.signal and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.signal = int(number)
         logging.info("Stopping: saving a checkpoint first.")
@@ -140,38 +141,36 @@ class _Stop:
 class _Run:
     """One process' part in a run."""
 
-    def __init__(self, directory, settings, corpus, options, strategy):
-        self.directory, self.hparams = directory, settings
-        self.options, self.stop = options, _Stop()
+    def __init__(self, directory, hparams, text, options, strategy):
+        self.directory, self.hparams, self.options = directory, hparams, options
         self.is_chief = is_chief(strategy)
-        prepared = prepare(directory, settings, corpus, options)
+        # What can be wrong with these is better said before the long work.
+        self.held_out = text.held_out()
+        warm_start = _warm_start(options.warm_start_from)
+        prepared = prepare(directory, hparams, text, options)
         self.vocabulary, self.pairs = prepared.vocabulary, prepared.pairs
-        self.micro_batch_tokens = prepared.micro_batch_tokens
         self.trainer = Trainer(
-            settings,
+            hparams,
             self.vocabulary.size,
             strategy,
             options.precision,
             options.xla,
         )
+        self.micro_batch_tokens = _as_the_chief(self.trainer, prepared.settings)
         self.best_bleu, self.evaluations_without_gain = -1.0, 0
-        self.text = {
-            split: list(corpus.splits[split]())
-            for split in ("dev", "test")
-            if split in corpus.splits
-        }
-        self._restore()
+        self.evaluated_step = 0
+        self._restore(warm_start)
         self._evaluator = None
         self.writer = (
             tf.summary.create_file_writer(str(directory.summaries))
             if self.is_chief
             else tf.summary.create_noop_writer()
         )
-        self.progress = Progress(self.trainer, settings.steps, self.writer)
+        self.progress = Progress(self.trainer, hparams.steps, self.writer)
         self.saved_at, self.saved_step = time.monotonic(), self.trainer.step
 
-    def _restore(self):
-        found = checkpoints.read_last(self.directory.checkpoints)
+    def _restore(self, warm_start):
+        found = next(checkpoints.newest(self.directory.checkpoints), None)
         if found is not None:
             path, tensors = found
             self.trainer.restore(tensors, str(path))
@@ -179,15 +178,47 @@ class _Run:
             self.evaluations_without_gain = int(
                 tensors["evaluations_without_gain"]
             )
+            self.evaluated_step = int(tensors["evaluated_step"])
             logging.info("Going on from %s.", path)
-        elif self.options.warm_start_from:
-            description, tensors = _warm_start(self.options.warm_start_from)
+        elif warm_start is not None:
+            description, tensors = warm_start
             model_directory.assign(self.trainer.weights, tensors, description)
             logging.info("Starting from the weights of %s.", description)
         self.trainer.take_over_from_chief()
+        for name in ("evaluations_without_gain", "evaluated_step"):
+            setattr(
+                self, name, int(self.trainer.from_chief(getattr(self, name)))
+            )
 
-    def loop(self):
+    def loop(self, stop):
         """Updates until the last step, or until a stop or too little gain."""
+        self.evaluate_if_due(stop)  # A stop may have come before it.
+        for source_ids, target_ids in self._batches():
+            update = self.trainer.update(
+                source_ids,
+                target_ids,
+                self._num_micro_batches(source_ids, target_ids),
+                stop,
+            )
+            if update is None:
+                break
+            self.progress.add(update)
+            # First evaluate, so that what is saved knows of it.
+            self.evaluate_if_due(stop)
+            if self._save_is_due():
+                self.save()
+            if self._has_lost_patience():
+                break
+            if self.trainer.has_other_workers and update.stops > 0:
+                stop.signal = stop.signal or int(signal.SIGTERM)
+                break
+        self.progress.flush()
+        if self.trainer.step > self.saved_step:
+            self.save()
+        if stop.signal:
+            logging.info("Stopped; the same command goes on from here.")
+
+    def _batches(self):
         plan = batching.BatchPlan(
             batching.make_buckets(
                 self.pairs.source_lengths,
@@ -198,39 +229,15 @@ class _Run:
             self.hparams.seed,
         )
         last_step = 0 if self._has_lost_patience() else self.hparams.steps
-        batches = batching.training_batches(
+        return batching.training_batches(
             self.pairs, plan, self.trainer.step, last_step
-        )
-        for source_ids, target_ids in batches.as_numpy_iterator():
-            update = self.trainer.update(
-                source_ids,
-                target_ids,
-                self._num_micro_batches(source_ids, target_ids),
-                self.stop,
-            )
-            if update is None:
-                break
-            self.progress.add(update)
-            # First evaluate, so that what is saved knows of it.
-            if self.trainer.step % self._evaluation_steps == 0:
-                self.evaluate()
-            if self._save_is_due():
-                self.save()
-            if self._has_lost_patience():
-                break
-            if self.trainer.has_other_workers and update.stops > 0:
-                self.stop.signal = self.stop.signal or int(signal.SIGTERM)
-                break
-        self.progress.flush()
-        if self.trainer.step > self.saved_step:
-            self.save()
-        if self.stop.signal:
-            logging.info("Stopped; the same command goes on from here.")
+        ).as_numpy_iterator()
 
     def _num_micro_batches(self, source_ids, target_ids):
         replicas = self.trainer.strategy.num_replicas_in_sync
-        tokens = max(source_ids.size, target_ids.size) / replicas
-        return math.ceil(tokens / self.micro_batch_tokens)
+        longer_side = max(source_ids.shape[1], target_ids.shape[1])
+        rows = max(1, self.micro_batch_tokens // longer_side)
+        return math.ceil(len(source_ids) / (rows * replicas))
 
     @property
     def _evaluation_steps(self):
@@ -253,7 +260,7 @@ class _Run:
             path = self.directory.checkpoints / f"step-{self.trainer.step}"
             checkpoints.write(path, self._tensors())
             keep = self.options.keep_last or max(2, self.hparams.average_last)
-            checkpoints.prune(self.directory.checkpoints, keep)
+            checkpoints.prune(self.directory.checkpoints, keep, path)
             logging.info("Saved %s.", path)
         self.saved_at, self.saved_step = time.monotonic(), self.trainer.step
 
@@ -261,28 +268,35 @@ class _Run:
         return self.trainer.tensors() | {
             "best_bleu": np.float64(self.best_bleu),
             "evaluations_without_gain": np.int64(self.evaluations_without_gain),
+            "evaluated_step": np.int64(self.evaluated_step),
         }
 
-    def evaluate(self):
+    def evaluate_if_due(self, stop):
         """Logs the dev set's perplexity and BLEU; keeps the best model."""
-        self.progress.flush()
-        if self.is_chief and self.text.get("dev"):
-            with self.progress.paused():
-                self._evaluate()
-        self.evaluations_without_gain = self.trainer.from_chief(
-            self.evaluations_without_gain
+        step = self.trainer.step
+        is_due = step > self.evaluated_step and (
+            step % self._evaluation_steps == 0
         )
+        if not is_due or "dev" not in self.held_out:
+            return
+        self.progress.flush()
+        if self.is_chief:
+            with self.progress.paused():
+                self._evaluate(step, stop)
+        for name in ("evaluations_without_gain", "evaluated_step"):
+            setattr(
+                self, name, int(self.trainer.from_chief(getattr(self, name)))
+            )
 
-    def _evaluate(self):
+    def _evaluate(self, step, stop):
         if self._evaluator is None:
             self._evaluator = _DevEvaluator(
-                self.trainer.model, self.vocabulary, self.text["dev"]
+                self.trainer.model, self.vocabulary, self.held_out["dev"]
             )
-        scores = self._evaluator(self.stop)
+        scores = self._evaluator(stop)
         if scores is None:
             return
         token_scores, bleu = scores
-        step = self.trainer.step
         logging.info(
             "Step %d: dev perplexity %.3f, dev BLEU %.2f",
             *(step, token_scores.perplexity, bleu),
@@ -290,13 +304,13 @@ class _Run:
         with self.writer.as_default(step=step):
             tf.summary.scalar("dev/perplexity", token_scores.perplexity)
             tf.summary.scalar("dev/bleu", bleu)
+        self.evaluated_step = step
         self.evaluations_without_gain += 1
         if bleu > self.best_bleu:
             self.best_bleu, self.evaluations_without_gain = bleu, 0
-            checkpoints.write(
-                self.directory.best / f"step-{step}", self._tensors()
-            )
-            checkpoints.prune(self.directory.best, 1)
+            path = self.directory.best / f"step-{step}"
+            checkpoints.write(path, self._tensors())
+            checkpoints.prune(self.directory.best, 1, path)
 
     def _has_lost_patience(self):
         patience = self.options.patience
@@ -314,7 +328,7 @@ class _Run:
 
         The model is the average of the last checkpoints, as in the paper.
         """
-        if not self.is_chief or not self.text:
+        if not self.is_chief or not self.held_out:
             return
         kept = len(checkpoints.paths(self.directory.checkpoints))
         count = min(kept, self.hparams.average_last)
@@ -322,7 +336,7 @@ class _Run:
             self.directory.path, average_last=count, xla=False
         )
         print(f"Model: {translator.description}")
-        for split, pairs in self.text.items():
+        for split, pairs in self.held_out.items():
             sources, references = zip(*pairs, strict=True)
             translations = translator(sources)
             scores = evaluation.score_text(translations, references)
@@ -362,7 +376,26 @@ class _DevEvaluator:
 
 
 def _warm_start(path):
-    """Returns (description, tensors) of a model directory or a checkpoint."""
+    """Returns (description, weights) of a model directory or a checkpoint."""
+    if path is None:
+        return None
     if pathlib.Path(path).is_dir():
-        return model_directory.ModelDirectory(path).checkpoint_tensors()
-    return path, checkpoints.read(path)
+        return ModelDirectory(path).weights()
+    path = path.removesuffix(".index")
+    return path, checkpoints.read(path, model_directory.is_weight)
+
+
+def _as_the_chief(trainer, settings):
+    """Returns the micro-batch of all workers, after a look at their corpora.
+
+    Raises:
+        InputError: this worker has another corpus or vocabulary than the chief.
+    """
+    for name in ("data_sha256", "vocabulary_sha256"):
+        mine = np.int64(int(getattr(settings, name)[:12], 16))
+        if trainer.from_chief(mine) != mine:
+            raise InputError(
+                f"this worker's {name} is not the chief's: give all workers "
+                "the same training text and the same --vocabulary"
+            )
+    return int(trainer.from_chief(settings.micro_batch_tokens))

@@ -8,9 +8,7 @@ from keras import ops
 from t2t_lite import masks
 from t2t_lite.blocks import DecoderLayer, EncoderLayer
 from t2t_lite.embedding import PositionEmbedding, TiedEmbedding
-from t2t_lite.hparams import HParams, from_dict
-
-EOS = 1  # Ends each sequence, and stands before the first target token.
+from t2t_lite.hparams import EOS, HParams, from_dict
 
 
 class DecoderCache(NamedTuple):
@@ -20,9 +18,7 @@ class DecoderCache(NamedTuple):
     """
 
     position: object  # int32 [], of the next token
-    ancestor_BWM: (
-        object  # int32, which of the W slots hypothesis w descends from
-    )
+    ancestor_BWM: object  # int32, the slot of hypothesis w's ancestor at m
     layers: tuple  # N of (k_BMWHK, v_BMWHK)
 
 
@@ -82,7 +78,10 @@ class _Stack(keras.layers.Layer):
             for n in range(num_layers)
         ]
 
-    def build(self, x_shape, *memory_shape):
+    def build(self, x_shape):
+        self._build(x_shape)
+
+    def _build(self, x_shape, *memory_shape):
         self.position_embedding.build(x_shape)
         self.input_dropout.build(x_shape)
         for layer in self.layers:
@@ -145,6 +144,9 @@ class Decoder(_Stack):
     """
 
     layer_class = DecoderLayer
+
+    def build(self, x_shape, memory_shape=None):
+        self._build(x_shape, memory_shape)
 
     def call(self, x, memory, may_attend_memory=None, training=False):
         """Returns float [B, T, D]; position t sees x[:, :t + 1] and memory.

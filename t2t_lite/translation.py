@@ -12,7 +12,7 @@ from keras import ops
 
 from t2t_lite import beam_search, model_directory, transformer
 from t2t_lite.errors import InputError
-from t2t_lite.tokenization import EOS, PAD
+from t2t_lite.hparams import EOS, PAD
 
 _BATCH_SIZES = (1, 8, 64)
 _TOKENS_AT_ONCE = 2048  # Source tokens of one batch, padding included.
@@ -33,7 +33,7 @@ class SearchOptions(NamedTuple):
     beam_width: int
     length_penalty: float
     max_extra_length: int  # tokens beyond those of the source
-    num_results: int = 1
+    nbest: int = 1  # how many translations of each line
 
     @classmethod
     def of(cls, hparams, **changes):
@@ -49,7 +49,7 @@ class SearchOptions(NamedTuple):
             ("beam_width", 1),
             ("length_penalty", 0),
             ("max_extra_length", 0),
-            ("num_results", 1),
+            ("nbest", 1),
         ):
             received = getattr(options, name)
             if received < least:
@@ -57,10 +57,10 @@ class SearchOptions(NamedTuple):
                     f"{name} must be at least {least}; received "
                     f"{name}={received}"
                 )
-        if options.num_results > options.beam_width:
+        if options.nbest > options.beam_width:
             raise InputError(
-                f"num_results must be at most beam_width={options.beam_width}; "
-                f"received num_results={options.num_results}"
+                f"nbest must be at most beam_width={options.beam_width}; "
+                f"received nbest={options.nbest}"
             )
         return options
 
@@ -100,7 +100,7 @@ def search(model, source_ids, options):
         beam_width=options.beam_width,
         alpha=options.length_penalty,
         eos=EOS,
-        num_results=options.num_results,
+        num_results=options.nbest,
     )
 
 
@@ -141,8 +141,8 @@ class LineTranslator:
             autograph=False,
         )
 
-    def __call__(self, lines, first_line=1):
-        """Returns for each line a list of `num_results` Translations.
+    def translate(self, lines, first_line=1):
+        """Returns for each line a list of `nbest` Translations, best first.
 
         Args:
             lines: list of str. A blank one gives blank translations.
@@ -162,7 +162,7 @@ class LineTranslator:
     def _join(self, parts):
         """Returns the n-th best of all pieces as one: the scores add up."""
         if not parts:
-            return [Translation("", 0.0)] * self.options.num_results
+            return [Translation("", 0.0)] * self.options.nbest
         return [
             Translation(
                 " ".join(part.text for part in nth if part.text),
@@ -246,7 +246,7 @@ class LineTranslator:
                 len(_BATCH_SIZES) * len(self._ladder),
             )
         found = self._search(tf.constant(source_ids))
-        count = self.options.num_results
+        count = self.options.nbest
         ids_BNT = found.ids_BWT.numpy()[:, :count]
         scores_BN = found.scores_BW.numpy()[:, :count]
         B, N, T = ids_BNT.shape
@@ -297,7 +297,7 @@ class LineTranslator:
         """
         lines, done = iter(lines), 0
         while block := list(itertools.islice(lines, lines_at_once)):
-            yield from LineTranslator.__call__(self, block, done + 1)
+            yield from self.translate(block, done + 1)
             done += len(block)
 
 
@@ -336,16 +336,11 @@ class Translator(LineTranslator):
             xla,
         )
 
-    def __call__(self, text, first_line=1):
-        """Returns the translation of a str, or the list of those of a list.
-
-        Each is a str, or with num_results above 1 a list of Translations.
-        """
+    def __call__(self, text):
+        """Returns the best translation of a str, or those of a list of str."""
         lines = [text] if isinstance(text, str) else list(text)
-        results = super().__call__(lines, first_line)
-        if self.options.num_results == 1:
-            results = [translations[0].text for translations in results]
-        return results[0] if isinstance(text, str) else results
+        translations = [best.text for best, *_ in self.translate(lines)]
+        return translations[0] if isinstance(text, str) else translations
 
 
 def as_lines(translations, number=None, with_score=False):

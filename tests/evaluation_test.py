@@ -227,9 +227,9 @@ def report(model):
 
 def test_evaluate_scores_the_translations_and_the_references(report):
     translator, pairs, found = report
-    found = found["splits"]["dev"]
+    found = found.splits["dev"]
     sources, references = zip(*pairs[:3], strict=True)
-    texts = [best.text for (best,) in translator(list(sources))]
+    texts = translator(list(sources))
     assert found.pairs == 3
     assert found.text == evaluation.score_text(texts, list(references))
     sides = [
@@ -249,7 +249,7 @@ def test_json_has_every_figure(report):
     assert found["model"] == "checkpoints/step-12"
     assert found["search"]["beam_width"] == 2
     assert list(found["splits"]) == ["dev", "test"]
-    for name, scores in report["splits"].items():
+    for name, scores in report.splits.items():
         split = found["splits"][name]
         assert split["pairs"] == scores.pairs
         assert split["bleu"] == scores.text.bleu
@@ -264,14 +264,14 @@ def test_text_has_every_figure_with_its_signature():
         TextScores(31.416, "nrefs:1|tok:13a", 55.125, "nrefs:1|nc:6"),
         TokenScores(math.log(4.5), 12_345, 0),
     )
-    report = {
-        "model": "step-12",
-        "search": {"beam_width": 4, "length_penalty": 0.6},
-        "splits": {
+    report = evaluation.Report(
+        "step-12",
+        {"beam_width": 4, "length_penalty": 0.6},
+        {
             "dev": scores,
             "test": scores._replace(tokens=TokenScores(0.0, 5, 7)),
         },
-    }
+    )
     assert evaluation.as_text(report).split("\n") == [
         "model: step-12",
         "search: beam_width 4, length_penalty 0.6",

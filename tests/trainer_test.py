@@ -93,9 +93,7 @@ def test_a_restored_trainer_goes_on_to_the_same_bits():
     whole = Trainer(_PLAIN, V)
     for step in range(2):
         whole.update(*_batch(step))
-    saved = {
-        name: np.asarray(value) for name, value in whole.tensors().items()
-    }
+    saved = {name: np.asarray(value) for name, value in whole.tensors().items()}
     whole.update(*_batch(2))
     resumed = Trainer(dataclasses.replace(_PLAIN, seed=1), V)
     resumed.restore(saved, "saved")
@@ -167,8 +165,6 @@ def test_micro_batches_shrink_with_memory(monkeypatch):
         monkeypatch.setattr(
             memory, "_device_bytes", lambda n=gigabytes: n * 2**30
         )
-        sizes.append(
-            memory.fitting_micro_batch_tokens(base, 37_000, "float32")
-        )
+        sizes.append(memory.fitting_micro_batch_tokens(base, 37_000, "float32"))
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] > sizes[-1] > 0

@@ -35,7 +35,7 @@ def _flags(corpus, model_dir, *more):
 
 
 def _last(model_dir):
-    path, tensors = checkpoints.read_last(model_dir / "checkpoints")
+    path, tensors = next(checkpoints.newest(model_dir / "checkpoints"))
     return path.name, tensors
 
 

@@ -85,7 +85,7 @@ def model(vocabulary):
 
 @pytest.fixture(scope="module")
 def translator(model, vocabulary):
-    options = SearchOptions.of(TINY, num_results=3)
+    options = SearchOptions.of(TINY, nbest=3)
     return LineTranslator(model, vocabulary, options, xla=False)
 
 
@@ -102,15 +102,15 @@ def assert_same(found, expected):
 
 
 def test_padding_and_batch_mates_change_no_translation(translator):
-    together = translator(LINES)
-    alone = [translator([line])[0] for line in LINES]
+    together = translator.translate(LINES)
+    alone = [translator.translate([line])[0] for line in LINES]
     assert_same(together, alone)
     assert len({best.text for best, *_ in together}) > len(LINES) / 2
 
 
 def test_translations_come_in_the_order_of_their_lines(translator):
-    found = translator(LINES)
-    assert_same(translator(LINES[::-1]), found[::-1])
+    found = translator.translate(LINES)
+    assert_same(translator.translate(LINES[::-1]), found[::-1])
 
 
 @pytest.mark.parametrize("hparams", [TINY, LEARNED])
@@ -122,12 +122,12 @@ def test_xla_changes_no_translation(vocabulary, hparams):
         for xla in (True, False)
     )
     lines = [LINES[0], *LINES[2:4]]
-    assert_same(compiled(lines), plain(lines))
-    assert {len(ts) for ts in compiled([])} == set()
+    assert_same(compiled.translate(lines), plain.translate(lines))
+    assert {len(ts) for ts in compiled.translate([])} == set()
 
 
 def test_each_line_gets_as_many_results_as_asked_for_best_first(translator):
-    for found in translator(LINES):
+    for found in translator.translate(LINES):
         scores = [translation.score for translation in found]
         assert len(found) == 3
         assert scores == sorted(scores, reverse=True)
@@ -141,7 +141,7 @@ def test_results_are_those_of_the_search_in_its_order(
     expected = translation.search(
         model, np.array([ids], np.int32), translator.options
     )
-    (found,) = translator([LINES[4]])
+    (found,) = translator.translate([LINES[4]])
     texts = vocabulary.decode(np.array(expected.ids_BWT)[0])
     assert [t.text for t in found] == texts[:3]
     assert len(set(texts)) == 4
@@ -153,17 +153,20 @@ def test_results_are_those_of_the_search_in_its_order(
 def test_one_result_is_the_best_of_several(model, vocabulary, translator):
     options = SearchOptions.of(TINY)
     one = LineTranslator(model, vocabulary, options, xla=False)
-    assert_same(one(LINES), [found[:1] for found in translator(LINES)])
+    assert_same(
+        one.translate(LINES),
+        [found[:1] for found in translator.translate(LINES)],
+    )
 
 
 def test_blank_lines_stay_blank(translator):
     blank = [Translation("", 0.0)] * 3
     lines = ["", " ", "\t", "the dog", "\u3000"]
-    found = translator(lines)
+    found = translator.translate(lines)
     assert found[:3] + found[4:] == [blank] * 4
     assert found[3][0].score < 0
-    assert translator(["", " "]) == [blank] * 2
-    assert translator([]) == []
+    assert translator.translate(["", " "]) == [blank] * 2
+    assert translator.translate([]) == []
 
 
 def greedy(model, ids, max_length):
@@ -339,8 +342,8 @@ def test_a_line_without_any_space_is_cut_too(translator, vocabulary, caplog):
 
 def test_the_translation_of_a_long_line_is_that_of_its_pieces(translator):
     parts = [sentence(18, n) for n in range(3)]
-    (whole,) = translator([" ".join(parts)])
-    of_parts = translator(parts)
+    (whole,) = translator.translate([" ".join(parts)])
+    of_parts = translator.translate(parts)
     for n, found in enumerate(whole):
         texts = [translations[n].text for translations in of_parts]
         assert found.text == " ".join(text for text in texts if text)
@@ -357,13 +360,13 @@ def test_pieces_without_text_leave_no_space(translator):
 def test_long_lines_among_others_keep_their_places(translator):
     long = " ".join(sentence(18, n) for n in range(3))
     lines = [LINES[0], long, "", LINES[1], sentence(40)]
-    found = translator(lines)
-    assert_same(found, [translator([line])[0] for line in lines])
+    found = translator.translate(lines)
+    assert_same(found, [translator.translate([line])[0] for line in lines])
 
 
 def test_warnings_count_lines_from_the_first_one_on(translator, caplog):
     lines = ["the dog", sentence(31), "", sentence(33)]
-    translator(lines, first_line=7)
+    translator.translate(lines, first_line=7)
     numbers = [message.split()[1] for message in caplog.messages]
     assert numbers == ["8", "10"]
 
@@ -389,8 +392,8 @@ def test_a_line_beyond_the_table_of_positions_is_translated(vocabulary):
     options = SearchOptions.of(LEARNED, max_extra_length=50)
     translator = LineTranslator(model, vocabulary, options, xla=False)
     parts = [sentence(18, n) for n in range(3)]
-    ((whole,),) = translator([" ".join(parts)])
-    texts = [best.text for (best,) in translator(parts)]
+    ((whole,),) = translator.translate([" ".join(parts)])
+    texts = [best.text for (best,) in translator.translate(parts)]
     assert whole.text == " ".join(text for text in texts if text)
 
 
@@ -434,7 +437,7 @@ def test_the_search_runs_on_those_shapes_only(translator, monkeypatch):
         "_run",
         lambda self, ids: shapes.append(ids.shape) or run(self, ids),
     )
-    translator([*LINES, sentence(21)] * 3)
+    translator.translate([*LINES, sentence(21)] * 3)
     assert set(shapes) <= set(itertools.product((1, 8, 64), (8, 16, 23)))
     assert len(shapes) <= 4
 
@@ -443,7 +446,7 @@ def test_the_search_runs_on_those_shapes_only(translator, monkeypatch):
 
 
 def test_a_stream_gives_what_a_call_gives(translator):
-    expected = translator(LINES)
+    expected = translator.translate(LINES)
     for lines_at_once in (1, 3, len(LINES), 100):
         found = list(translator.stream(iter(LINES), lines_at_once))
         assert_same(found, expected)
@@ -468,9 +471,9 @@ def test_a_stream_reads_no_further_than_a_block(translator):
         ({"beam_width": 0}, "beam_width must be at least 1; .*beam_width=0"),
         ({"length_penalty": -0.5}, "length_penalty must be at least 0"),
         ({"max_extra_length": -1}, "max_extra_length must be at least 0"),
-        ({"num_results": 0}, "num_results must be at least 1"),
-        ({"num_results": 5}, "at most beam_width=4; received num_results=5"),
-        ({"num_results": 3, "beam_width": 2}, "at most beam_width=2"),
+        ({"nbest": 0}, "nbest must be at least 1"),
+        ({"nbest": 5}, "at most beam_width=4; received nbest=5"),
+        ({"nbest": 3, "beam_width": 2}, "at most beam_width=2"),
     ],
 )
 def test_options_out_of_range_are_refused(changes, message):
@@ -480,7 +483,7 @@ def test_options_out_of_range_are_refused(changes, message):
 
 def test_options_are_those_of_the_settings_but_for_those_given():
     assert SearchOptions.of(TINY) == (4, 0.6, 6, 1)
-    changes = {"beam_width": 7, "length_penalty": None, "num_results": 7}
+    changes = {"beam_width": 7, "length_penalty": None, "nbest": 7}
     assert SearchOptions.of(TINY, **changes) == (7, 0.6, 6, 7)
 
 
@@ -535,7 +538,7 @@ def test_a_translator_gives_a_text_for_a_text_and_a_list_for_a_list(
     model_dir, translator
 ):
     from_disk = translation.Translator(model_dir, xla=False)
-    expected = [best.text for best, *_ in translator(LINES)]
+    expected = [best.text for best, *_ in translator.translate(LINES)]
     assert from_disk(LINES) == expected
     assert from_disk(tuple(LINES)) == expected
     assert from_disk(LINES[1]) == expected[1]
@@ -544,14 +547,13 @@ def test_a_translator_gives_a_text_for_a_text_and_a_list_for_a_list(
     assert from_disk.description.endswith("step-2")
 
 
-def test_a_translator_gives_translations_where_several_are_asked_for(
+def test_a_translator_gives_the_scores_and_those_next_to_the_best(
     model_dir, translator
 ):
-    from_disk = translation.Translator(model_dir, xla=False, num_results=3)
-    expected = translator(LINES[:2])
-    assert_same(from_disk(LINES[:2]), expected)
-    assert_same([from_disk(LINES[1])], expected[1:])
-    # A stream gives them in any case.
+    from_disk = translation.Translator(model_dir, xla=False, nbest=3)
+    expected = translator.translate(LINES[:2])
+    assert from_disk(LINES[:2]) == [best.text for best, *_ in expected]
+    assert_same(from_disk.translate(LINES[:2]), expected)
     assert_same(list(from_disk.stream(iter(LINES[:2]), 1)), expected)
 
 
@@ -576,7 +578,7 @@ def test_a_translator_takes_the_checkpoint_that_is_named(model_dir, vocabulary):
 
 def test_a_translator_averages_the_last_checkpoints(model_dir, vocabulary):
     average = translation.Translator(model_dir, average_last=2, xla=False)
-    assert average.description == "average of step-1, step-2"
+    assert average.description == "average of step-2, step-1"
     models = [random_model(TINY, vocabulary, seed) for seed in (8, 3)]
     for mean, *parts in zip(
         average.model.trainable_variables,

@@ -67,6 +67,8 @@ _TRAIN_FLAGS = [
     (["--save_every_steps=0"], "save_every_steps must be at least 1"),
     (["--micro_batch_tokens=-1"], "micro_batch_tokens must be at least 1"),
     (["--vocabulary=missing.model"], "cannot read the vocabulary"),
+    (["--dev_source=/dev/null", "--dev_target=/dev/null"], "no train files"),
+    (["--warm_start_from=missing"], "the checkpoint missing is missing"),
     (["surplus"], "takes flags only; received 'surplus'"),
 ]
 
@@ -129,7 +131,7 @@ _MODEL_FLAGS = [
     (["--checkpoint=nowhere"], "the checkpoint nowhere is missing"),
     (["--beam_width=0"], "beam_width must be at least 1"),
     (["--length_penalty=-1"], "length_penalty must be at least 0"),
-    (["--nbest=9"], "num_results must be at most beam_width=4"),
+    (["--nbest=9"], "nbest must be at most beam_width=4"),
     (["--input=missing"], "missing does not exist"),
     (["--output=/nowhere/at/all"], "cannot write /nowhere/at/all"),
 ]
@@ -225,6 +227,49 @@ def test_too_few_checkpoints_to_average(model):
     )
 
 
+def test_a_vocabulary_that_cannot_be_written(model):
+    _refused(
+        "/nowhere/at/all",
+        "learn_vocabulary",
+        *model[1],
+        "--size=400",
+        "--output=/nowhere/at/all",
+    )
+
+
+def test_a_model_directory_that_is_a_file(tmp_path):
+    _refused(
+        "File exists",
+        "train",
+        f"--model_dir={_write(tmp_path / 'file', 'in the way')}",
+    )
+
+
+def test_a_dev_file_that_is_too_short_leaves_no_run_behind(model, tmp_path):
+    longer = _write(tmp_path / "longer", "eins\n" * 61)
+    flags = [f for f in model[1] if not f.startswith("--dev_target")]
+    _refused(
+        "received 61 lines in",
+        "train",
+        *flags,
+        f"--dev_target={longer}",
+        f"--model_dir={tmp_path / 'model'}",
+    )
+    assert not (tmp_path / "model").exists()
+
+
+def test_output_to_a_device_leaves_the_device(model):
+    status, _, errors = binaries.run(
+        "translate",
+        f"--model_dir={model[0]}",
+        "--xla=false",
+        "--output=/dev/null",
+        text="eins\n",
+    )
+    assert status == 0, errors
+    assert not os.path.isfile("/dev/null")
+
+
 def test_a_vocabulary_too_small_for_its_characters(model, tmp_path):
     output = tmp_path / "vocabulary.model"
     _refused(
@@ -242,9 +287,6 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_checkpoint(
 ):
     copy = tmp_path / "model"
     shutil.copytree(model[0], copy)
-    settings = json.loads((copy / "settings.json").read_text())
-    settings["hparams"]["learning_rate_scale"] = 1e38
-    (copy / "settings.json").write_text(json.dumps(settings))
     _refused(
         "not finite at step",
         "train",
