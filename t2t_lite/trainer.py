@@ -225,13 +225,12 @@ class Trainer:
         if bool(self._first_local(self._run_is_finite())):
             self.updates_since_scaled += 1
             if self.updates_since_scaled == _UPDATES_UNTIL_DOUBLED:
-                self.loss_scale, self.updates_since_scaled = (
-                    self.loss_scale * 2,
-                    0,
-                )
+                self.loss_scale *= 2
+                self.updates_since_scaled = 0
             return True
         self._run_clear()
-        self.loss_scale, self.updates_since_scaled = self.loss_scale / 2, 0
+        self.loss_scale /= 2
+        self.updates_since_scaled = 0
         if self.loss_scale < 2.0**-10:
             raise InputError(
                 f"the gradients of step {self.step + 1} are not finite at any "

@@ -1,8 +1,9 @@
 """Writes the gradients of one batch, divided in some way, to an .npz file.
 
-Usage: replicas_check.py HOW OUTPUT DROPOUT, where HOW is one, micro, mirrored
-or worker (TF_CONFIG then names the workers). It is a program because devices
-and workers are chosen once in a process.
+Usage: replicas_check.py HOW OUTPUT DROPOUT PRECISION, where HOW is one, micro,
+mirrored or worker (TF_CONFIG then names the workers). It writes a checkpoint
+beside the file, too. It is a program because devices and workers are chosen
+once in a process.
 """
 
 import sys
@@ -10,6 +11,7 @@ import sys
 import numpy as np
 import tensorflow as tf
 
+from t2t_lite import checkpoints
 from t2t_lite.hparams import HParams
 from t2t_lite.trainer import Trainer, make_strategy
 
@@ -44,16 +46,15 @@ def twins():
     return tuple(np.repeat(ids, 2, axis=0) for ids in batch())
 
 
-def main(how, output, dropout):
+def main(how, output, dropout, precision):
     if how == "mirrored":
         tf.config.set_logical_device_configuration(
             tf.config.list_physical_devices("CPU")[0],
             [tf.config.LogicalDeviceConfiguration()] * 2,
         )
     strategies = {"mirrored": "mirrored", "worker": "multi_worker"}
-    trainer = Trainer(
-        hparams(dropout), V, make_strategy(strategies.get(how, "one_device"))
-    )
+    strategy = make_strategy(strategies.get(how, "one_device"))
+    trainer = Trainer(hparams(dropout), V, strategy, precision)
     num_micro_batches = 2 if how == "micro" else 1
     for n in range(num_micro_batches):
         trainer.add(*(twins() if dropout else batch()), n, num_micro_batches)
@@ -79,7 +80,8 @@ def main(how, output, dropout):
     for weight in trainer.weights:
         arrays[f"weight {weight.path}"] = weight.numpy()
     np.savez(output, **arrays)
+    checkpoints.write(f"{output}.step-1", trainer.tensors())
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], float(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], float(sys.argv[3]), sys.argv[4])

@@ -9,15 +9,19 @@ import sys
 import binaries
 import numpy as np
 import pytest
+import replicas_check
+
+from t2t_lite import checkpoints
+from t2t_lite.trainer import Trainer
 
 pytestmark = pytest.mark.slow
 _CHECK = pathlib.Path(__file__).with_name("replicas_check.py")
 _TIMEOUT_S = 240
 
 
-def _start(how, output, dropout=0.0, **environment):
+def _start(how, output, dropout=0.0, precision="float32", **environment):
     return subprocess.Popen(
-        [sys.executable, _CHECK, how, output, str(dropout)],
+        [sys.executable, _CHECK, how, output, str(dropout), precision],
         env={**os.environ, **environment},
         stderr=subprocess.PIPE,
         text=True,
@@ -96,16 +100,25 @@ def test_replicas_hold_the_same_weights_after_an_update(one, tmp_path):
     assert np.linalg.norm(ours - theirs) < 1e-4 * np.linalg.norm(theirs)
 
 
+def test_two_replicas_in_bfloat16_write_what_one_in_float32_reads(tmp_path):
+    output = tmp_path / "mirrored.npz"
+    _finish(_start("mirrored", output, precision="bfloat16"))
+    written = np.load(output)
+    trainer = Trainer(replicas_check.hparams(dropout=0.0), replicas_check.V)
+    trainer.restore(checkpoints.read(f"{output}.step-1"), "step-1")
+    assert trainer.step == 1
+    for weight in trainer.weights:
+        np.testing.assert_array_equal(
+            weight.numpy(), written[f"weight {weight.path}"]
+        )
+
+
 def test_a_mean_of_means_would_be_another_gradient(one):
     """The oracle can tell: shards of unlike lengths weigh their tokens."""
-    from replicas_check import V, batch, hparams
-
-    from t2t_lite.trainer import Trainer
-
     means = []
     for shard in range(2):
-        trainer = Trainer(hparams(dropout=0.0), V)
-        trainer.add(*(ids[shard::2] for ids in batch()))
+        trainer = Trainer(replicas_check.hparams(dropout=0.0), replicas_check.V)
+        trainer.add(*(ids[shard::2] for ids in replicas_check.batch()))
         means.append(trainer.gradients())
     mean_of_means = {
         f"gradient {weight.path}": (first.numpy() + second.numpy()) / 2

@@ -557,6 +557,17 @@ def test_a_translator_gives_the_scores_and_those_next_to_the_best(
     assert_same(list(from_disk.stream(iter(LINES[:2]), 1)), expected)
 
 
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_a_translator_works_in_mixed_precision(model_dir, precision):
+    mixed = translation.Translator(model_dir, precision=precision, xla=False)
+    plain = translation.Translator(model_dir, xla=False)
+    some, others = (
+        np.array([best.score for best, *_ in each.translate(LINES)])
+        for each in (mixed, plain)
+    )
+    np.testing.assert_allclose(some, others, rtol=0.1, atol=0.05)
+
+
 def test_options_of_a_translator_replace_those_of_its_settings(model_dir):
     changed = translation.Translator(
         model_dir, xla=False, beam_width=2, max_extra_length=0
