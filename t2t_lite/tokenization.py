@@ -23,7 +23,7 @@ from t2t_lite.hparams import EOS, PAD
 
 _FIRST_PIECE = 2
 _LINES_LEARNED_FROM = 4_000_000
-_LINE_BYTES_LEARNED_FROM = 1 << 16
+_LARGEST_LINE_BYTES = 1 << 30
 
 
 class Vocabulary:
@@ -115,6 +115,20 @@ class Vocabulary:
         ]
 
     @functools.cached_property
+    def _guard(self):
+        """A piece of plain text, and how many bytes it is alone."""
+        processor = self._processor
+        piece = next(
+            piece
+            for piece in range(processor.GetPieceSize())
+            if not processor.IsControl(piece)
+            and not processor.IsUnknown(piece)
+            and not processor.IsUnused(piece)
+            and not processor.IsByte(piece)
+        )
+        return piece, len(processor.decode([piece]).encode())
+
+    @functools.cached_property
     def _op(self):
         import tensorflow_text
 
@@ -142,7 +156,13 @@ class Vocabulary:
         ended = tf.cumsum(tf.cast(ids_BT == EOS, tf.int32), axis=1)
         is_piece = (ended == 0) & (ids_BT != PAD)
         pieces = tf.ragged.boolean_mask(ids_BT - _FIRST_PIECE, is_piece)
-        return self._op.detokenize(pieces)
+        # The op drops all spaces at the start; behind another piece it keeps
+        # them. The one that SentencePiece put there itself still has to go.
+        piece, num_bytes = self._guard
+        guard_B1 = tf.fill([tf.shape(ids_BT)[0], 1], piece)
+        text_B = self._op.detokenize(tf.concat([guard_B1, pieces], axis=1))
+        text_B = tf.strings.substr(text_B, num_bytes, _LARGEST_LINE_BYTES)
+        return tf.strings.regex_replace(text_B, "^ ", "")
 
 
 def learn(lines, kind, size):
@@ -163,6 +183,11 @@ def learn(lines, kind, size):
 
     Source: section 5.1.
     """
+    if size <= _FIRST_PIECE:
+        raise InputError(
+            "vocabulary_size must be at least that of the bytes and the "
+            f"characters of this corpus; received {size}"
+        )
     sentences = _sample(line for line in lines if line.strip())
     if not sentences:
         raise InputError("there is no text to learn a vocabulary from")
@@ -211,7 +236,7 @@ def _train(sentences, kind, num_pieces):
         byte_fallback=True,
         normalization_rule_name="identity",
         remove_extra_whitespaces=False,
-        max_sentence_length=_LINE_BYTES_LEARNED_FROM,
+        max_sentence_length=_LARGEST_LINE_BYTES,
         bos_id=-1,
         eos_id=-1,
         unk_id=0,

@@ -55,6 +55,7 @@ class Trainer:
             self.strategy, tf.distribute.MultiWorkerMirroredStrategy
         )
         self.step = 0  # Updates done.
+        self._is_traced = False
         keras.utils.set_random_seed(hparams.seed)
         with self.strategy.scope():
             self.model = Transformer(
@@ -128,6 +129,8 @@ class Trainer:
 
         Args: those of `update`.
         """
+        if not self._is_traced:
+            self._trace_for_all_shapes()
         replicas = self.strategy.num_replicas_in_sync
         num_shards = replicas * num_micro_batches
 
@@ -145,6 +148,18 @@ class Trainer:
             shard
         )
         self._run_add(shards, tf.constant(self.loss_scale))
+
+    def _trace_for_all_shapes(self):
+        """Makes one graph serve every batch, by two that are all padding.
+
+        TensorFlow traces the first shape it sees for that shape alone, and
+        optimizes that graph in ways that round differently: a resumed run,
+        which sees another shape first, would drift from the one it resumes.
+        """
+        self._is_traced = True
+        for size in (1, 2):
+            self.add(*(np.zeros((size, 1 + size), np.int32) for _ in range(2)))
+        self._run_clear()
 
     def _dropout_seed(self):
         return (self.hparams.seed * 1_000_003 + self.step) % 2**31

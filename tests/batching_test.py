@@ -119,6 +119,11 @@ def test_each_pair_is_in_one_bucket_which_fits_it(case):
         assert case.target[bucket.pairs].max() == bucket.target_length
 
 
+def test_a_bucket_holds_at_least_half_a_batch(case):
+    for bucket in case.buckets:
+        assert 2 * len(bucket.pairs) >= bucket.batch_size
+
+
 def test_a_batch_holds_pairs_of_its_bucket_only(case):
     for bucket, indices in case.batches:
         assert bucket in case.buckets
@@ -166,7 +171,7 @@ def test_pairs_of_one_shape_make_one_bucket():
 
 
 def test_a_pair_as_long_as_the_limit_has_a_batch_of_its_own():
-    lengths = np.array([3, 40, 4]), np.array([5, 2, 6])
+    lengths = np.array([3, 40, 4, 3, 4, 5]), np.array([5, 2, 6, 4, 3, 5])
     buckets = batching.make_buckets(*lengths, 40, 24)
     (longest,) = [bucket for bucket in buckets if 1 in bucket.pairs]
     assert longest.batch_size == 1

@@ -241,6 +241,33 @@ def test_search_takes_only_as_many_steps_as_it_needs(margin, steps):
     assert len(calls) == steps
 
 
+@pytest.mark.parametrize(
+    ("p_end", "p_go_on", "alpha", "is_longer_better"),
+    [
+        (0.40, 0.55, 0.0, True),
+        (0.55, 0.40, 0.0, False),
+        # Only the penalty of the longest makes up for the probability.
+        (0.50, 0.45, 1.0, True),
+        (0.60, 0.10, 1.0, False),
+    ],
+)
+def test_search_goes_on_while_a_longer_hypothesis_can_win(
+    p_end, p_go_on, alpha, is_longer_better
+):
+    """Either EOS at once, or 2, 2, 2, 2, EOS, all but the first certain."""
+    table = np.full((1, 341, 4), -30.0, "float32")
+    prefix = 0
+    for t in range(5):
+        after = (
+            [p_go_on, p_end] if t == 0 else [1, 1e-9] if t < 4 else [1e-9, 1]
+        )
+        table[0, prefix, [2, EOS]] = np.log(after)
+        prefix = child(prefix, 2, 4)
+    ids, _ = search(table, [5], beam_width=2, alpha=alpha)
+    best = [2, 2, 2, 2, EOS] if is_longer_better else [EOS, 0, 0, 0, 0]
+    assert ids[0, 0].tolist() == best
+
+
 def test_first_token_given_to_the_step_is_eos_then_the_newest():
     table = random_table(seed=11)
     step, empty, reorder = table_step(table)

@@ -345,10 +345,11 @@ def test_a_corpus_of_one_word_can_be_learned_from(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_lines_that_all_are_very_long_are_no_crash(kind):
+def test_very_long_lines_are_learned_from(kind):
     long = "Ein Mädchen läuft. " * 4000
-    with pytest.raises(InputError):
-        tokenization.learn([long, long + "dog"], kind, 300)
+    learned = tokenization.learn([long, long + "dog"], kind, 300)
+    (ids,) = learned.encode(["Ein Mädchen läuft."])
+    assert len(ids) < 12
 
 
 @pytest.mark.parametrize("kind", KINDS)

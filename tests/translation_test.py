@@ -189,7 +189,7 @@ def test_a_beam_of_one_is_greedy(model, vocabulary):
     for line in lines:
         (ids,) = vocabulary.encode([line])
         expected.append(greedy(model, ids, len(ids) + 3))
-    texts = [best.text for (best,) in one(lines)]
+    texts = [best.text for (best,) in one.translate(lines)]
     assert texts == vocabulary.decode(expected)
 
 
@@ -558,14 +558,17 @@ def test_a_translator_gives_the_scores_and_those_next_to_the_best(
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
-def test_a_translator_works_in_mixed_precision(model_dir, precision):
-    mixed = translation.Translator(model_dir, precision=precision, xla=False)
-    plain = translation.Translator(model_dir, xla=False)
-    some, others = (
-        np.array([best.score for best, *_ in each.translate(LINES)])
-        for each in (mixed, plain)
-    )
-    np.testing.assert_allclose(some, others, rtol=0.1, atol=0.05)
+def test_a_translator_works_in_mixed_precision(vocabulary, precision):
+    scores = []
+    for policy in ("float32", f"mixed_{precision}"):
+        keras.utils.set_random_seed(3)
+        model = Transformer(TINY, vocabulary.size, dtype=policy)
+        model.build()
+        options = SearchOptions.of(TINY)
+        mixed = LineTranslator(model, vocabulary, options, xla=False)
+        scores.append([best.score for best, *_ in mixed.translate(LINES)])
+    # With weights as they are drawn, all tokens are about as likely.
+    np.testing.assert_allclose(scores[1], scores[0], rtol=0.02, atol=0.02)
 
 
 def test_options_of_a_translator_replace_those_of_its_settings(model_dir):
