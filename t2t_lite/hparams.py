@@ -153,7 +153,7 @@ PRESETS = {
         max_length=128,
         learning_rate_scale=1.0,
         warmup_steps=400,
-        steps=1500,
+        steps=1200,
     ),
     # For Multi30k and its like: less than an hour on two cores.
     "transformer_multi30k": HParams(

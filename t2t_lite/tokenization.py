@@ -116,7 +116,7 @@ class Vocabulary:
 
     @functools.cached_property
     def _guard(self):
-        """A piece of plain text, and how many bytes it is alone."""
+        """A piece of text without spaces, and how many bytes it is."""
         processor = self._processor
         piece = next(
             piece
@@ -125,6 +125,7 @@ class Vocabulary:
             and not processor.IsUnknown(piece)
             and not processor.IsUnused(piece)
             and not processor.IsByte(piece)
+            and "\u2581" not in processor.id_to_piece(piece)
         )
         return piece, len(processor.decode([piece]).encode())
 

@@ -349,7 +349,7 @@ def test_very_long_lines_are_learned_from(kind):
     long = "Ein Mädchen läuft. " * 4000
     learned = tokenization.learn([long, long + "dog"], kind, 300)
     (ids,) = learned.encode(["Ein Mädchen läuft."])
-    assert len(ids) < 12
+    assert not [name for name in learned.tokens(ids) if "<0x" in name]
 
 
 @pytest.mark.parametrize("kind", KINDS)
