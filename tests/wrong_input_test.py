@@ -67,7 +67,10 @@ _TRAIN_FLAGS = [
     (["--save_every_steps=0"], "save_every_steps must be at least 1"),
     (["--micro_batch_tokens=-1"], "micro_batch_tokens must be at least 1"),
     (["--vocabulary=missing.model"], "cannot read the vocabulary"),
-    (["--dev_source=/dev/null", "--dev_target=/dev/null"], "no train files"),
+    (
+        [f"--dev_source={__file__}", f"--dev_target={__file__}"],
+        "no train files",
+    ),
     (["--warm_start_from=missing"], "the checkpoint missing is missing"),
     (["surplus"], "takes flags only; received 'surplus'"),
 ]
