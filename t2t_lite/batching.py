@@ -207,9 +207,9 @@ def make_buckets(source_lengths, target_lengths, tokens_per_batch, num_buckets):
 
     The lengths' plane is cut in two where that saves the most padding, then
     one of the halves is, and so on, as a regression tree is grown. A batch
-    holds as many pairs as fit `tokens_per_batch` on its longer side, and a
-    bucket at least half a batch, so that none of its pairs has to wait for
-    more than two epochs or stands in a batch more than twice.
+    holds as many pairs as fit `tokens_per_batch` on its longer side. No cut
+    leaves less than half a batch on a side, so that a bucket completes a batch
+    at least every two epochs, unless the whole corpus is smaller than that.
 
     Args:
         source_lengths: int [P].
