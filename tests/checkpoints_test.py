@@ -1,5 +1,6 @@
 """Checkpoints: whole or not there, and damage costs one checkpoint only."""
 
+import contextlib
 import pathlib
 import resource
 
@@ -160,22 +161,29 @@ def test_the_last_checkpoint_has_the_largest_number(folder):
 # A disk that refuses.
 
 
-@pytest.fixture
+@contextlib.contextmanager
 def small_files():
-    """Lets no file grow beyond 1000 bytes, as a full disk would."""
+    """Lets no file grow beyond 1000 bytes, as a full disk would.
+
+    Not a fixture: a fixture is still set up while pytest reports the test,
+    and that report may go to a file.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_a_full_disk_leaves_the_checkpoints_before_and_no_rest(
-    folder, small_files
-):
+def test_a_full_disk_leaves_the_checkpoints_before_and_no_rest(folder):
     before = names(folder)
     large = {"weights": np.ones((401, 7), np.float32)}
     for path in (folder / "step-11", folder / "step-10", folder / "a" / "b"):
-        with pytest.raises(InputError, match=f"cannot write .*{path.name}:"):
+        with (
+            pytest.raises(InputError, match=f"cannot write .*{path.name}:"),
+            small_files(),
+        ):
             checkpoints.write(path, large)
     (folder / "a").rmdir()  # Empty, or this fails.
     assert names(folder) == before
