@@ -367,7 +367,12 @@ def training_batches(pairs, plan, first_step, last_step):
         return tuple(tf.ensure_shape(ids, [None, None]) for ids in batch)
 
     steps = tf.data.Dataset.range(first_step, last_step)
-    return steps.map(load_in_graph).prefetch(_BATCHES_AHEAD)
+    # There is nothing to tune, and the thread that would tune it makes the end
+    # of an iteration wait for it, up to a minute.
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    batches = steps.map(load_in_graph).prefetch(_BATCHES_AHEAD)
+    return batches.with_options(options)
 
 
 def pad_batch(pairs, indices, source_length, target_length):

@@ -5,6 +5,7 @@ their number. How the batch is divided over replicas and micro-batches changes
 nothing but rounding and the dropout masks.
 """
 
+import json
 import os
 from typing import NamedTuple
 
@@ -363,6 +364,9 @@ def make_strategy(name):
         name: "one_device", "mirrored" (all devices of this machine),
             "multi_worker" (the machines that TF_CONFIG names), or "auto": the
             last if TF_CONFIG is set, else "mirrored" if there are several GPUs.
+
+    Raises:
+        InputError: TF_CONFIG does not say which of which machines this is.
     """
     gpus = tf.config.list_physical_devices("GPU")
     for gpu in gpus:
@@ -374,9 +378,28 @@ def make_strategy(name):
         elif len(gpus) > 1:
             name = "mirrored"
     if name == "multi_worker":
-        return tf.distribute.MultiWorkerMirroredStrategy()
+        return _multi_worker_strategy(os.environ.get("TF_CONFIG", ""))
     kind = "GPU" if gpus else "CPU"
     if name == "mirrored":
         devices = [d.name for d in tf.config.list_logical_devices(kind)]
         return tf.distribute.MirroredStrategy(devices)
     return tf.distribute.OneDeviceStrategy(f"/device:{kind}:0")
+
+
+def _multi_worker_strategy(tf_config):
+    try:
+        config = json.loads(tf_config)
+        cluster, task = config["cluster"], config["task"]
+        cluster[task["type"]][int(task["index"])]
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    except (ValueError, LookupError, TypeError, tf.errors.OpError) as error:
+        raise InputError(
+            'TF_CONFIG must look like {"cluster": {"worker": ["host:port", '
+            '...]}, "task": {"type": "worker", "index": 0}}; received '
+            f"{tf_config!r} ({_first_line(error)})"
+        ) from None
+
+
+def _first_line(error):
+    text = str(getattr(error, "message", error)) or type(error).__name__
+    return text.splitlines()[0]

@@ -58,7 +58,7 @@ class RunOptions:
                 raise InputError(
                     f"{name} must be at least 1; received {name}={value}"
                 )
-        if self.save_every_minutes < 0:
+        if not self.save_every_minutes >= 0:  # NaN is refused too.
             raise InputError(
                 "save_every_minutes must be at least 0; received "
                 f"save_every_minutes={self.save_every_minutes}"

@@ -393,6 +393,12 @@ def test_training_batches_have_two_axes_and_whole_numbers():
         assert spec.dtype == "int32"
 
 
+def test_training_batches_have_no_tuning_thread_to_wait_for_at_their_end():
+    pairs, _ = pairs_of_ids(13, 6)
+    dataset = batching.training_batches(pairs, small_plan(pairs), 0, 1)
+    assert dataset.options().autotune.enabled is False
+
+
 # A corpus as ids on disk.
 
 TEXT = [

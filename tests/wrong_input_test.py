@@ -66,6 +66,12 @@ _TRAIN_FLAGS = [
     (["--steps=0"], "steps must be at least 1; received steps=0"),
     (["--save_every_steps=0"], "save_every_steps must be at least 1"),
     (["--micro_batch_tokens=-1"], "micro_batch_tokens must be at least 1"),
+    (["--keep_last=0"], "keep_last must be at least 1; received keep_last=0"),
+    (["--evaluate_every_steps=0"], "evaluate_every_steps must be at least 1"),
+    (["--patience=0"], "patience must be at least 1"),
+    (["--save_every_minutes=-1"], "save_every_minutes must be at least 0"),
+    (["--save_every_minutes=nan"], "save_every_minutes must be at least 0"),
+    (["--strategy=multi_worker"], "TF_CONFIG must look like"),
     (["--vocabulary=missing.model"], "cannot read the vocabulary"),
     (
         [f"--dev_source={__file__}", f"--dev_target={__file__}"],
@@ -80,6 +86,33 @@ _TRAIN_FLAGS = [
 def test_wrong_flags_of_train(flags, message, tmp_path):
     model_dir = tmp_path / "model"
     _refused(message, "train", *flags, f"--model_dir={model_dir}")
+    assert not (model_dir / "settings.json").exists()
+
+
+_TWO_WORKERS = '"cluster": {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}'
+
+
+@pytest.mark.parametrize(
+    ("tf_config", "reason"),
+    [
+        ("{", "Expecting property name"),
+        ("[]", "list indices must be"),
+        ('{"cluster": {}}', "'task'"),
+        (
+            f'{{{_TWO_WORKERS}, "task": {{"type": "worker", "index": 7}}}}',
+            "list index out of range",
+        ),
+        (
+            '{"cluster": {"worker": ["127.0.0.1:x"]}, '
+            '"task": {"type": "worker", "index": 0}}',
+            "Could not parse port",
+        ),
+    ],
+)
+def test_a_cluster_that_cannot_be_used(tf_config, reason, tmp_path):
+    model_dir = tmp_path / "model"
+    message = f"received {tf_config!r} ({reason}"
+    _refused(message, "train", f"--model_dir={model_dir}", TF_CONFIG=tf_config)
     assert not (model_dir / "settings.json").exists()
 
 
