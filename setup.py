@@ -18,6 +18,7 @@ setuptools.setup(
         "tensorboard>=2.20,<2.22",  # tf.summary needs it.
         "tensorflow>=2.21,<2.22",
         "tensorflow-datasets>=4.9.9,<5",
+        "tensorflow-serving-api>=2.21,<2.22",  # Warm-up requests of exports.
         "tensorflow-text>=2.21,<2.22",
         "tqdm>=4.66,<5",
     ],

@@ -35,6 +35,9 @@ _HOMES = {
     "NoamSchedule": "optimization",
     "Translator": "translation",
     "Vocabulary": "tokenization",
+    "batched_by_tokens": "pipeline",
+    "encoded": "pipeline",
+    "teacher_forced": "pipeline",
 }
 
 __all__ = sorted(_HOMES)

@@ -1,12 +1,52 @@
 """Attention: scaled dot products, and several heads of them."""
 
+import contextlib
+import contextvars
+
 import keras
 from keras import ops
+
+from t2t_lite import masks
 
 _NEVER = -1e9  # A logit so low that its weight is exactly 0 in float32.
 
 
-def dot_product_attention(q_BLHK, k_BMHK, v_BMHK, may_attend, dropout=None):
+_recorded = contextvars.ContextVar("recorded", default=None)
+
+
+@contextlib.contextmanager
+def recorded_weights():
+    """Gives a dict that fills with the weights of attention computed inside.
+
+    Its items are the path of each MultiHeadAttention and its float32 weights
+    [B, H, L, M], before dropout.
+    """
+    weights = {}
+    token = _recorded.set(weights)
+    try:
+        yield weights
+    finally:
+        _recorded.reset(token)
+
+
+def attention_weights(q_BLHK, k_BMHK, may_attend=None):
+    """Returns softmax(Q K^T / sqrt(d_k)) for each head, float32 [B, H, L, M].
+
+    Args: those of `dot_product_attention`.
+    """
+    d_k = q_BLHK.shape[-1]
+    logits_BHLM = ops.einsum("blhk,bmhk->bhlm", q_BLHK * d_k**-0.5, k_BMHK)
+    logits_BHLM = ops.cast(logits_BHLM, "float32")
+    if may_attend is not None:
+        logits_BHLM = ops.where(may_attend, logits_BHLM, _NEVER)
+    if logits_BHLM.shape[-1] == 1:  # Keras warns of a softmax over one.
+        return ops.ones_like(logits_BHLM)
+    return ops.softmax(logits_BHLM)
+
+
+def dot_product_attention(
+    q_BLHK, k_BMHK, v_BMHK, may_attend=None, dropout=None, record=None
+):
     """Returns the values mixed by softmax(Q K^T / sqrt(d_k)) V for each head.
 
     Args:
@@ -16,6 +56,7 @@ def dot_product_attention(q_BLHK, k_BMHK, v_BMHK, may_attend, dropout=None):
         may_attend: bool, broadcasts to [B, H, L, M]; or None for no limits. A
             query that may attend to nothing gets the mean of all values.
         dropout: a function of the weights [B, H, L, M], or None.
+        record: a function that is shown the weights before that, or None.
 
     Returns:
         float [B, L, H, d_v], of the values' dtype. The softmax is computed in
@@ -23,12 +64,10 @@ def dot_product_attention(q_BLHK, k_BMHK, v_BMHK, may_attend, dropout=None):
 
     Source: section 3.2.1, Eq. 1.
     """
-    d_k = q_BLHK.shape[-1]
-    logits_BHLM = ops.einsum("blhk,bmhk->bhlm", q_BLHK * d_k**-0.5, k_BMHK)
-    logits_BHLM = ops.cast(logits_BHLM, "float32")
-    if may_attend is not None:
-        logits_BHLM = ops.where(may_attend, logits_BHLM, _NEVER)
-    weights_BHLM = ops.cast(ops.softmax(logits_BHLM), v_BMHK.dtype)
+    weights_BHLM = attention_weights(q_BLHK, k_BMHK, may_attend)
+    if record is not None:
+        record(weights_BHLM)
+    weights_BHLM = ops.cast(weights_BHLM, v_BMHK.dtype)
     if dropout is not None:
         weights_BHLM = dropout(weights_BHLM)
     return ops.einsum("bhlm,bmhk->blhk", weights_BHLM, v_BMHK)
@@ -55,6 +94,7 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def __init__(self, num_heads, d_k, d_v=None, dropout=0.0, **kwargs):
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.num_heads = num_heads
         self.d_k = d_k
         self.d_v = d_k if d_v is None else d_v
@@ -91,7 +131,12 @@ class MultiHeadAttention(keras.layers.Layer):
     def attend(self, q_BLHK, k_BMHK, v_BMHK, may_attend, training=False):
         """Returns [B, L, D]: the heads' attention, joined by W^O."""
         heads_BLHK = dot_product_attention(
-            q_BLHK, k_BMHK, v_BMHK, may_attend, self._dropout(training)
+            q_BLHK,
+            k_BMHK,
+            v_BMHK,
+            may_attend,
+            self._dropout(training),
+            self._record,
         )
         return self.project(heads_BLHK)
 
@@ -101,18 +146,31 @@ class MultiHeadAttention(keras.layers.Layer):
         joined = ops.reshape(heads_BLHK, (B, L, self.num_heads * self.d_v))
         return self._times(joined, self.output_matrix)
 
-    def call(self, x, memory=None, may_attend=None, training=False):
+    def call(
+        self,
+        x,
+        memory=None,
+        may_attend=None,
+        training=False,
+        mask=None,
+        memory_mask=None,
+    ):
         """Returns attention from `x` to `memory`, or to itself.
 
         Args:
             x: float [B, L, D].
             memory: float [B, M, D]; x when not given.
-            may_attend: bool, broadcasts to [B, H, L, M]; None for no limits.
+            may_attend: bool, broadcasts to [B, H, L, M]; None for no limits
+                but those of the masks.
             training: bool, whether attention weights are dropped.
+            mask: bool [B, L], the mask of x that Keras hands on.
+            memory_mask: bool [B, M], that of the memory.
 
         Returns:
             float [B, L, D].
         """
+        if may_attend is None:
+            may_attend = masks.of_keras(mask if memory is None else memory_mask)
         q_BLHK = self.queries(x)
         k_BMHK, v_BMHK = self.keys_and_values(x if memory is None else memory)
         return self.attend(q_BLHK, k_BMHK, v_BMHK, may_attend, training)
@@ -130,6 +188,11 @@ class MultiHeadAttention(keras.layers.Layer):
         B, L = ops.shape(joined)[:2]
         depth = joined.shape[-1] // self.num_heads
         return ops.reshape(joined, (B, L, self.num_heads, depth))
+
+    def _record(self, weights_BHLM):
+        weights = _recorded.get()
+        if weights is not None:
+            weights[self.path] = weights_BHLM
 
     def _dropout(self, training):
         if not training or self.dropout == 0:

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from t2t_lite import masks
 from t2t_lite.attention import MultiHeadAttention
 
 _EPSILON = 1e-6  # Of layer normalization; the paper does not say.
@@ -20,6 +21,7 @@ class FeedForward(keras.layers.Layer):
 
     def __init__(self, d_ff, **kwargs):
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.d_ff = d_ff
 
     def build(self, x_shape):
@@ -54,6 +56,7 @@ class _Block(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.d_ff, self.num_heads, self.d_k, self.d_v = (
             d_ff,
             num_heads,
@@ -134,14 +137,18 @@ class EncoderLayer(_Block):
         self.self_attention = self._attention("self_attention", x_shape)
         self.feed_forward = self._feed_forward(x_shape)
 
-    def call(self, x, may_attend=None, training=False):
+    def call(self, x, may_attend=None, training=False, mask=None):
         """Returns float [B, S, D] for x [B, S, D].
 
         Args:
             x: float [B, S, D].
-            may_attend: bool, broadcasts to [B, H, S, S]; None for no limits.
+            may_attend: bool, broadcasts to [B, H, S, S]; None for no limits
+                but that of the mask.
             training: bool, whether to drop.
+            mask: bool [B, S], the mask of x that Keras hands on.
         """
+        if may_attend is None:
+            may_attend = masks.of_keras(mask)
         attended = self.self_attention(
             x, may_attend=may_attend, training=training
         )
@@ -174,6 +181,7 @@ class DecoderLayer(_Block):
         may_attend=None,
         may_attend_memory=None,
         training=False,
+        memory_mask=None,
     ):
         """Returns float [B, T, D] for x [B, T, D].
 
@@ -181,9 +189,14 @@ class DecoderLayer(_Block):
             x: float [B, T, D].
             memory: float [B, S, D], the encoder's output.
             may_attend: bool, broadcasts to [B, H, T, T]; None for no limits.
-            may_attend_memory: bool, broadcasts to [B, H, T, S].
+            may_attend_memory: bool, broadcasts to [B, H, T, S]; None for no
+                limits but that of the mask.
             training: bool, whether to drop.
+            memory_mask: bool [B, S], the mask of the memory that Keras hands
+                on.
         """
+        if may_attend_memory is None:
+            may_attend_memory = masks.of_keras(memory_mask)
         attended = self.self_attention(
             x, may_attend=may_attend, training=training
         )

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from t2t_lite import positions
+from t2t_lite.hparams import PAD
 
 
 @keras.saving.register_keras_serializable("t2t_lite")
@@ -22,6 +23,7 @@ class TiedEmbedding(keras.layers.Layer):
 
     def __init__(self, vocabulary_size, d_model, **kwargs):
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.vocabulary_size = vocabulary_size
         self.d_model = d_model
 
@@ -37,6 +39,10 @@ class TiedEmbedding(keras.layers.Layer):
     def call(self, ids):
         """Returns [..., D]: the vectors of ids [...] times sqrt(d_model)."""
         return ops.take(self.embedding, ids, axis=0) * self.d_model**0.5
+
+    def compute_mask(self, ids, previous_mask=None):
+        """Returns bool [...]: which ids are tokens, for Keras' layers."""
+        return ops.not_equal(ids, PAD)
 
     def logits(self, x):
         """Returns float32 logits [..., V] for vectors x [..., D]."""
@@ -67,6 +73,7 @@ class PositionEmbedding(keras.layers.Layer):
 
     def __init__(self, d_model, learned=None, **kwargs):
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.d_model = d_model
         self.learned = learned
         self.table = None

@@ -24,6 +24,20 @@ def cross_entropy(logits_BTV, target_ids_BT, label_smoothing=0.0):
 
     Source: section 5.4; Szegedy et al. 2015, section 7, for the e / V.
     """
+    loss_BT, is_token_BT = token_losses(
+        logits_BTV, target_ids_BT, label_smoothing
+    )
+    return ops.sum(loss_BT), ops.sum(is_token_BT)
+
+
+def token_losses(logits_BTV, target_ids_BT, label_smoothing=0.0):
+    """Returns the loss of each token, and 1 or 0: whether it is a token.
+
+    Args: those of `cross_entropy`.
+
+    Returns:
+        (float32 [B, T] in nats, 0 where there is padding; float32 [B, T]).
+    """
     logits_BTV = ops.cast(logits_BTV, "float32")
     is_token_BT = ops.cast(ops.not_equal(target_ids_BT, PAD), "float32")
     if label_smoothing:
@@ -37,7 +51,7 @@ def cross_entropy(logits_BTV, target_ids_BT, label_smoothing=0.0):
         loss_BT = ops.sparse_categorical_crossentropy(
             target_ids_BT, logits_BTV, from_logits=True
         )
-    return ops.sum(loss_BT * is_token_BT), ops.sum(is_token_BT)
+    return loss_BT * is_token_BT, is_token_BT
 
 
 @keras.saving.register_keras_serializable("t2t_lite")

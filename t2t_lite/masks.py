@@ -17,6 +17,15 @@ def not_padding(ids_BM):
     return ops.not_equal(ids_BM, PAD)[:, None, None, :]
 
 
+def of_keras(mask_BM):
+    """Returns may_attend_B11M for the mask that Keras hands to a layer.
+
+    Args:
+        mask_BM: bool, True for tokens; or None, which is returned.
+    """
+    return None if mask_BM is None else mask_BM[:, None, None, :]
+
+
 def causal(length):
     """Returns may_attend_11LL: position i may attend to positions up to i.
 

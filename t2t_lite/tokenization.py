@@ -129,8 +129,12 @@ class Vocabulary:
         )
         return piece, len(processor.decode([piece]).encode())
 
-    @functools.cached_property
-    def _op(self):
+    def _new_op(self):
+        """Returns tensorflow-text's tokenizer, part of the graph at hand.
+
+        Each graph gets its own: one that is shared is lost when anybody sets
+        TensorFlow's random seed, which empties the cache of eager operations.
+        """
         import tensorflow_text
 
         return tensorflow_text.SentencepieceTokenizer(self.model)
@@ -146,9 +150,19 @@ class Vocabulary:
         """
         import tensorflow as tf
 
-        ids = self._op.tokenize(text_B) + _FIRST_PIECE
+        ids = self._new_op().tokenize(text_B) + _FIRST_PIECE
         eos = tf.fill([tf.shape(text_B)[0], 1], EOS)
         return tf.concat([ids, tf.RaggedTensor.from_tensor(eos)], axis=1)
+
+    def tokens_tensor(self, ids_BT):
+        """Returns the string tensor [B, T] of `tokens`; "" for padding."""
+        import tensorflow as tf
+
+        pieces_BT = self._new_op().id_to_string(
+            tf.maximum(ids_BT - _FIRST_PIECE, 0)
+        )
+        pieces_BT = tf.where(ids_BT == EOS, "</s>", pieces_BT)
+        return tf.where(ids_BT == PAD, "", pieces_BT)
 
     def decode_tensor(self, ids_BT):
         """Returns the string tensor [B] of int32 ids [B, T] up to EOS."""
@@ -161,7 +175,9 @@ class Vocabulary:
         # them. The one that SentencePiece put there itself still has to go.
         piece, num_bytes = self._guard
         guard_B1 = tf.fill([tf.shape(ids_BT)[0], 1], piece)
-        text_B = self._op.detokenize(tf.concat([guard_B1, pieces], axis=1))
+        text_B = self._new_op().detokenize(
+            tf.concat([guard_B1, pieces], axis=1)
+        )
         text_B = tf.strings.substr(text_B, num_bytes, _LARGEST_LINE_BYTES)
         return tf.strings.regex_replace(text_B, "^ ", "")
 

@@ -15,6 +15,7 @@ from absl import logging
 from t2t_lite import (
     batching,
     checkpoints,
+    decoding,
     evaluation,
     model_directory,
     translation,
@@ -357,10 +358,10 @@ class _DevEvaluator:
             vocabulary.encode(self.sources), vocabulary.encode(self.references)
         )
         self.token_scorer = evaluation.TokenScorer(model, token_pairs)
-        self.translator = translation.LineTranslator(
+        self.translator = translation.LineTranslator.of_model(
             model,
             vocabulary,
-            translation.SearchOptions.of(model.hparams),
+            decoding.SearchOptions.of(model.hparams),
             xla=False,
         )
 

@@ -54,6 +54,7 @@ class _Stack(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        self.supports_masking = True
         self._settings = {
             "num_layers": num_layers,
             "d_model": d_model,
@@ -110,14 +111,18 @@ class Encoder(_Stack):
 
     layer_class = EncoderLayer
 
-    def call(self, x, may_attend=None, training=False):
+    def call(self, x, may_attend=None, training=False, mask=None):
         """Returns memory_BSD.
 
         Args:
             x: float [B, S, D], embedded tokens without positions.
-            may_attend: bool, broadcasts to [B, H, S, S]; None for no limits.
+            may_attend: bool, broadcasts to [B, H, S, S]; None for no limits
+                but that of the mask.
             training: bool, whether to drop.
+            mask: bool [B, S], the mask of x that Keras hands on.
         """
+        if may_attend is None:
+            may_attend = masks.of_keras(mask)
         x = self.embed(x, training=training)
         for layer in self.layers:
             x = layer(x, may_attend=may_attend, training=training)
@@ -148,15 +153,27 @@ class Decoder(_Stack):
     def build(self, x_shape, memory_shape=None):
         self._build(x_shape, memory_shape)
 
-    def call(self, x, memory, may_attend_memory=None, training=False):
+    def call(
+        self,
+        x,
+        memory,
+        may_attend_memory=None,
+        training=False,
+        memory_mask=None,
+    ):
         """Returns float [B, T, D]; position t sees x[:, :t + 1] and memory.
 
         Args:
             x: float [B, T, D], embedded tokens without positions.
             memory: float [B, S, D].
-            may_attend_memory: bool, broadcasts to [B, H, T, S].
+            may_attend_memory: bool, broadcasts to [B, H, T, S]; None for no
+                limits but that of the mask.
             training: bool, whether to drop.
+            memory_mask: bool [B, S], the mask of the memory that Keras hands
+                on.
         """
+        if may_attend_memory is None:
+            may_attend_memory = masks.of_keras(memory_mask)
         may_attend = masks.causal(ops.shape(x)[1])
         x = self.embed(x, training=training)
         for layer in self.layers:
@@ -378,3 +395,7 @@ class Transformer(keras.Model):
             "hparams": self.hparams.__dict__,
             "vocabulary_size": self.vocabulary_size,
         }
+
+    def compute_output_shape(self, input_shape):
+        _, target_shape = input_shape
+        return (*target_shape, self.vocabulary_size)

@@ -8,15 +8,12 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 from absl import logging
-from keras import ops
 
-from t2t_lite import beam_search, model_directory, transformer
-from t2t_lite.errors import InputError
-from t2t_lite.hparams import EOS, PAD
+from t2t_lite import export, model_directory
+from t2t_lite.decoding import SearchOptions, ids_translator
+from t2t_lite.hparams import EOS
 
-_BATCH_SIZES = (1, 8, 64)
-_TOKENS_AT_ONCE = 2048  # Source tokens of one batch, padding included.
-_NEVER = -1e9
+_LINES_AT_ONCE = 4096
 _AFTER_A_SENTENCE = re.compile(r"(?<=[.!?…])[\"'”»)\]]*\s+|(?<=[。！？])")  # noqa: RUF001
 
 
@@ -27,118 +24,32 @@ class Translation(NamedTuple):
     score: float  # log probability in nats / length penalty
 
 
-class SearchOptions(NamedTuple):
-    """How to search; the paper's section 6.1 has the defaults of HParams."""
-
-    beam_width: int
-    length_penalty: float
-    max_extra_length: int  # tokens beyond those of the source
-    nbest: int = 1  # how many translations of each line
-
-    @classmethod
-    def of(cls, hparams, **changes):
-        """Returns the options of an HParams, with those not None replaced.
-
-        Raises:
-            InputError: an option is out of its range.
-        """
-        chosen = {name: getattr(hparams, name) for name in cls._fields[:3]}
-        chosen |= {k: v for k, v in changes.items() if v is not None}
-        options = cls(**chosen)
-        for name, least in (
-            ("beam_width", 1),
-            ("length_penalty", 0),
-            ("max_extra_length", 0),
-            ("nbest", 1),
-        ):
-            received = getattr(options, name)
-            if received < least:
-                raise InputError(
-                    f"{name} must be at least {least}; received "
-                    f"{name}={received}"
-                )
-        if options.nbest > options.beam_width:
-            raise InputError(
-                f"nbest must be at most beam_width={options.beam_width}; "
-                f"received nbest={options.nbest}"
-            )
-        return options
-
-
-def search(model, source_ids, options):
-    """Returns the Hypotheses of a batch of sources.
-
-    Each sentence gets at most `max_extra_length` tokens more than it has
-    itself.
-
-    Args:
-        model: Transformer.
-        source_ids: int32 [B, S], EOS at each end, padded with 0.
-        options: SearchOptions.
-    """
-    room = _room(model.hparams, ops.shape(source_ids)[1], options)
-    lengths_B = ops.sum(ops.cast(ops.not_equal(source_ids, PAD), "int32"), 1)
-    # A row that is all padding only fills the batch up: it ends at once.
-    max_lengths_B = ops.where(
-        lengths_B > 0,
-        ops.minimum(lengths_B + options.max_extra_length, room),
-        0,
-    )
-    step, cache = model.start_decoding(source_ids, options.beam_width, room)
-    is_padding_V = ops.equal(ops.arange(model.vocabulary_size), PAD)
-
-    def step_without_padding(ids_BW, cache):
-        logits_BWV, cache = step(ids_BW, cache)
-        return ops.where(is_padding_V, _NEVER, logits_BWV), cache
-
-    return beam_search.beam_search(
-        step_without_padding,
-        cache,
-        transformer.reorder,
-        max_lengths_B,
-        max_length=room,
-        beam_width=options.beam_width,
-        alpha=options.length_penalty,
-        eos=EOS,
-        num_results=options.nbest,
-    )
-
-
-def _room(hparams, source_length, options):
-    """Returns how many tokens the longest translation of a batch may have."""
-    room = source_length + options.max_extra_length
-    if hparams.positions == "sinusoidal":
-        return room
-    if isinstance(room, int):  # XLA wants shapes that stay numbers.
-        return min(room, hparams.learned_positions)
-    return ops.minimum(room, hparams.learned_positions)
-
-
 class LineTranslator:
-    """Translates lists of lines with a model in memory.
+    """Translates lines of text, however long they are.
 
-    Lines are sorted by length and padded to few shapes, so that the number of
-    compiled programs is bounded. A line that is longer than the model was made
-    for is translated in pieces, cut at sentence boundaries, or between words
-    where a sentence itself is too long, which a warning says.
+    A line that is longer than the model was made for is translated in pieces,
+    cut at sentence boundaries, or between words where a sentence itself is too
+    long, which a warning says.
 
     Args:
-        model: Transformer.
+        translate_ids: a function of many sources, as `ids_translator` gives.
         vocabulary: Vocabulary.
         options: SearchOptions.
-        xla: bool, whether XLA compiles the search, once for each shape.
+        max_length: int, the most ids of a source that `translate_ids` takes.
     """
 
-    def __init__(self, model, vocabulary, options, xla=True):
-        self.model, self.vocabulary, self.options = model, vocabulary, options
-        self.max_length = model.hparams.max_length
-        self._shapes = set()
-        self._xla = xla
-        self._search = tf.function(
-            lambda source_ids: search(model, source_ids, options),
-            input_signature=[tf.TensorSpec([None, None], tf.int32)],
-            jit_compile=xla or None,
-            autograph=False,
+    def __init__(self, translate_ids, vocabulary, options, max_length):
+        self.translate_ids, self.vocabulary = translate_ids, vocabulary
+        self.options, self.max_length = options, max_length
+
+    @classmethod
+    def of_model(cls, model, vocabulary, options, xla=True):
+        """Returns the LineTranslator of a Transformer in memory."""
+        return cls(
+            ids_translator(model, options, xla),
+            vocabulary,
+            options,
+            model.hparams.max_length,
         )
 
     def translate(self, lines, first_line=1):
@@ -148,16 +59,21 @@ class LineTranslator:
             lines: list of str. A blank one gives blank translations.
             first_line: int, the number that warnings give to the first one.
         """
-        pieces, owners = [], []
-        for n, line in enumerate(lines):
-            of_line = self._pieces(line, first_line + n) if line.strip() else []
-            pieces.extend(of_line)
-            owners.extend([n] * len(of_line))
+        pieces, owners = self._all_pieces(lines, first_line)
         of_piece = self._translate_ids(pieces)
         of_line = [[] for _ in lines]
         for owner, translations in zip(owners, of_piece, strict=True):
             of_line[owner].append(translations)
         return [self._join(parts) for parts in of_line]
+
+    def _all_pieces(self, lines, first_line):
+        """Returns the pieces of all lines, and the index of each one's line."""
+        pieces, owners = [], []
+        for n, line in enumerate(lines):
+            of_line = self._pieces(line, first_line + n) if line.strip() else []
+            pieces.extend(of_line)
+            owners.extend([n] * len(of_line))
+        return pieces, owners
 
     def _join(self, parts):
         """Returns the n-th best of all pieces as one: the scores add up."""
@@ -225,68 +141,94 @@ class LineTranslator:
 
     def _translate_ids(self, sequences):
         """Returns the Translations of each sequence of ids."""
-        results = [None] * len(sequences)
-        for indices, batch_size, length in self._batches(sequences):
-            padded = np.full((batch_size, length), PAD, np.int32)
-            for row, index in enumerate(indices):
-                padded[row, : len(sequences[index])] = sequences[index]
-            found = self._run(padded)
-            for row, index in enumerate(indices):
-                results[index] = found[row]
-        return results
-
-    def _run(self, source_ids):
-        if self._xla and source_ids.shape not in self._shapes:
-            self._shapes.add(source_ids.shape)
-            logging.info(
-                "Compiling the search for %d x %d tokens: program %d of at "
-                "most %d.",
-                *source_ids.shape,
-                len(self._shapes),
-                len(_BATCH_SIZES) * len(self._ladder),
-            )
-        found = self._search(tf.constant(source_ids))
+        if not sequences:
+            return []
+        found = self.translate_ids(tf.ragged.constant(sequences, tf.int32))
         count = self.options.nbest
-        ids_BNT = found.ids_BWT.numpy()[:, :count]
-        scores_BN = found.scores_BW.numpy()[:, :count]
-        B, N, T = ids_BNT.shape
-        texts = self.vocabulary.decode(ids_BNT.reshape(B * N, T))
+        ids_NWT = found.ids_BWT.numpy()[:, :count]
+        scores_NW = found.scores_BW.numpy()[:, :count]
+        N, W, T = ids_NWT.shape
+        texts = self.vocabulary.decode(ids_NWT.reshape(N * W, T))
         return [
             [
-                Translation(texts[b * N + n], float(scores_BN[b, n]))
-                for n in range(N)
+                Translation(texts[n * W + w], float(scores_NW[n, w]))
+                for w in range(W)
             ]
-            for b in range(B)
+            for n in range(N)
         ]
 
-    def _batches(self, sequences):
-        """Yields (indices, batch size, length), sequences of like length."""
-        order = sorted(range(len(sequences)), key=lambda i: -len(sequences[i]))
-        start = 0
-        while start < len(order):
-            length = self._padded_length(len(sequences[order[start]]))
-            most = [
-                b for b in _BATCH_SIZES if b * length <= _TOKENS_AT_ONCE
-            ] or [1]
-            indices = [
-                i
-                for i in order[start : start + most[-1]]
-                if self._padded_length(len(sequences[i])) == length
-            ]
-            batch_size = next(b for b in most if b >= len(indices))
-            yield indices, batch_size, length
-            start += len(indices)
+    def __call__(self, text, with_scores=False):
+        """Returns the best translation of each text.
+
+        Args:
+            text: a str, a list of str, or a string tensor of any shape, within
+                a tf.function or Dataset.map too. (A map runs on the CPU: a
+                model on another device must be one with xla=False.)
+            with_scores: bool, whether to return (translations, scores), the
+                scores float32 (log probability in nats / length penalty).
+
+        Returns:
+            a str, a list of str, or a string tensor, as `text` is.
+        """
+        if tf.is_tensor(text):
+            translations, scores = self._of_tensor(text)
+            return (translations, scores) if with_scores else translations
+        lines = [text] if isinstance(text, str) else list(text)
+        found = [best for best, *_ in self.stream(lines, _LINES_AT_ONCE)]
+        translations = [best.text for best in found]
+        scores = [best.score for best in found]
+        if isinstance(text, str):
+            (translations,), (scores,) = translations, scores
+        return (translations, scores) if with_scores else translations
 
     @functools.cached_property
-    def _ladder(self):
-        """The lengths that sources are padded to."""
-        ladder = [8, 16, 24, 32]
-        while ladder[-1] < self.max_length:
-            ladder.append(ladder[-2] * 2)
-        return [*(n for n in ladder if n < self.max_length), self.max_length]
+    def _of_tensor(self):
+        """The function of a string tensor to (string, float32) of its shape."""
 
-    def _padded_length(self, length):
-        return next(n for n in self._ladder if n >= length)
+        def of_tensor(text):
+            text_N = tf.reshape(text, [-1])
+            N = tf.size(text_N)
+            ids, lengths_P, owner_P = tf.numpy_function(
+                self._flat_pieces,
+                [text_N],
+                [tf.int32, tf.int64, tf.int32],
+                stateful=False,
+            )
+            lengths_P = tf.ensure_shape(lengths_P, [None])
+            owner_P = tf.ensure_shape(owner_P, [None])
+            found = self.translate_ids(
+                tf.RaggedTensor.from_row_lengths(
+                    tf.ensure_shape(ids, [None]), lengths_P
+                )
+            )
+            text_P = self.vocabulary.decode_tensor(found.ids_BWT[:, 0])
+            has_text_P = tf.not_equal(text_P, "")
+            joined_N = tf.strings.unsorted_segment_join(
+                tf.boolean_mask(text_P, has_text_P),
+                tf.boolean_mask(owner_P, has_text_P),
+                N,
+                separator=" ",
+            )
+            scores_N = tf.math.unsorted_segment_sum(
+                found.scores_BW[:, 0], owner_P, N
+            )
+            shape = tf.shape(text)
+            return tf.reshape(joined_N, shape), tf.reshape(scores_N, shape)
+
+        signature = [tf.TensorSpec(None, tf.string)]
+        return tf.function(of_tensor, signature, autograph=False)
+
+    def _flat_pieces(self, text_N):
+        """Returns the pieces of all lines as ids, lengths, and line numbers."""
+        lines = [line.decode("utf-8", "replace") for line in text_N]
+        pieces, owners = self._all_pieces(lines, first_line=1)
+        ids = [i for piece in pieces for i in piece]
+        lengths = [len(piece) for piece in pieces]
+        return (
+            np.array(ids, np.int32),
+            np.array(lengths, np.int64),
+            np.array(owners, np.int32),
+        )
 
     def stream(self, lines, lines_at_once):
         """Yields the list of Translations of each line, in order.
@@ -329,18 +271,38 @@ class Translator(LineTranslator):
         model, self.description = directory.load_model(
             checkpoint, average_last, precision
         )
+        options = SearchOptions.of(model.hparams, **options)
         super().__init__(
-            model,
+            ids_translator(model, options, xla),
             directory.vocabulary(),
-            SearchOptions.of(directory.settings().hparams, **options),
-            xla,
+            options,
+            model.hparams.max_length,
         )
+        self.model = model
 
-    def __call__(self, text):
-        """Returns the best translation of a str, or those of a list of str."""
-        lines = [text] if isinstance(text, str) else list(text)
-        translations = [best.text for best, *_ in self.translate(lines)]
-        return translations[0] if isinstance(text, str) else translations
+    @classmethod
+    def from_saved_model(cls, path):
+        """Returns the Translator of a SavedModel that `export` wrote.
+
+        Its search options are those that it was exported with.
+
+        Args:
+            path: the directory of one version.
+
+        Raises:
+            InputError: there is no such SavedModel.
+        """
+        served = export.load(path)
+        translator = cls.__new__(cls)
+        LineTranslator.__init__(
+            translator,
+            served.translate_ids,
+            served.vocabulary,
+            served.search,
+            served.max_length,
+        )
+        translator._served, translator.description = served, str(path)
+        return translator
 
 
 def as_lines(translations, number=None, with_score=False):

@@ -23,7 +23,8 @@ LAYERS = [
     ("transformer",),
     # 4: runs
     (
-        *("checkpoints", "model_directory", "translation", "evaluation"),
+        *("checkpoints", "model_directory", "decoding", "translation"),
+        *("evaluation", "serving", "export", "pipeline"),
         *("trainer", "preparation", "progress", "training"),
     ),
 ]

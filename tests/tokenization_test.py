@@ -380,3 +380,20 @@ def test_each_line_is_as_likely_to_be_sampled_as_another(monkeypatch):
     quarters = [sum(int(n) // 3000 == q for n in sample) for q in range(4)]
     # 750 each, with a standard deviation of about 21.
     assert max(abs(count - 750) for count in quarters) < 100
+
+
+def test_tensors_are_encoded_after_a_change_of_the_random_seed(vocabulary):
+    """Which empties TensorFlow's cache of operations, and what they own."""
+    text = tf.constant(CORPUS[:9])
+    encode = tf.function(
+        lambda text: vocabulary.encode_tensor(text).to_tensor()
+    )
+    expected = encode(text)
+    dataset = tf.data.Dataset.from_tensors(text).map(encode)
+    for seed in range(2):
+        tf.random.set_seed(seed)
+        assert encode(text).numpy().tolist() == expected.numpy().tolist()
+        (found,) = dataset
+        assert found.numpy().tolist() == expected.numpy().tolist()
+        decoded = vocabulary.decode_tensor(expected).numpy()
+        assert [line.decode() for line in decoded] == CORPUS[:9]

@@ -133,9 +133,6 @@ def test_positions_beyond_the_learned_table_are_an_error():
         logits_of(model, source=too_long)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="keras.ops.softmax warns of an axis of size 1"
-)
 def test_sequences_of_one_token_warn_of_nothing():
     model = tiny_transformer(TINY_MODELS["sinusoidal"])
     assert logits_of(model, SOURCE[:, :1], TARGET[:, :1]).shape == (B, 1, V)

@@ -6,76 +6,41 @@ import math
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
+from tiny_translator import (
+    LEARNED,
+    LINES,
+    MAX_LENGTH,
+    TINY,
+    WORDS,
+    assert_same,
+    learn_vocabulary,
+    random_model,
+    write_model,
+)
 
-from t2t_lite import checkpoints, model_directory, tokenization, translation
+from t2t_lite import (
+    decoding,
+    translation,
+)
+from t2t_lite.decoding import SearchOptions
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import HParams
-from t2t_lite.model_directory import ModelDirectory, Settings
+from t2t_lite.model_directory import Settings
 from t2t_lite.tokenization import EOS, PAD
 from t2t_lite.transformer import Transformer
-from t2t_lite.translation import LineTranslator, SearchOptions, Translation
+from t2t_lite.translation import LineTranslator, Translation
 
-MAX_LENGTH = 23
-TINY = HParams(
-    num_layers=2,
-    d_model=12,
-    d_ff=20,
-    num_heads=3,
-    d_k=4,
-    d_v=5,
-    tokens_per_batch=100,
-    max_length=MAX_LENGTH,
-    beam_width=4,
-    max_extra_length=6,
-)
-# Not one row of the table more than a source can have.
-LEARNED = HParams(
-    **(TINY.__dict__ | {"positions": "learned", "learned_positions": 23})
-)
 
-WORDS = [
-    *("the", "a", "dog", "cat", "boat", "sees", "old", "red", "two", "men"),
-    *("ball", "on", "water", "runs", "by", "grass", "tree", "sits", "near"),
-    *("house", "and", "bird", "over", "hill"),
-]
-LINES = [
-    "the dog",
-    "a red ball on the old boat by the water",
-    "",
-    "men",
-    "two men and a bird over the hill near a tree",
-    "the old cat sits on grass",
-    "a dog runs",
-]
+@pytest.fixture(scope="module")
+def vocabulary():
+    return learn_vocabulary()
 
 
 def sentence(num_words, start=0):
     """Returns so many words, an id each, and a full stop."""
     words = itertools.islice(itertools.cycle(WORDS), start, start + num_words)
     return " ".join(words) + "."
-
-
-@pytest.fixture(scope="module")
-def vocabulary():
-    """A vocabulary in which each of the words is an id, and the full stop."""
-    lines = [" ".join(WORDS[n:] + WORDS[:n]) for n in range(24)]
-    return tokenization.learn([*lines, "."], "bpe", 1000)
-
-
-def random_model(hparams, vocabulary, seed=3):
-    """Returns a model whose translations depend on what it translates."""
-    keras.utils.set_random_seed(seed)
-    model = Transformer(hparams, vocabulary.size)
-    model.build()
-    for variable in model.trainable_variables:
-        if len(variable.shape) > 1:
-            variable.assign(variable * 3.0)
-    # No bytes, so that each id that is found shows in the text.
-    names = vocabulary.tokens(range(vocabulary.size))
-    is_byte = ["<0x" in name for name in names]
-    embedding = model.embedding.trainable_variables[0]
-    embedding.assign(np.where(np.array(is_byte)[:, None], 0.0, embedding))
-    return model
 
 
 @pytest.fixture(scope="module")
@@ -86,16 +51,7 @@ def model(vocabulary):
 @pytest.fixture(scope="module")
 def translator(model, vocabulary):
     options = SearchOptions.of(TINY, nbest=3)
-    return LineTranslator(model, vocabulary, options, xla=False)
-
-
-def assert_same(found, expected):
-    """Same text, and the same score but for the order of sums."""
-    assert len(found) == len(expected)
-    for some, others in zip(found, expected, strict=True):
-        assert [t.text for t in some] == [t.text for t in others]
-        scores = [[t.score for t in ts] for ts in (some, others)]
-        np.testing.assert_allclose(*scores, atol=1e-4)
+    return LineTranslator.of_model(model, vocabulary, options, xla=False)
 
 
 # What is found.
@@ -118,7 +74,7 @@ def test_xla_changes_no_translation(vocabulary, hparams):
     model = random_model(hparams, vocabulary)
     options = SearchOptions.of(hparams, beam_width=2, max_extra_length=2)
     compiled, plain = (
-        LineTranslator(model, vocabulary, options, xla=xla)
+        LineTranslator.of_model(model, vocabulary, options, xla=xla)
         for xla in (True, False)
     )
     lines = [LINES[0], *LINES[2:4]]
@@ -138,7 +94,7 @@ def test_results_are_those_of_the_search_in_its_order(
     translator, model, vocabulary
 ):
     (ids,) = vocabulary.encode([LINES[4]])
-    expected = translation.search(
+    expected = decoding.search(
         model, np.array([ids], np.int32), translator.options
     )
     (found,) = translator.translate([LINES[4]])
@@ -152,7 +108,7 @@ def test_results_are_those_of_the_search_in_its_order(
 
 def test_one_result_is_the_best_of_several(model, vocabulary, translator):
     options = SearchOptions.of(TINY)
-    one = LineTranslator(model, vocabulary, options, xla=False)
+    one = LineTranslator.of_model(model, vocabulary, options, xla=False)
     assert_same(
         one.translate(LINES),
         [found[:1] for found in translator.translate(LINES)],
@@ -183,7 +139,7 @@ def greedy(model, ids, max_length):
 
 def test_a_beam_of_one_is_greedy(model, vocabulary):
     options = SearchOptions.of(TINY, beam_width=1, max_extra_length=3)
-    one = LineTranslator(model, vocabulary, options, xla=False)
+    one = LineTranslator.of_model(model, vocabulary, options, xla=False)
     lines = [LINES[0], *LINES[3:6:2]]
     expected = []
     for line in lines:
@@ -198,7 +154,7 @@ def test_scores_are_log_probabilities_over_the_length_penalty(
 ):
     options = SearchOptions.of(TINY, length_penalty=0.7)
     (ids,) = vocabulary.encode([LINES[0]])
-    found = translation.search(model, np.array([ids], np.int32), options)
+    found = decoding.search(model, np.array([ids], np.int32), options)
     best = [i for i in np.array(found.ids_BWT)[0, 0].tolist() if i != PAD]
     inputs = np.array([ids]), np.array([[EOS, *best[:-1]]])
     logits_TV = np.array(model(inputs)[0], np.float64)
@@ -218,7 +174,7 @@ def test_translations_have_at_most_so_many_tokens_more(model, extra):
     for row, length in enumerate((4, 9, 6)):
         source_ids[row, :length] = [*range(260, 259 + length), EOS]
     options = SearchOptions.of(TINY, beam_width=2, max_extra_length=extra)
-    found = translation.search(model, source_ids, options)
+    found = decoding.search(model, source_ids, options)
     lengths = (np.array(found.ids_BWT) != PAD).sum(axis=2)
     assert (lengths <= np.array([[4], [9], [6]]) + extra).all()
     assert (lengths[:, 0] > 0).all()
@@ -231,7 +187,7 @@ def test_padding_is_never_found_however_likely(vocabulary):
     embedding.assign(embedding * likelier[:, None])
     rows = [[n, n + 1, n + 2, EOS] for n in (260, 270, 280)]
     options = SearchOptions.of(TINY, beam_width=2)
-    found = translation.search(model, np.array(rows, np.int32), options)
+    found = decoding.search(model, np.array(rows, np.int32), options)
     for ids in np.array(found.ids_BWT).reshape(6, 10).tolist():
         tokens = [i for i in ids if i != PAD]
         assert tokens == ids[: len(tokens)]
@@ -242,7 +198,7 @@ def test_rows_of_padding_end_at_once_and_change_nothing(model):
     row = [*range(270, 276), EOS]
     options = SearchOptions.of(TINY, beam_width=2)
     alone, filled = (
-        translation.search(model, np.array(rows, np.int32), options)
+        decoding.search(model, np.array(rows, np.int32), options)
         for rows in ([row], [row, [PAD] * 7, [PAD] * 7])
     )
     np.testing.assert_array_equal(alone.ids_BWT[0], filled.ids_BWT[0])
@@ -382,7 +338,7 @@ def test_learned_positions_end_at_their_table(vocabulary):
     model = random_model(LEARNED, vocabulary)
     rows = [[*range(260, 282), EOS], [*range(270, 280), EOS, *[PAD] * 12]]
     options = SearchOptions.of(LEARNED, max_extra_length=50)
-    found = translation.search(model, np.array(rows, np.int32), options)
+    found = decoding.search(model, np.array(rows, np.int32), options)
     assert found.ids_BWT.shape[2] == 23
     assert np.isfinite(np.array(found.scores_BW)).all()
 
@@ -390,56 +346,11 @@ def test_learned_positions_end_at_their_table(vocabulary):
 def test_a_line_beyond_the_table_of_positions_is_translated(vocabulary):
     model = random_model(LEARNED, vocabulary)
     options = SearchOptions.of(LEARNED, max_extra_length=50)
-    translator = LineTranslator(model, vocabulary, options, xla=False)
+    translator = LineTranslator.of_model(model, vocabulary, options, xla=False)
     parts = [sentence(18, n) for n in range(3)]
     ((whole,),) = translator.translate([" ".join(parts)])
     texts = [best.text for (best,) in translator.translate(parts)]
     assert whole.text == " ".join(text for text in texts if text)
-
-
-# Batches.
-
-
-@pytest.mark.parametrize("max_length", [5, 8, 23, 32, 100, 3000])
-def test_batches_hold_every_line_in_few_shapes(vocabulary, max_length):
-    hparams = HParams(**(TINY.__dict__ | {"max_length": 5}))
-    model = type("Model", (), {"hparams": hparams})()
-    translator = LineTranslator(
-        model, vocabulary, SearchOptions.of(TINY), xla=False
-    )
-    translator.max_length = max_length
-    generator = np.random.default_rng(max_length)
-    shapes, ladder = set(), translator._ladder
-    for num_lines in (1, 2, 7, 65, 300):
-        lengths = generator.integers(2, max_length + 1, num_lines)
-        sequences = [[7] * length for length in lengths]
-        indices = []
-        for of_batch, batch_size, length in translator._batches(sequences):
-            assert 0 < len(of_batch) <= batch_size
-            assert max(lengths[of_batch]) <= length <= max_length
-            assert batch_size == 1 or batch_size * length <= 2048
-            # A half longer than it has to be, at most, or 8 tokens.
-            assert length <= max(8, min(lengths[of_batch]) * 1.5 + 8)
-            shapes.add((batch_size, length))
-            indices.extend(of_batch)
-        assert sorted(indices) == list(range(num_lines))
-    assert {length for _, length in shapes} <= set(ladder)
-    assert {batch_size for batch_size, _ in shapes} <= {1, 8, 64}
-    assert ladder == sorted(set(ladder))
-    assert ladder[-1] == max_length
-
-
-def test_the_search_runs_on_those_shapes_only(translator, monkeypatch):
-    shapes = []
-    run = LineTranslator._run
-    monkeypatch.setattr(
-        LineTranslator,
-        "_run",
-        lambda self, ids: shapes.append(ids.shape) or run(self, ids),
-    )
-    translator.translate([*LINES, sentence(21)] * 3)
-    assert set(shapes) <= set(itertools.product((1, 8, 64), (8, 16, 23)))
-    assert len(shapes) <= 4
 
 
 # Streams.
@@ -503,30 +414,6 @@ def test_as_lines_writes_one_line_a_translation():
 # A model directory.
 
 
-def write_model(path, vocabulary, seeds=(3,)):
-    """Makes a model directory with a checkpoint of each seed, as a run does."""
-    directory = ModelDirectory(path)
-    directory.path.mkdir()
-    vocabulary.save(directory.vocabulary_path)
-    directory.save_settings(
-        Settings(
-            hparams=TINY,
-            corpus={},
-            data_sha256="of the text",
-            vocabulary_sha256=vocabulary.sha256,
-            vocabulary_size=vocabulary.size,
-            micro_batch_tokens=100,
-        )
-    )
-    for step, seed in enumerate(seeds, start=1):
-        model = random_model(TINY, vocabulary, seed)
-        tensors = model_directory.tensors_of(model.trainable_variables)
-        checkpoints.write(
-            directory.checkpoints / f"step-{step}", tensors | {"step": step}
-        )
-    return directory
-
-
 @pytest.fixture(scope="module")
 def model_dir(tmp_path_factory, vocabulary):
     path = tmp_path_factory.mktemp("models") / "two_checkpoints"
@@ -565,7 +452,7 @@ def test_a_translator_works_in_mixed_precision(vocabulary, precision):
         model = Transformer(TINY, vocabulary.size, dtype=policy)
         model.build()
         options = SearchOptions.of(TINY)
-        mixed = LineTranslator(model, vocabulary, options, xla=False)
+        mixed = LineTranslator.of_model(model, vocabulary, options, xla=False)
         scores.append([best.score for best, *_ in mixed.translate(LINES)])
     # With weights as they are drawn, all tokens are about as likely.
     np.testing.assert_allclose(scores[1], scores[0], rtol=0.02, atol=0.02)
@@ -638,3 +525,55 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path, vocabulary):
     )
     with pytest.raises(InputError, match=r"step-1 does not fit this model"):
         translation.Translator(tmp_path / "m", xla=False)
+
+
+# String tensors.
+
+
+def long_line():
+    return " ".join(sentence(18, n) for n in range(3))
+
+
+def test_a_string_tensor_gives_what_a_list_gives(translator):
+    lines = [*LINES, long_line(), "\u00a0", "שלום 🙂"]
+    texts, scores = translator(lines, with_scores=True)
+    found, found_scores = translator(tf.constant(lines), with_scores=True)
+    assert [text.decode() for text in found.numpy()] == texts
+    np.testing.assert_allclose(found_scores, scores, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(), (7,), (7, 1), (1, 7), (0,), (2, 0)])
+def test_translations_have_the_shape_of_their_tensor(translator, shape):
+    lines = tf.constant(LINES[: math.prod(shape)], tf.string, shape)
+    found, scores = translator(lines, with_scores=True)
+    assert found.shape == scores.shape == shape
+    expected = translator(LINES[: math.prod(shape)])
+    texts = found.numpy().ravel().tolist() if shape else [found.numpy()]
+    assert [text.decode() for text in texts] == expected
+
+
+def test_a_translator_works_within_a_function(translator):
+    @tf.function
+    def shouted(text):
+        return tf.strings.upper(translator(text), encoding="utf-8")
+
+    found = shouted(tf.constant(LINES)).numpy()
+    expected = [text.upper() for text in translator(LINES)]
+    assert [text.decode() for text in found] == expected
+
+
+@pytest.mark.parametrize("calls", [None, 4])
+def test_a_translator_works_within_a_pipeline(translator, calls):
+    lines = LINES * 3
+    dataset = tf.data.Dataset.from_tensor_slices(lines).batch(4)
+    dataset = dataset.map(translator, num_parallel_calls=calls).unbatch()
+    found = [text.decode() for text in dataset.as_numpy_iterator()]
+    assert found == translator(lines)
+
+
+def test_a_call_gives_scores_on_request(translator):
+    text, score = translator(LINES[1], with_scores=True)
+    ((best, *_),) = translator.translate([LINES[1]])
+    assert (text, score) == best
+    _, scores = translator(LINES, with_scores=True)
+    assert scores[LINES.index("")] == 0.0

@@ -1,0 +1,242 @@
+"""Batches of token ids to their translations: the search, and its shapes."""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+from absl import logging
+from keras import ops
+
+from t2t_lite import beam_search, transformer
+from t2t_lite.beam_search import Hypotheses
+from t2t_lite.errors import InputError
+from t2t_lite.hparams import EOS, PAD
+
+_BATCH_SIZES = (1, 8, 64)
+_AT_ONCE = 2048  # Tokens of one side of a batch, padding included.
+_NEVER = -1e9
+
+
+class SearchOptions(NamedTuple):
+    """How to search; the paper's section 6.1 has the defaults of HParams."""
+
+    beam_width: int
+    length_penalty: float
+    max_extra_length: int  # tokens beyond those of the source
+    nbest: int = 1  # how many translations of each line
+
+    @classmethod
+    def of(cls, hparams, **changes):
+        """Returns the options of an HParams, with those not None replaced.
+
+        Raises:
+            InputError: an option is out of its range.
+        """
+        chosen = {name: getattr(hparams, name) for name in cls._fields[:3]}
+        chosen |= {k: v for k, v in changes.items() if v is not None}
+        options = cls(**chosen)
+        for name, least in (
+            ("beam_width", 1),
+            ("length_penalty", 0),
+            ("max_extra_length", 0),
+            ("nbest", 1),
+        ):
+            received = getattr(options, name)
+            if received < least:
+                raise InputError(
+                    f"{name} must be at least {least}; received "
+                    f"{name}={received}"
+                )
+        if options.nbest > options.beam_width:
+            raise InputError(
+                f"nbest must be at most beam_width={options.beam_width}; "
+                f"received nbest={options.nbest}"
+            )
+        return options
+
+
+def search(model, source_ids, options):
+    """Returns the Hypotheses of a batch of sources.
+
+    Each sentence gets at most `max_extra_length` tokens more than it has
+    itself.
+
+    Args:
+        model: Transformer.
+        source_ids: int32 [B, S], EOS at each end, padded with 0.
+        options: SearchOptions.
+    """
+    T = room(model.hparams, ops.shape(source_ids)[1], options)
+    lengths_B = ops.sum(ops.cast(ops.not_equal(source_ids, PAD), "int32"), 1)
+    # A row that is all padding only fills the batch up: it ends at once.
+    max_lengths_B = ops.where(
+        lengths_B > 0,
+        ops.minimum(lengths_B + options.max_extra_length, T),
+        0,
+    )
+    step, cache = model.start_decoding(source_ids, options.beam_width, T)
+    is_padding_V = ops.equal(ops.arange(model.vocabulary_size), PAD)
+
+    def step_without_padding(ids_BW, cache):
+        logits_BWV, cache = step(ids_BW, cache)
+        return ops.where(is_padding_V, _NEVER, logits_BWV), cache
+
+    return beam_search.beam_search(
+        step_without_padding,
+        cache,
+        transformer.reorder,
+        max_lengths_B,
+        max_length=T,
+        beam_width=options.beam_width,
+        alpha=options.length_penalty,
+        eos=EOS,
+        num_results=options.nbest,
+    )
+
+
+def room(hparams, source_length, options):
+    """Returns how many tokens the longest translation of a batch may have."""
+    most = source_length + options.max_extra_length
+    if hparams.positions == "sinusoidal":
+        return most
+    if isinstance(most, int):  # XLA wants shapes that stay numbers.
+        return min(most, hparams.learned_positions)
+    return ops.minimum(most, hparams.learned_positions)
+
+
+def batch_shapes(max_length):
+    """Returns the (rows, length) that batches of sequences are padded to.
+
+    Few, for XLA compiles a program for each; a step of the ladder of lengths
+    wastes at most a third.
+
+    >>> batch_shapes(20)
+    [(1, 8), (8, 8), (64, 8), (1, 16), (8, 16), (64, 16), (1, 20), (8, 20), \
+(64, 20)]
+    """
+    return [
+        (rows, length)
+        for length in length_ladder(max_length)
+        for rows in _BATCH_SIZES
+        if rows <= _most_rows(length)
+    ]
+
+
+def length_ladder(max_length):
+    """Returns the lengths that sequences are padded to, as a list of int."""
+    ladder = [8, 16, 24, 32]
+    while ladder[-1] < max_length:
+        ladder.append(ladder[-2] * 2)
+    return [*(n for n in ladder if n < max_length), max_length]
+
+
+def _most_rows(length):
+    return max(n for n in _BATCH_SIZES if n == 1 or n * length <= _AT_ONCE)
+
+
+def in_batches(run, lengths_N, max_length, results, pads_rows):
+    """Returns `results` with the rows that `run` gives for all sequences.
+
+    Sequences of like length go together. All of it happens in the graph, so
+    that a served model batches as a program of ours does.
+
+    Args:
+        run: a function (int32 rows_R, int32 num_rows, int32 length) to the
+            results of the sequences rows_R, padded to [num_rows, length].
+        lengths_N: int32, how long each sequence is; those of 0 are left out.
+        max_length: int, the largest length there can be.
+        results: tuple of tensors [N, ...], what holds for those left out.
+        pads_rows: bool, whether num_rows comes from `batch_shapes` too; if
+            not, it is the size of rows_R.
+    """
+    lengths = length_ladder(max_length)
+    ladder_P, sizes_R = tf.constant(lengths), tf.constant(_BATCH_SIZES)
+    most_rows_P = tf.constant([_most_rows(n) for n in lengths])
+    place_N = tf.searchsorted(ladder_P, lengths_N)
+    order_N = tf.argsort(lengths_N, direction="DESCENDING", stable=True)
+    count = tf.math.count_nonzero(lengths_N, dtype=tf.int32)
+
+    def one_batch(start, results):
+        place = place_N[order_N[start]]
+        rows_R = order_N[start : tf.minimum(start + most_rows_P[place], count)]
+        rows_R = tf.boolean_mask(rows_R, tf.gather(place_N, rows_R) == place)
+        num_rows = tf.size(rows_R)
+        if pads_rows:
+            num_rows = sizes_R[tf.searchsorted(sizes_R, num_rows[None])[0]]
+        found = run(rows_R, num_rows, ladder_P[place])
+        results = tuple(
+            tf.tensor_scatter_nd_update(
+                result, rows_R[:, None], of_batch[: tf.size(rows_R)]
+            )
+            for result, of_batch in zip(results, found, strict=True)
+        )
+        return start + tf.size(rows_R), results
+
+    _, results = tf.while_loop(
+        lambda start, _: start < count,
+        one_batch,
+        (tf.constant(0), tuple(results)),
+        parallel_iterations=1,
+    )
+    return results
+
+
+def take_rows(ids_NS, rows_R, num_rows, length):
+    """Returns int32 [num_rows, length]: some rows, filled up with padding."""
+    ids_RS = tf.gather(ids_NS, rows_R)[:, :length]
+    missing = length - tf.shape(ids_RS)[1]
+    return tf.pad(ids_RS, [[0, num_rows - tf.size(rows_R)], [0, missing]])
+
+
+def ids_translator(model, options, xla, max_length=None):
+    """Returns the function that translates any number of id sequences.
+
+    Args:
+        model: Transformer.
+        options: SearchOptions.
+        xla: bool, whether XLA compiles the search, once for each shape.
+        max_length: int, the most ids of a source; that of the model's hparams
+            when not given.
+
+    Returns:
+        tf.function: int32 RaggedTensor [N, (length)], EOS at each end, to
+        Hypotheses ids_NWT and scores_NW. An empty sequence gets no ids, and
+        the scores 0, -inf, -inf, ...
+    """
+    max_length = max_length or model.hparams.max_length
+    T, W = room(model.hparams, max_length, options), options.beam_width
+    if xla:
+        logging.info(
+            "XLA compiles the search for each shape that it meets: at most %d "
+            "programs.",
+            len(batch_shapes(max_length)),
+        )
+    search_batch = tf.function(
+        lambda source_ids: search(model, source_ids, options),
+        input_signature=[tf.TensorSpec([None, None], tf.int32)],
+        jit_compile=xla or None,
+        autograph=False,
+    )
+
+    def translate(ids):
+        ids_NS = ids.to_tensor()
+
+        def run(rows_R, num_rows, length):
+            found = search_batch(take_rows(ids_NS, rows_R, num_rows, length))
+            missing = T - tf.shape(found.ids_BWT)[2]
+            return found._replace(
+                ids_BWT=tf.pad(found.ids_BWT, [[0, 0], [0, 0], [0, missing]])
+            )
+
+        N = tf.shape(ids_NS)[0]
+        blank_W = tf.constant([0.0] + [-float("inf")] * (W - 1))
+        blank = Hypotheses(
+            tf.zeros([N, W, T], tf.int32), tf.repeat(blank_W[None], N, axis=0)
+        )
+        lengths_N = tf.cast(ids.row_lengths(), tf.int32)
+        return Hypotheses(*in_batches(run, lengths_N, max_length, blank, xla))
+
+    return tf.function(
+        translate,
+        input_signature=[tf.RaggedTensorSpec([None, None], tf.int32)],
+        autograph=False,
+    )

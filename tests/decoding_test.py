@@ -1,0 +1,85 @@
+"""Batches of ids: every sequence in one, in few shapes."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite import decoding
+
+MAX_LENGTHS = [5, 8, 23, 32, 100, 3000]
+
+
+def in_batches(lengths, max_length, pads_rows):
+    """Returns the results of a run that squares, and the batches it got."""
+    batches = []
+
+    def run(rows_R, num_rows, length):
+        batches.append((rows_R.numpy().tolist(), int(num_rows), int(length)))
+        squares = tf.pad(rows_R**2, [[0, num_rows - tf.size(rows_R)]])
+        return [squares, tf.stack([squares, squares + 1], axis=1)]
+
+    blank = tf.fill([len(lengths)], -7)
+    results = decoding.in_batches(
+        run,
+        tf.constant(lengths, tf.int32),
+        max_length,
+        (blank, tf.stack([blank, blank], axis=1)),
+        pads_rows,
+    )
+    return [result.numpy() for result in results], batches
+
+
+@pytest.mark.parametrize("pads_rows", [True, False])
+@pytest.mark.parametrize("max_length", MAX_LENGTHS)
+def test_batches_hold_every_sequence_in_few_shapes(max_length, pads_rows):
+    generator = np.random.default_rng(max_length)
+    allowed = decoding.batch_shapes(max_length)
+    for num_lines in (1, 2, 7, 65, 300):
+        lengths = generator.integers(2, max_length + 1, num_lines)
+        _, batches = in_batches(lengths, max_length, pads_rows)
+        for rows, num_rows, length in batches:
+            assert 0 < len(rows) <= num_rows
+            assert max(lengths[rows]) <= length <= max_length
+            assert num_rows == 1 or num_rows * length <= 2048
+            # A half longer than it has to be, at most, or 8 tokens.
+            assert length <= max(8, min(lengths[rows]) * 1.5 + 8)
+            assert num_rows == len(rows) or pads_rows
+            assert (num_rows, length) in allowed or not pads_rows
+        found = sorted(row for rows, *_ in batches for row in rows)
+        assert found == list(range(num_lines))
+
+
+def test_results_are_in_the_places_of_their_sequences():
+    (squares, pairs), _ = in_batches([3, 9, 4, 20, 4], 23, True)
+    assert squares.tolist() == [0, 1, 4, 9, 16]
+    assert pairs.tolist() == [[0, 1], [1, 2], [4, 5], [9, 10], [16, 17]]
+
+
+def test_what_is_empty_is_left_out():
+    (squares, _), batches = in_batches([3, 0, 4, 0], 23, True)
+    assert squares.tolist() == [0, -7, 4, -7]
+    assert batches == [([2, 0], 8, 8)]
+
+
+def test_nothing_makes_no_batch():
+    (squares, pairs), batches = in_batches([], 23, True)
+    assert squares.shape == (0,)
+    assert pairs.shape == (0, 2)
+    assert batches == []
+
+
+@pytest.mark.parametrize("max_length", MAX_LENGTHS)
+def test_shapes_are_few_and_hold_the_largest_length(max_length):
+    shapes = decoding.batch_shapes(max_length)
+    assert len(set(shapes)) == len(shapes) <= 3 * 16
+    assert max(length for _, length in shapes) == max_length
+    assert {rows for rows, _ in shapes} <= {1, 8, 64}
+
+
+def test_rows_are_filled_up_with_padding():
+    ids_NS = tf.constant([[5, 1, 0], [6, 7, 1], [1, 0, 0]])
+    rows = decoding.take_rows(ids_NS, tf.constant([1, 0]), 3, 5)
+    assert rows.numpy().tolist() == [[6, 7, 1, 0, 0], [5, 1, 0, 0, 0], [0] * 5]
+    assert decoding.take_rows(
+        ids_NS, tf.constant([2]), 1, 2
+    ).numpy().tolist() == [[1, 0]]

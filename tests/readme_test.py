@@ -1,0 +1,40 @@
+"""The README's Python runs as it stands there."""
+
+import pathlib
+import re
+
+import pytest
+from tiny_translator import LINES, TINY, learn_vocabulary, write_model
+
+from t2t_lite.translation import Translator
+
+README = pathlib.Path(__file__).absolute().parents[1] / "README.md"
+
+
+def example_with(text):
+    """Returns the one block of Python in the README that has `text` in it."""
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.S)
+    (block,) = (block for block in blocks if text in block)
+    return block
+
+
+def test_the_pipeline_translates_a_file(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    pathlib.Path("runs").mkdir()
+    write_model(
+        pathlib.Path("runs/multi30k"), learn_vocabulary(), TINY, range(5)
+    )
+    pathlib.Path("some.en").write_text("".join(f"{n}\n" for n in LINES))
+    exec(example_with("TextLineDataset"), {})
+    translator = Translator("runs/multi30k", average_last=5, xla=False)
+    expected = translator(["A dog runs.", *LINES])
+    assert capsys.readouterr().out == "".join(f"{n}\n" for n in expected)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_classifier_beats_chance(capsys):
+    names = {}
+    exec(example_with("keras.layers.Dense"), names)
+    answers = names["is_more"][-400:]
+    chance = max(answers.mean(), 1 - answers.mean())
+    assert names["history"].history["val_accuracy"][-1] > chance + 0.1
