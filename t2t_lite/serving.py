@@ -93,7 +93,8 @@ class ServedModel(tf.Module):
     def _nbest(self, inputs):
         """Returns the W hypotheses that the search for the best one ends with.
 
-        Missing ones are "" with a score of -inf.
+        Those beside the best that had not come to their end by then are
+        missing: "" with a score of -inf.
         """
         ids, _ = self._encode(inputs)
         found = self.translate_ids(ids)
@@ -101,11 +102,12 @@ class ServedModel(tf.Module):
         text = self._vocabulary.decode_tensor(
             tf.reshape(found.ids_BWT, [-1, T])
         )
-        text_BW = tf.reshape(text, [-1, W])
-        is_there_BW = tf.math.is_finite(found.scores_BW)
+        has_ended_BW = tf.reduce_any(found.ids_BWT == EOS, axis=2)
+        is_there_BW = has_ended_BW | (tf.range(W) == 0)
+        scores_BW = found.scores_BW
         return {
-            "outputs": tf.where(is_there_BW, text_BW, ""),
-            "scores": found.scores_BW,
+            "outputs": tf.where(is_there_BW, tf.reshape(text, [-1, W]), ""),
+            "scores": tf.where(is_there_BW, scores_BW, -float("inf")),
         }
 
     def _aligned(self, inputs):
