@@ -19,6 +19,7 @@ from tiny_translator import (
 from t2t_lite import decoding, export, loss, masks
 from t2t_lite.attention import attention_weights
 from t2t_lite.errors import InputError
+from t2t_lite.hparams import EOS
 from t2t_lite.serving import ServingOptions
 from t2t_lite.transformer import shift_right
 from t2t_lite.translation import Translator
@@ -142,6 +143,19 @@ def test_the_best_of_several_is_the_best(signatures):
     is_missing = np.isneginf(found["scores"])
     assert not any(found["outputs"][is_missing])
     assert np.all(is_missing[LINES.index(""), 1:])
+
+
+def test_hypotheses_without_an_end_are_missing_but_for_the_best(
+    exported, signatures
+):
+    loaded = export.load(exported[1])
+    lines = [line for line in LINES if line]
+    ids = tf.ragged.constant(loaded.vocabulary.encode(lines), tf.int32)
+    expected = (loaded.translate_ids(ids).ids_BWT.numpy() == EOS).any(2)
+    assert not expected[:, 0].all()
+    expected[:, 0] = True
+    found = served(signatures["translate_nbest"], inputs=lines)["scores"]
+    np.testing.assert_array_equal(np.isfinite(found), expected)
 
 
 def test_scores_are_the_log_probabilities_of_the_model(signatures, translator):

@@ -179,6 +179,30 @@ def test_wrong_flags_of_translate(flags, message, model):
     _refused(message, "translate", f"--model_dir={model_dir}", *flags)
 
 
+# (flags, what the one line says)
+_EXPORT_FLAGS = [
+    (["--max_length=65"], "max_length must be from 2 to 64 for this model"),
+    (["--max_length=0"], "max_length must be from 2 to 64"),
+    (["--attention_layer=1"], "attention_layer must be from 0 to 0"),
+    (["--attention_head=2"], "attention_head must be from 0 to 1"),
+    (["--checkpoint=best"], "has no checkpoint in best/"),
+    (["--beam_width=0"], "beam_width must be at least 1"),
+]
+
+
+@pytest.mark.parametrize(("flags", "message"), _EXPORT_FLAGS)
+def test_wrong_flags_of_export(flags, message, model, tmp_path):
+    export_dir = tmp_path / "export"
+    _refused(
+        message,
+        "export",
+        f"--model_dir={model[0]}",
+        f"--export_dir={export_dir}",
+        *flags,
+    )
+    assert not export_dir.exists()
+
+
 def test_a_folder_that_is_no_model_directory(tmp_path):
     _refused("has no settings.json", "translate", f"--model_dir={tmp_path}")
 
@@ -383,6 +407,7 @@ def test_a_corpus_that_cannot_be_downloaded(tmp_path):
         "train",
         "translate",
         "evaluate",
+        "export",
         "average_checkpoints",
         "learn_vocabulary",
     ],
