@@ -51,7 +51,7 @@ def export(directory, export_dir, checkpoint, average_last, precision, options):
         checkpoint: "last", "best", "averaged", or the path of a checkpoint.
         average_last: int; above 1, the mean of so many of the last ones.
         precision: "float32", "bfloat16" or "float16", of the computation.
-        options: ExportOptions.
+        options: ServingOptions.
 
     Raises:
         InputError: the directory has no such model, an option does not suit
@@ -109,9 +109,15 @@ def _save(served, vocabulary, metadata, path):
             (_VOCABULARY, vocabulary.model),
         ):
             pathlib.Path(folder, name).write_bytes(content)
-        served.metadata = tf.saved_model.Asset(f"{folder}/{_METADATA}")
-        served.vocabulary = tf.saved_model.Asset(f"{folder}/{_VOCABULARY}")
-        tf.saved_model.save(served, str(path), served.signatures())
+        # What the functions refer to must hang on what is saved.
+        root = tf.Module()
+        root.weights, root.translate_ids = (
+            served.variables,
+            served.translate_ids,
+        )
+        root.metadata = tf.saved_model.Asset(f"{folder}/{_METADATA}")
+        root.vocabulary = tf.saved_model.Asset(f"{folder}/{_VOCABULARY}")
+        tf.saved_model.save(root, str(path), served.signatures())
 
 
 def write_warmup(path, vocabulary, max_length):

@@ -37,7 +37,7 @@ class ServingOptions(NamedTuple):
                 )
 
 
-class ServedModel(tf.Module):
+class ServedModel:
     """The functions of a SavedModel, from text to text.
 
     Args:
@@ -47,11 +47,9 @@ class ServedModel(tf.Module):
     """
 
     def __init__(self, model, vocabulary, options):
-        super().__init__(name="t2t_lite")
         self._model, self._vocabulary = model, vocabulary
         self._options = options
-        # What the functions refer to must be held by the SavedModel.
-        self.weights = [weight.value for weight in model.trainable_variables]
+        self.variables = [w.value for w in model.trainable_variables]
         self.translate_ids = decoding.ids_translator(
             model, options.search, options.xla, options.max_length
         )

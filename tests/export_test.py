@@ -341,6 +341,13 @@ def test_versions_count_up_and_nothing_else_is_left(tmp_path):
     assert path.stat().st_mode & 0o777 == 0o755
 
 
+def test_each_weight_is_written_once(exported, translator):
+    path = exported[1] / "variables" / "variables"
+    shapes = [s for _, s in tf.train.list_variables(str(path)) if s]
+    expected = [list(w.shape) for w in translator.model.trainable_weights]
+    assert sorted(shapes) == sorted(expected)
+
+
 def test_the_metadata_say_what_was_exported(exported):
     model_dir, path = exported
     metadata = json.loads((path / "assets" / "metadata.json").read_text())
