@@ -153,6 +153,7 @@ class MultiHeadAttention(keras.layers.Layer):
         may_attend=None,
         training=False,
         mask=None,
+        x_mask=None,
         memory_mask=None,
     ):
         """Returns attention from `x` to `memory`, or to itself.
@@ -163,14 +164,17 @@ class MultiHeadAttention(keras.layers.Layer):
             may_attend: bool, broadcasts to [B, H, L, M]; None for no limits
                 but those of the masks.
             training: bool, whether attention weights are dropped.
-            mask: bool [B, L], the mask of x that Keras hands on.
-            memory_mask: bool [B, M], that of the memory.
+            mask: bool [B, L], the mask of x that Keras hands on where x is
+                the only tensor.
+            x_mask: bool [B, L], the same where it is not.
+            memory_mask: bool [B, M], the mask of the memory.
 
         Returns:
             float [B, L, D].
         """
-        if may_attend is None:
-            may_attend = masks.of_keras(mask if memory is None else memory_mask)
+        if memory is None:
+            memory_mask = x_mask if mask is None else mask
+        may_attend = masks.within(may_attend, memory_mask)
         q_BLHK = self.queries(x)
         k_BMHK, v_BMHK = self.keys_and_values(x if memory is None else memory)
         return self.attend(q_BLHK, k_BMHK, v_BMHK, may_attend, training)

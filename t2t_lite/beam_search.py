@@ -52,12 +52,14 @@ def beam_search(
     alpha,
     eos,
     num_results=1,
+    num_found=1,
 ):
     """Returns the finished hypotheses with the best scores.
 
-    A sentence's search ends when its `num_results` best finished hypotheses
-    beat whatever its alive ones could still become, or at its largest length;
-    hypotheses that are alive then fill the places that are left.
+    A sentence's search ends when `num_found` hypotheses have finished and the
+    `num_results` best of them beat whatever its alive ones could still become,
+    or at its largest length; hypotheses that are alive then fill the places
+    that are left. What other sentences do changes none of its finished ones.
 
     Args:
         step: a function (int32 ids_BW, cache) to (float32 logits_BWV, cache):
@@ -74,16 +76,19 @@ def beam_search(
             `step`.
         num_results: int from 1 to W, how many hypotheses must be the best
             possible ones; the others are whatever else had been found.
+        num_found: int up to W, how many must have been found.
 
     Returns:
         Hypotheses: the ids without the first token, EOS included.
 
     Source: section 6.1; Wu et al. 2016, section 7.
     """
-    search = _Search(step, reorder, beam_width, alpha, eos, num_results)
+    search = _Search(
+        step, reorder, beam_width, alpha, eos, num_results, num_found
+    )
     state = search.start(cache, max_lengths_B, max_length)
     (state,) = ops.while_loop(
-        lambda state: search.may_improve(state, max_lengths_B),
+        lambda state: ops.any(search.may_improve(state, max_lengths_B)),
         lambda state: (search.advance(state, max_lengths_B),),
         (state,),
         maximum_iterations=max_length,
@@ -94,10 +99,12 @@ def beam_search(
 class _Search:
     """The parts of the loop, and what stays the same in all its steps."""
 
-    def __init__(self, step, reorder, beam_width, alpha, eos, num_results):
+    def __init__(
+        self, step, reorder, beam_width, alpha, eos, num_results, num_found
+    ):
         self.step, self.reorder = step, reorder
         self.W, self.alpha, self.eos = beam_width, alpha, eos
-        self.num_results = num_results
+        self.num_results, self.num_found = num_results, num_found
 
     def start(self, cache, max_lengths_B, T):
         """Returns the state in which one empty hypothesis is alive."""
@@ -116,7 +123,7 @@ class _Search:
         )
 
     def may_improve(self, state, max_lengths_B):
-        """Returns bool []: whether any sentence's results can still change.
+        """Returns bool [B]: whether a sentence's results can still change.
 
         A log probability only falls and the penalty only grows with length, so
         an alive hypothesis can at best keep its log probability until its
@@ -125,9 +132,11 @@ class _Search:
         penalty_B = length_penalty(max_lengths_B, self.alpha)
         bound_B = state.alive_log_probs_BW[:, 0] / penalty_B
         worst_B = state.finished.scores_BW[:, self.num_results - 1]
+        last_B = state.finished.scores_BW[:, self.num_found - 1]
+        is_found_B = last_B > _IMPOSSIBLE / 2
         has_room_B = state.length < max_lengths_B
         is_alive_B = state.alive_log_probs_BW[:, 0] > _IMPOSSIBLE / 2
-        return ops.any(has_room_B & is_alive_B & (bound_B > worst_B))
+        return has_room_B & is_alive_B & ((bound_B > worst_B) | ~is_found_B)
 
     def advance(self, state, max_lengths_B):
         """Returns the state with one more token in each alive hypothesis."""
@@ -144,7 +153,8 @@ class _Search:
         is_end_BK = ops.equal(tokens_BK, self.eos)
         scores_BK = log_probs_BK / length_penalty(length, self.alpha)
         is_possible_BK = log_probs_BK > _IMPOSSIBLE / 2
-        ends_now_BK = is_end_BK & is_possible_BK & has_room_B1
+        is_open_B1 = self.may_improve(state, max_lengths_B)[:, None]
+        ends_now_BK = is_end_BK & is_possible_BK & is_open_B1
         scores_BK = ops.where(ends_now_BK, scores_BK, _IMPOSSIBLE)
         finished = _best(self.W, state.finished, Hypotheses(ids_BKT, scores_BK))
         alive_BK = ops.where(is_end_BK, _IMPOSSIBLE, log_probs_BK)

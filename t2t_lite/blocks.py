@@ -137,7 +137,7 @@ class EncoderLayer(_Block):
         self.self_attention = self._attention("self_attention", x_shape)
         self.feed_forward = self._feed_forward(x_shape)
 
-    def call(self, x, may_attend=None, training=False, mask=None):
+    def call(self, x, may_attend=None, training=False, mask=None, x_mask=None):
         """Returns float [B, S, D] for x [B, S, D].
 
         Args:
@@ -145,10 +145,11 @@ class EncoderLayer(_Block):
             may_attend: bool, broadcasts to [B, H, S, S]; None for no limits
                 but that of the mask.
             training: bool, whether to drop.
-            mask: bool [B, S], the mask of x that Keras hands on.
+            mask: bool [B, S], the mask of x that Keras hands on where x is
+                the only tensor.
+            x_mask: bool [B, S], the same where it is not.
         """
-        if may_attend is None:
-            may_attend = masks.of_keras(mask)
+        may_attend = masks.within(may_attend, x_mask if mask is None else mask)
         attended = self.self_attention(
             x, may_attend=may_attend, training=training
         )
@@ -195,8 +196,7 @@ class DecoderLayer(_Block):
             memory_mask: bool [B, S], the mask of the memory that Keras hands
                 on.
         """
-        if may_attend_memory is None:
-            may_attend_memory = masks.of_keras(memory_mask)
+        may_attend_memory = masks.within(may_attend_memory, memory_mask)
         attended = self.self_attention(
             x, may_attend=may_attend, training=training
         )

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import sys
 
 from absl import app, flags, logging
@@ -20,6 +21,8 @@ def run(main):
     gives status 130.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    # What is half-written is taken away on the way out.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     flags.FLAGS.set_default("verbosity", logging.INFO)
 
     def guarded(arguments):

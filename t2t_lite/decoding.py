@@ -54,7 +54,7 @@ class SearchOptions(NamedTuple):
         return options
 
 
-def search(model, source_ids, options):
+def search(model, source_ids, options, num_found=1):
     """Returns the Hypotheses of a batch of sources.
 
     Each sentence gets at most `max_extra_length` tokens more than it has
@@ -64,6 +64,8 @@ def search(model, source_ids, options):
         model: Transformer.
         source_ids: int32 [B, S], EOS at each end, padded with 0.
         options: SearchOptions.
+        num_found: int up to the beam's width, how many hypotheses must have
+            been found.
     """
     T = room(model.hparams, ops.shape(source_ids)[1], options)
     lengths_B = ops.sum(ops.cast(ops.not_equal(source_ids, PAD), "int32"), 1)
@@ -90,6 +92,7 @@ def search(model, source_ids, options):
         alpha=options.length_penalty,
         eos=EOS,
         num_results=options.nbest,
+        num_found=max(options.nbest, num_found),
     )
 
 
@@ -148,6 +151,11 @@ def in_batches(run, lengths_N, max_length, results, pads_rows):
         pads_rows: bool, whether num_rows comes from `batch_shapes` too; if
             not, it is the size of rows_R.
     """
+    tf.debugging.assert_less_equal(
+        lengths_N,
+        max_length,
+        f"a sequence has more than the {max_length} tokens that there may be",
+    )
     lengths = length_ladder(max_length)
     ladder_P, sizes_R = tf.constant(lengths), tf.constant(_BATCH_SIZES)
     most_rows_P = tf.constant([_most_rows(n) for n in lengths])
@@ -187,7 +195,7 @@ def take_rows(ids_NS, rows_R, num_rows, length):
     return tf.pad(ids_RS, [[0, num_rows - tf.size(rows_R)], [0, missing]])
 
 
-def ids_translator(model, options, xla, max_length=None):
+def ids_translator(model, options, xla, max_length=None, num_found=1):
     """Returns the function that translates any number of id sequences.
 
     Args:
@@ -196,6 +204,7 @@ def ids_translator(model, options, xla, max_length=None):
         xla: bool, whether XLA compiles the search, once for each shape.
         max_length: int, the most ids of a source; that of the model's hparams
             when not given.
+        num_found: int, that of `search`.
 
     Returns:
         tf.function: int32 RaggedTensor [N, (length)], EOS at each end, to
@@ -211,7 +220,7 @@ def ids_translator(model, options, xla, max_length=None):
             len(batch_shapes(max_length)),
         )
     search_batch = tf.function(
-        lambda source_ids: search(model, source_ids, options),
+        lambda source_ids: search(model, source_ids, options, num_found),
         input_signature=[tf.TensorSpec([None, None], tf.int32)],
         jit_compile=xla or None,
         autograph=False,

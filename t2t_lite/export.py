@@ -14,7 +14,9 @@ from typing import NamedTuple
 
 import tensorflow as tf
 import tensorflow_text
+from google.protobuf import text_format
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
+from tensorflow_serving.config import model_server_config_pb2
 
 from t2t_lite.decoding import SearchOptions, batch_shapes
 from t2t_lite.errors import InputError
@@ -23,19 +25,10 @@ from t2t_lite.tokenization import Vocabulary
 
 _METADATA, _VOCABULARY = "metadata.json", "vocabulary.model"
 _BATCHING = """\
-max_batch_size { value: 64 }
+max_batch_size { value: 1024 }
 batch_timeout_micros { value: 2000 }
 max_enqueued_batches { value: 1000 }
 num_batch_threads { value: 2 }
-"""
-_MODELS = """\
-model_config_list {
-  config {
-    name: "%(name)s"
-    base_path: "/models/%(name)s"
-    model_platform: "tensorflow"
-  }
-}
 """
 
 
@@ -89,7 +82,7 @@ def export(directory, export_dir, checkpoint, average_last, precision, options):
             warmup = path / "assets.extra" / "tf_serving_warmup_requests"
             warmup.parent.mkdir()
             write_warmup(warmup, vocabulary, options.max_length)
-            _write_server_files(export_dir)
+            _write_server_files(export_dir, pathlib.Path(aside))
             return _move_to_next_version(path, export_dir)
     except OSError as error:
         raise InputError(
@@ -133,13 +126,13 @@ def write_warmup(path, vocabulary, max_length):
     """
     texts = dict(_texts_of_lengths(vocabulary, max_length))
     requests = [
-        ("serving_default", {"inputs": [texts[length]] * rows})
+        (signature, {"inputs": [texts[length]] * rows})
+        for signature in ("serving_default", "translate_nbest")
         for rows, length in batch_shapes(max_length)
         if length in texts
     ]
-    shortest = [texts[min(texts)]]
+    shortest = list(texts.values())[:1]
     requests += [
-        ("translate_nbest", {"inputs": shortest}),
         ("translate_aligned", {"inputs": shortest}),
         ("score", {"sources": shortest, "targets": shortest}),
     ]
@@ -148,7 +141,9 @@ def write_warmup(path, vocabulary, max_length):
             request = predict_pb2.PredictRequest()
             request.model_spec.signature_name = signature
             for name, lines in inputs.items():
-                request.inputs[name].CopyFrom(tf.make_tensor_proto(lines))
+                request.inputs[name].CopyFrom(
+                    tf.make_tensor_proto(lines, tf.string, [len(lines)])
+                )
             log = prediction_log_pb2.PredictionLog()
             log.predict_log.request.CopyFrom(request)
             writer.write(log.SerializeToString())
@@ -170,14 +165,20 @@ def _texts_of_lengths(vocabulary, max_length):
                 break
 
 
-def _write_server_files(export_dir):
+def _write_server_files(export_dir, aside):
+    """Writes what there is not yet: the files are there to be edited."""
     name = export_dir.resolve().name
+    models = model_server_config_pb2.ModelServerConfig()
+    models.model_config_list.config.add(
+        name=name, base_path=f"/models/{name}", model_platform="tensorflow"
+    )
     for file, content in (
         ("batching_parameters.txt", _BATCHING),
-        ("models.config", _MODELS % {"name": name}),
+        ("models.config", text_format.MessageToString(models)),
     ):
-        if not (export_dir / file).exists():  # They are there to be edited.
-            (export_dir / file).write_text(content)
+        if not (export_dir / file).exists():
+            (aside / file).write_text(content, "utf-8")
+            os.replace(aside / file, export_dir / file)
 
 
 def _move_to_next_version(path, export_dir):
@@ -211,21 +212,25 @@ def load(path):
     """
     try:
         root = tf.saved_model.load(str(path))
-        asset = root.metadata.asset_path.numpy().decode()
-        metadata = json.loads(pathlib.Path(asset).read_text("utf-8"))
-        vocabulary = Vocabulary.load(
-            root.vocabulary.asset_path.numpy().decode()
+        metadata_path, vocabulary_path = (
+            pathlib.Path(asset.asset_path.numpy().decode())
+            for asset in (root.metadata, root.vocabulary)
         )
-    except (OSError, ValueError, AttributeError, tf.errors.OpError):
+        metadata = json.loads(metadata_path.read_text("utf-8"))
+        return Served(
+            root,
+            root.translate_ids,
+            Vocabulary.load(vocabulary_path),
+            SearchOptions(**metadata["search"]),
+            metadata["max_length"],
+            metadata,
+        )
+    except (
+        *(OSError, ValueError, TypeError, AttributeError, LookupError),
+        *(InputError, tf.errors.OpError),
+    ) as error:
         raise InputError(
-            f"{path} is no SavedModel of bin/export: give the folder of one "
-            "version, such as export/1"
+            f"{path} is no whole SavedModel of bin/export "
+            f"({str(error).splitlines()[0]}): give the folder of one version, "
+            "such as export/1"
         ) from None
-    return Served(
-        root,
-        root.translate_ids,
-        vocabulary,
-        SearchOptions(**metadata["search"]),
-        metadata["max_length"],
-        metadata,
-    )

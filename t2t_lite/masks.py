@@ -17,13 +17,20 @@ def not_padding(ids_BM):
     return ops.not_equal(ids_BM, PAD)[:, None, None, :]
 
 
-def of_keras(mask_BM):
-    """Returns may_attend_B11M for the mask that Keras hands to a layer.
+def within(may_attend, mask_BM):
+    """Returns `may_attend` with the mask that Keras hands to a layer.
 
     Args:
-        mask_BM: bool, True for tokens; or None, which is returned.
+        may_attend: bool, broadcasts to [B, H, L, M]; None for no limits.
+        mask_BM: bool, True for tokens; None for no limits.
+
+    Returns:
+        bool, broadcasts to [B, H, L, M]; None if both are.
     """
-    return None if mask_BM is None else mask_BM[:, None, None, :]
+    if mask_BM is None:
+        return may_attend
+    mask_B11M = mask_BM[:, None, None, :]
+    return mask_B11M if may_attend is None else may_attend & mask_B11M
 
 
 def causal(length):

@@ -50,8 +50,16 @@ class ServedModel:
         self._model, self._vocabulary = model, vocabulary
         self._options = options
         self.variables = [w.value for w in model.trainable_variables]
-        self.translate_ids = decoding.ids_translator(
-            model, options.search, options.xla, options.max_length
+        self.translate_ids, self._find_all = (
+            decoding.ids_translator(
+                model, options.search, options.xla, options.max_length, found
+            )
+            for found in (1, options.search.beam_width)
+        )
+        # No text of so many bytes has as few tokens as a model takes.
+        self._most_bytes = (options.max_length + 1) * max(
+            len(token.encode())
+            for token in vocabulary.tokens(range(vocabulary.size))
         )
         # The longest translation there can be.
         self._T = decoding.room(
@@ -89,13 +97,14 @@ class ServedModel:
         }
 
     def _nbest(self, inputs):
-        """Returns the W hypotheses that the search for the best one ends with.
+        """Returns the best translation of each text, and those beside it.
 
-        Those beside the best that had not come to their end by then are
-        missing: "" with a score of -inf.
+        The search ends when the best is certain and W have been found. The
+        others are those found by then; where fewer came to their end within
+        the largest length, the rest is missing: "" with a score of -inf.
         """
-        ids, _ = self._encode(inputs)
-        found = self.translate_ids(ids)
+        ids, is_truncated_B = self._encode(inputs)
+        found = self._find_all(ids)
         W, T = found.ids_BWT.shape[1:]
         text = self._vocabulary.decode_tensor(
             tf.reshape(found.ids_BWT, [-1, T])
@@ -106,6 +115,7 @@ class ServedModel:
         return {
             "outputs": tf.where(is_there_BW, tf.reshape(text, [-1, W]), ""),
             "scores": tf.where(is_there_BW, scores_BW, -float("inf")),
+            "truncated": is_truncated_B,
         }
 
     def _aligned(self, inputs):
@@ -114,7 +124,7 @@ class ServedModel:
         Dense and padded: source tokens [B, S] and target tokens [B, T] with "",
         attention [B, T, S] with 0.
         """
-        ids, _ = self._encode(inputs)
+        ids, is_truncated_B = self._encode(inputs)
         target_ids_BT = self.translate_ids(ids).ids_BWT[:, 0]
         T = _largest(_lengths(target_ids_BT))
         source_ids_BS, target_ids_BT = ids.to_tensor(), target_ids_BT[:, :T]
@@ -122,6 +132,7 @@ class ServedModel:
             "source_tokens": self._vocabulary.tokens_tensor(source_ids_BS),
             "target_tokens": self._vocabulary.tokens_tensor(target_ids_BT),
             "attention": self._attention(source_ids_BS, target_ids_BT),
+            "truncated": is_truncated_B,
         }
 
     def _attention(self, source_ids_BS, target_ids_BT):
@@ -195,6 +206,8 @@ class ServedModel:
     def _encode(self, text_B):
         """Returns ids, none for a blank text, and which texts are truncated."""
         is_blank_B = tf.strings.regex_full_match(text_B, _BLANK)
+        is_cut_B = tf.strings.length(text_B) > self._most_bytes
+        text_B = tf.strings.substr(text_B, 0, self._most_bytes)
         text_B = tf.where(is_blank_B, "", text_B)
         pieces = self._vocabulary.encode_tensor(text_B)[:, :-1]
         most = self._options.max_length - 1
@@ -202,7 +215,8 @@ class ServedModel:
             tf.fill([tf.size(text_B), 1], EOS), ~is_blank_B[:, None]
         )
         ids = tf.concat([pieces[:, :most], end], axis=1)
-        return ids, pieces.row_lengths() > most
+        is_truncated_B = (pieces.row_lengths() > most) | is_cut_B
+        return ids, is_truncated_B & ~is_blank_B
 
     def _in_batches_of_pairs(self, run, source_ids_BS, target_ids_BT, results):
         """Returns `results` with what `run` gives for pairs of like length."""

@@ -390,16 +390,19 @@ def _multi_worker_strategy(tf_config):
     try:
         config = json.loads(tf_config)
         cluster, task = config["cluster"], config["task"]
-        cluster[task["type"]][int(task["index"])]
-        return tf.distribute.MultiWorkerMirroredStrategy()
-    except (ValueError, LookupError, TypeError, tf.errors.OpError) as error:
+        if int(task["index"]) not in range(len(cluster[task["type"]])):
+            raise IndexError("the task is not one of the cluster")
+    except (ValueError, LookupError, TypeError) as error:
         raise InputError(
             'TF_CONFIG must look like {"cluster": {"worker": ["host:port", '
             '...]}, "task": {"type": "worker", "index": 0}}; received '
-            f"{tf_config!r} ({_first_line(error)})"
+            f"{tf_config!r} ({error})"
         ) from None
-
-
-def _first_line(error):
-    text = str(getattr(error, "message", error)) or type(error).__name__
-    return text.splitlines()[0]
+    try:
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    except (ValueError, RuntimeError, tf.errors.OpError) as error:
+        reason = str(getattr(error, "message", error)).splitlines()[0]
+        raise InputError(
+            f"cannot join the cluster of TF_CONFIG: received {tf_config!r} "
+            f"({reason})"
+        ) from None

@@ -111,7 +111,7 @@ class Encoder(_Stack):
 
     layer_class = EncoderLayer
 
-    def call(self, x, may_attend=None, training=False, mask=None):
+    def call(self, x, may_attend=None, training=False, mask=None, x_mask=None):
         """Returns memory_BSD.
 
         Args:
@@ -119,10 +119,11 @@ class Encoder(_Stack):
             may_attend: bool, broadcasts to [B, H, S, S]; None for no limits
                 but that of the mask.
             training: bool, whether to drop.
-            mask: bool [B, S], the mask of x that Keras hands on.
+            mask: bool [B, S], the mask of x that Keras hands on where x is
+                the only tensor.
+            x_mask: bool [B, S], the same where it is not.
         """
-        if may_attend is None:
-            may_attend = masks.of_keras(mask)
+        may_attend = masks.within(may_attend, x_mask if mask is None else mask)
         x = self.embed(x, training=training)
         for layer in self.layers:
             x = layer(x, may_attend=may_attend, training=training)
@@ -172,8 +173,7 @@ class Decoder(_Stack):
             memory_mask: bool [B, S], the mask of the memory that Keras hands
                 on.
         """
-        if may_attend_memory is None:
-            may_attend_memory = masks.of_keras(memory_mask)
+        may_attend_memory = masks.within(may_attend_memory, memory_mask)
         may_attend = masks.causal(ops.shape(x)[1])
         x = self.embed(x, training=training)
         for layer in self.layers:

@@ -157,7 +157,7 @@ class LineTranslator:
             for n in range(N)
         ]
 
-    def __call__(self, text, with_scores=False):
+    def __call__(self, text, *, with_scores=False):
         """Returns the best translation of each text.
 
         Args:
@@ -169,11 +169,19 @@ class LineTranslator:
 
         Returns:
             a str, a list of str, or a string tensor, as `text` is.
+
+        Raises:
+            TypeError: `text` is none of these.
         """
         if tf.is_tensor(text):
             translations, scores = self._of_tensor(text)
             return (translations, scores) if with_scores else translations
         lines = [text] if isinstance(text, str) else list(text)
+        if not all(isinstance(line, str) for line in lines):
+            raise TypeError(
+                "text must be a str, a list of str or a string tensor; "
+                f"received {text!r}"
+            )
         found = [best for best, *_ in self.stream(lines, _LINES_AT_ONCE)]
         translations = [best.text for best in found]
         scores = [best.score for best in found]

@@ -204,13 +204,35 @@ def test_stopping_early_returns_what_running_to_the_end_does(
     kwargs = {"beam_width": 3, "alpha": alpha, "num_results": num_results}
     stopped = search(table, [5] * 12, **kwargs)
     monkeypatch.setattr(
-        module._Search, "may_improve", lambda *_: ops.convert_to_tensor(True)
+        module._Search,
+        "may_improve",
+        lambda _, state, max_lengths_B: state.length < max_lengths_B,
     )
     full = search(table, [5] * 12, **kwargs)
     for one, other in zip(stopped, full, strict=True):
         np.testing.assert_array_equal(
             one[:, :num_results], other[:, :num_results]
         )
+
+
+def test_a_search_goes_on_until_so_many_are_found():
+    table = random_table(seed=9, batch_size=12, V=5, T=5, spread=3.0)
+    kwargs = {"beam_width": 3, "alpha": 0.6}
+    few, _ = search(table, [5] * 12, **kwargs)
+    ids, _ = search(table, [5] * 12, **kwargs, num_found=3)
+    assert not (few == EOS).any(2).all()
+    assert (ids == EOS).any(2).all()
+    np.testing.assert_array_equal(ids[:, 0], few[:, 0])
+
+
+def test_hypotheses_beside_the_best_depend_on_no_batch_mate():
+    table = random_table(seed=9, batch_size=12, V=5, T=5, spread=3.0)
+    kwargs = {"beam_width": 3, "alpha": 0.6, "num_found": 3}
+    together = search(table, [5] * 12, **kwargs)
+    for b in range(12):
+        alone = search(table[b : b + 1], [5], **kwargs)
+        for one, other in zip(alone, together, strict=True):
+            np.testing.assert_allclose(one[0], other[b], atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -97,11 +98,13 @@ def test_outputs_are_dense_and_have_plain_names(signatures):
         "translate_nbest": {
             "outputs": ([None, 4], "string"),
             "scores": ([None, 4], "float32"),
+            "truncated": ([None], "bool"),
         },
         "translate_aligned": {
             "source_tokens": ([None, None], "string"),
             "target_tokens": ([None, None], "string"),
             "attention": ([None, None, None], "float32"),
+            "truncated": ([None], "bool"),
         },
         "score": {
             "log_probabilities": ([None], "float32"),
@@ -146,16 +149,29 @@ def test_the_best_of_several_is_the_best(signatures):
 
 
 def test_hypotheses_without_an_end_are_missing_but_for_the_best(
-    exported, signatures
+    signatures, translator
 ):
-    loaded = export.load(exported[1])
     lines = [line for line in LINES if line]
-    ids = tf.ragged.constant(loaded.vocabulary.encode(lines), tf.int32)
-    expected = (loaded.translate_ids(ids).ids_BWT.numpy() == EOS).any(2)
+    find_all = decoding.ids_translator(
+        translator.model, SEARCH, xla=False, num_found=SEARCH.beam_width
+    )
+    ids = tf.ragged.constant(translator.vocabulary.encode(lines), tf.int32)
+    expected = (find_all(ids).ids_BWT.numpy() == EOS).any(2)
     assert not expected[:, 0].all()
     expected[:, 0] = True
     found = served(signatures["translate_nbest"], inputs=lines)["scores"]
     np.testing.assert_array_equal(np.isfinite(found), expected)
+
+
+def test_no_hypothesis_depends_on_batch_mates(signatures):
+    lines = [line for line in LINES if line] * 2
+    together = served(signatures["translate_nbest"], inputs=lines)
+    for n, line in enumerate(lines):
+        alone = served(signatures["translate_nbest"], inputs=[line])
+        assert alone["outputs"].tolist() == [together["outputs"][n].tolist()]
+        np.testing.assert_allclose(
+            alone["scores"][0], together["scores"][n], atol=1e-4
+        )
 
 
 def test_scores_are_the_log_probabilities_of_the_model(signatures, translator):
@@ -278,10 +294,13 @@ def test_a_batch_of_500_is_that_of_its_parts(signatures):
 
 
 def test_odd_texts_are_translated_as_by_the_translator(signatures, translator):
-    lines = ODD[:-1]
-    found = served(signatures["serving_default"], inputs=lines)
-    short = [n for n in range(len(lines)) if not found["truncated"][n]]
-    texts, scores = translator([lines[n] for n in short], with_scores=True)
+    found = served(signatures["serving_default"], inputs=ODD)
+    lengths = [len(ids) for ids in translator.vocabulary.encode(ODD)]
+    is_long = [n > MAX_LENGTH for n in lengths]
+    assert found["truncated"].tolist() == is_long
+    short = [n for n in range(len(ODD)) if not is_long[n]]
+    assert len(short) > 5
+    texts, scores = translator([ODD[n] for n in short], with_scores=True)
     assert [text_of(found["outputs"])[n] for n in short] == texts
     np.testing.assert_allclose(found["scores"][short], scores, atol=1e-4)
 
@@ -295,8 +314,17 @@ def test_bytes_that_are_not_utf8_are_answered_in_utf8(signatures):
 
 def test_a_line_of_100000_characters_is_truncated(signatures):
     for line in ("the dog " * 12_500, "x" * 100_000, " " * 100_000):
-        found = served(signatures["serving_default"], inputs=[line])
-        assert found["truncated"].tolist() == [bool(line.strip())]
+        for name in ("serving_default", "translate_nbest", "translate_aligned"):
+            found = served(signatures[name], inputs=[line])
+            assert found["truncated"].tolist() == [bool(line.strip())]
+
+
+def test_a_long_text_is_translated_by_its_first_tokens(signatures):
+    """However little of it is read."""
+    start = " ".join(WORDS[: MAX_LENGTH - 1])
+    lines = [start, f"{start} the", f"{start} the" * 1000]
+    found = served(signatures["serving_default"], inputs=lines)
+    assert len(set(found["outputs"].tolist())) == 1
 
 
 VARIANTS = {
@@ -318,6 +346,8 @@ def test_every_kind_of_export_translates_as_its_model(tmp_path, name):
     )
     translator = Translator(model_dir, xla=False, **of_translator)
     texts, scores = translator(lines, with_scores=True)
+    has_xla = b"_XlaMustCompile" in (path / "saved_model.pb").read_bytes()
+    assert has_xla == (name == "xla")
     tolerance = 0.1 if name == "bfloat16" else 1e-4
     np.testing.assert_allclose(found["scores"], scores, atol=tolerance)
     assert text_of(found["outputs"]) == texts
@@ -415,6 +445,29 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
 # Loading.
 
 
+def empty(path):
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("assets/metadata.json", empty),
+        ("assets/metadata.json", lambda path: path.write_text("[]")),
+        ("assets/metadata.json", lambda path: path.write_text('{"a": 1}')),
+        ("assets/vocabulary.model", empty),
+        ("variables/variables.data-00000-of-00001", empty),
+        ("saved_model.pb", empty),
+    ],
+)
+def test_a_damaged_export_is_refused(exported, tmp_path, name, damage):
+    copy = tmp_path / "copy"
+    shutil.copytree(exported[1], copy)
+    damage(copy / name)
+    with pytest.raises(InputError, match="copy is no whole SavedModel"):
+        Translator.from_saved_model(copy)
+
+
 def test_a_loaded_export_translates_as_its_model(exported, translator):
     loaded = Translator.from_saved_model(exported[1])
     lines = [*LINES, LONG]
@@ -423,7 +476,7 @@ def test_a_loaded_export_translates_as_its_model(exported, translator):
 
 
 def test_what_is_no_export_is_refused(tmp_path, exported):
-    with pytest.raises(InputError, match="is no SavedModel of bin/export"):
+    with pytest.raises(InputError, match="is no whole SavedModel of bin/exp"):
         Translator.from_saved_model(tmp_path)
     with pytest.raises(InputError, match="give the folder of one version"):
         Translator.from_saved_model(exported[1].parent)

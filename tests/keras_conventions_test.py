@@ -169,6 +169,31 @@ def test_layers_attend_to_no_position_that_keras_masks():
     np.testing.assert_allclose(padded[:, :3], short, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "layer",
+    [
+        t2t_lite.MultiHeadAttention(3, 4),
+        t2t_lite.EncoderLayer(**_BLOCK),
+        t2t_lite.Encoder(**_STACK),
+        t2t_lite.Decoder(**_STACK),
+    ],
+)
+def test_a_limit_of_the_caller_adds_to_the_mask(layer):
+    embedding = t2t_lite.TiedEmbedding(11, D)
+    ids = np.array([[3, 4, 5, 0, 0]])
+    everywhere = np.ones((1, 1, 1, 1), bool)
+    inputs = [embedding(ids), embedding(ids[:, :3])]
+    if isinstance(layer, t2t_lite.Decoder):
+        target = embedding(np.array([[1, 7, 8]]))
+        padded, short = (
+            layer(target, memory, may_attend_memory=everywhere)
+            for memory in inputs
+        )
+    else:
+        padded, short = (layer(x, may_attend=everywhere) for x in inputs)
+    np.testing.assert_allclose(padded[:, :3], short, atol=1e-5)
+
+
 def test_a_tied_embedding_masks_padding():
     layer = t2t_lite.TiedEmbedding(11, D)
     ids = np.array([[3, 4, 5, 0, 0]])

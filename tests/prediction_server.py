@@ -9,6 +9,7 @@ tensorflow-text's ops and the service's protocol, and nothing of this project.
 """
 
 import concurrent.futures
+import contextlib
 import pathlib
 import queue
 import sys
@@ -23,7 +24,7 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
 )
 
-_LARGEST_BATCH = 64
+_LARGEST_BATCH = 1024  # Rows.
 _WAIT_S = 0.002
 
 
@@ -41,12 +42,12 @@ class Batcher:
 
     def _loop(self):
         while True:
-            batch = [self.waiting.get()]
-            try:
-                while len(batch) < _LARGEST_BATCH:
-                    batch.append(self.waiting.get(timeout=_WAIT_S))
-            except queue.Empty:
-                pass
+            batch, rows = [], 0
+            with contextlib.suppress(queue.Empty):
+                while rows < _LARGEST_BATCH:
+                    wait_s = _WAIT_S if batch else None
+                    batch.append(self.waiting.get(timeout=wait_s))
+                    rows += _num_rows(batch[-1][0])
             try:
                 self._answer(*zip(*batch, strict=True))
             except Exception as error:
@@ -56,10 +57,14 @@ class Batcher:
     def _answer(self, inputs, futures):
         joined = {k: tf.concat([i[k] for i in inputs], 0) for k in inputs[0]}
         outputs = self.signature(**joined)
-        sizes = [len(next(iter(i.values()))) for i in inputs]
+        sizes = [_num_rows(i) for i in inputs]
         parts = {k: tf.split(v, sizes) for k, v in outputs.items()}
         for n, future in enumerate(futures):
             future.set_result({k: part[n] for k, part in parts.items()})
+
+
+def _num_rows(inputs):
+    return len(next(iter(inputs.values())))
 
 
 class Service(prediction_service_pb2_grpc.PredictionServiceServicer):
@@ -77,6 +82,8 @@ class Service(prediction_service_pb2_grpc.PredictionServiceServicer):
         if name not in self.batchers:
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"no {name}")
         inputs = {k: tf.make_ndarray(v) for k, v in request.inputs.items()}
+        if _num_rows(inputs) > _LARGEST_BATCH:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "too many rows")
         try:
             outputs = self.batchers[name](inputs)
         except tf.errors.InvalidArgumentError as error:

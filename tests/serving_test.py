@@ -259,7 +259,7 @@ def test_the_first_request_after_the_warm_up_waits_for_nothing(exported):
     finally:
         server.close()
     # Tracing or compiling takes tens of times as long as an answer.
-    assert times[0] < 10 * statistics.median(times)
+    assert times[0] < 20 * statistics.median(times)
 
 
 def test_16_clients_get_the_answers_of_the_translator(server, translator):

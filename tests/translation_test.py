@@ -571,6 +571,12 @@ def test_a_translator_works_within_a_pipeline(translator, calls):
     assert found == translator(lines)
 
 
+@pytest.mark.parametrize("text", [b"a dog", [b"a dog"], 3.5, ["a dog", None]])
+def test_what_is_no_text_is_refused(translator, text):
+    with pytest.raises(TypeError):
+        translator(text)
+
+
 def test_a_call_gives_scores_on_request(translator):
     text, score = translator(LINES[1], with_scores=True)
     ((best, *_),) = translator.translate([LINES[1]])

@@ -100,7 +100,7 @@ _TWO_WORKERS = '"cluster": {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}'
         ('{"cluster": {}}', "'task'"),
         (
             f'{{{_TWO_WORKERS}, "task": {{"type": "worker", "index": 7}}}}',
-            "list index out of range",
+            "the task is not one of the cluster",
         ),
         (
             '{"cluster": {"worker": ["127.0.0.1:x"]}, '
