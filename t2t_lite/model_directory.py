@@ -9,7 +9,9 @@ averaged/step-N.*      written by bin/average_checkpoints
 summaries/             for TensorBoard
 """
 
+import contextlib
 import dataclasses
+import fcntl
 import json
 import os
 import pathlib
@@ -50,6 +52,32 @@ class ModelDirectory:
         self.best = self.path / "best"
         self.averaged = self.path / "averaged"
         self.summaries = self.path / "summaries"
+
+    @contextlib.contextmanager
+    def locked(self):
+        """Keeps other runs out of the directory until it is left.
+
+        The lock ends with the process, however that ends.
+
+        Raises:
+            InputError: another process has it.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        folder = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(folder)
+            raise InputError(
+                f"another run is at work in {self.path}: wait for its end, or "
+                "give another --model_dir"
+            ) from None
+        try:
+            yield
+        finally:
+            os.close(folder)
+            with contextlib.suppress(OSError):  # It holds something.
+                self.path.rmdir()
 
     def settings(self):
         """Returns the Settings of the run.
@@ -96,6 +124,10 @@ class ModelDirectory:
             "best": self.best,
             "averaged": self.averaged,
         }
+        if average_last > 1 and which != "last":
+            raise InputError(
+                f"give --average_last or --checkpoint={which}, not both"
+            )
         if average_last > 1:
             paths, tensors = self._average(average_last)
             return f"average of {', '.join(p.name for p in paths)}", tensors
@@ -104,9 +136,14 @@ class ModelDirectory:
             return path, checkpoints.read(path, is_weight)
         found = next(checkpoints.newest(folders[which], is_weight), None)
         if found is None:
+            remedy = (
+                "run bin/average_checkpoints"
+                if which == "averaged"
+                else "train first, or choose another with --checkpoint"
+            )
             raise InputError(
                 f"{self.path} has no checkpoint in {folders[which].name}/: "
-                "train first, or choose another with --checkpoint"
+                f"{remedy}"
             )
         path, tensors = found
         return str(path), tensors

@@ -39,9 +39,15 @@ class Vocabulary:
 
     Raises:
         InputError: the bytes are not such a model.
+        TypeError: `model` is not bytes.
     """
 
     def __init__(self, model):
+        if not isinstance(model, bytes):
+            raise TypeError(
+                "model must be the bytes of a SentencePiece model; received "
+                f"{model!r} (Vocabulary.load reads a file)"
+            )
         self.model = model
         self._processor = sentencepiece.SentencePieceProcessor()
         try:

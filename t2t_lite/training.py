@@ -103,7 +103,8 @@ def _own_directory(model_dir, strategy):
     """Gives the model directory, or to a worker that is no chief its own."""
     directory = ModelDirectory(model_dir)
     if is_chief(strategy):
-        yield directory
+        with directory.locked():
+            yield directory
         return
     with tempfile.TemporaryDirectory() as path:
         own = ModelDirectory(path)
@@ -160,6 +161,7 @@ class _Run:
         self.micro_batch_tokens = _as_the_chief(self.trainer, prepared.settings)
         self.best_bleu, self.evaluations_without_gain = -1.0, 0
         self.evaluated_step = 0
+        self._made_by_a_stop = None  # The checkpoint that it went on from.
         self._restore(warm_start)
         self._evaluator = None
         self.writer = (
@@ -180,6 +182,8 @@ class _Run:
                 tensors["evaluations_without_gain"]
             )
             self.evaluated_step = int(tensors["evaluated_step"])
+            if tensors.get("made_by_a_stop", False):
+                self._made_by_a_stop = path
             logging.info("Going on from %s.", path)
         elif warm_start is not None:
             description, tensors = warm_start
@@ -215,7 +219,9 @@ class _Run:
                 break
         self.progress.flush()
         if self.trainer.step > self.saved_step:
-            self.save()
+            self.save(bool(stop.signal))
+        elif not stop.signal:
+            logging.info("All %d updates are done.", self.trainer.step)
         if stop.signal:
             logging.info("Stopped; the same command goes on from here.")
 
@@ -252,14 +258,22 @@ class _Run:
         minutes = (time.monotonic() - self.saved_at) / 60
         return minutes >= self.options.save_every_minutes
 
-    def save(self):
-        """Writes a checkpoint, if this process is the chief."""
+    def save(self, is_a_stop=False):
+        """Writes a checkpoint, if this process is the chief.
+
+        One that a stop made goes when there is another: an average of the last
+        ones must not depend on when a run was stopped.
+        """
         self.progress.flush()
         if not self.trainer.weights_are_finite():
             raise InputError(not_finite("the weights are", self.trainer))
         if self.is_chief:
             path = self.directory.checkpoints / f"step-{self.trainer.step}"
-            checkpoints.write(path, self._tensors())
+            tensors = self._tensors() | {"made_by_a_stop": np.bool_(is_a_stop)}
+            checkpoints.write(path, tensors)
+            if self._made_by_a_stop is not None:
+                checkpoints.remove(self._made_by_a_stop)
+                self._made_by_a_stop = None
             keep = self.options.keep_last or max(2, self.hparams.average_last)
             checkpoints.prune(self.directory.checkpoints, keep, path)
             logging.info("Saved %s.", path)

@@ -18,20 +18,31 @@ def example_with(text):
     return block
 
 
-def test_the_pipeline_translates_a_file(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def model_dir(tmp_path, monkeypatch):
+    """Makes runs/multi30k, five checkpoints in it, in a folder of its own."""
     monkeypatch.chdir(tmp_path)
     pathlib.Path("runs").mkdir()
-    write_model(
-        pathlib.Path("runs/multi30k"), learn_vocabulary(), TINY, range(5)
-    )
+    path = pathlib.Path("runs/multi30k")
+    write_model(path, learn_vocabulary(), TINY, range(5))
+    return path
+
+
+def test_the_pipeline_translates_a_file(model_dir, capsys):
     pathlib.Path("some.en").write_text("".join(f"{n}\n" for n in LINES))
     exec(example_with("TextLineDataset"), {})
-    translator = Translator("runs/multi30k", average_last=5, xla=False)
+    translator = Translator(model_dir, average_last=5, xla=False)
     expected = translator(["A dog runs.", *LINES])
     assert capsys.readouterr().out == "".join(f"{n}\n" for n in expected)
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_steps_of_a_pipeline_train_a_model(model_dir):
+    names = {}
+    exec(example_with("teacher_forced"), names)
+    first, last = names["history"].history["loss"]
+    assert last < first
+
+
 def test_the_classifier_beats_chance(capsys):
     names = {}
     exec(example_with("keras.layers.Dense"), names)

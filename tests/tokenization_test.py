@@ -382,6 +382,11 @@ def test_each_line_is_as_likely_to_be_sampled_as_another(monkeypatch):
     assert max(abs(count - 750) for count in quarters) < 100
 
 
+def test_a_path_is_no_model():
+    with pytest.raises(TypeError, match=r"Vocabulary\.load reads a file"):
+        Vocabulary("vocabulary.model")
+
+
 def test_tensors_are_encoded_after_a_change_of_the_random_seed(vocabulary):
     """Which empties TensorFlow's cache of operations, and what they own."""
     text = tf.constant(CORPUS[:9])

@@ -89,9 +89,15 @@ def test_sigterm_saves_and_the_same_command_goes_on(whole, corpus, tmp_path):
     assert process.returncode == 128 + signal.SIGTERM, errors
     (saved,) = checkpoints.paths(model_dir / "checkpoints")
     assert 1 <= int(saved.name.removeprefix("step-")) < _STEPS
-    status, _, errors = binaries.run("train", *flags)
+    status, out, errors = binaries.run("train", *flags)
     assert status == 0, errors
     _assert_same(_last(model_dir), _last(whole[0]))
+    # What the stop saved is part of no average.
+    (saved,) = checkpoints.paths(model_dir / "checkpoints")
+    assert saved.name == f"step-{_STEPS}"
+    assert re.search(f"Model: .*step-{_STEPS}\n", out)
+    _, _, errors = binaries.run("train", *flags)
+    assert f"All {_STEPS} updates are done." in errors
 
 
 def test_a_run_reports_its_scores_and_some_translations(whole):

@@ -278,6 +278,16 @@ def test_a_split_that_there_is_not(model):
     )
 
 
+def test_a_model_without_text_to_be_scored_on(model, tmp_path):
+    flags = [f for f in model[1] if f.startswith("--train")]
+    copy = tmp_path / "model"
+    shutil.copytree(model[0], copy)
+    settings = json.loads((copy / "settings.json").read_text())
+    settings["corpus"] = dict(f.removeprefix("--").split("=") for f in flags)
+    (copy / "settings.json").write_text(json.dumps(settings))
+    _refused("without dev or test text", "evaluate", f"--model_dir={copy}")
+
+
 def test_too_few_checkpoints_to_average(model):
     _refused(
         "too few to average the last 7",
