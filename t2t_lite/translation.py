@@ -45,12 +45,14 @@ class LineTranslator:
     @classmethod
     def of_model(cls, model, vocabulary, options, xla=True):
         """Returns the LineTranslator of a Transformer in memory."""
-        return cls(
+        translator = cls(
             ids_translator(model, options, xla),
             vocabulary,
             options,
             model.hparams.max_length,
         )
+        translator.model = model
+        return translator
 
     def translate(self, lines, first_line=1):
         """Returns for each line a list of `nbest` Translations, best first.

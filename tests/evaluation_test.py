@@ -11,10 +11,11 @@ import sacrebleu
 import tensorflow as tf
 
 from t2t_lite import batching, evaluation, tokenization
+from t2t_lite.decoding import SearchOptions
 from t2t_lite.evaluation import SplitScores, TextScores, TokenScores
 from t2t_lite.hparams import HParams
 from t2t_lite.transformer import Transformer
-from t2t_lite.translation import LineTranslator, SearchOptions, Translator
+from t2t_lite.translation import LineTranslator
 
 V = 311
 TINY = HParams(
@@ -211,18 +212,12 @@ def test_perplexity_is_e_to_the_loss_and_never_overflows():
 # Reports.
 
 
-class InMemory(Translator):
-    """A Translator whose model comes from no directory."""
-
-    __init__ = LineTranslator.__init__
-
-
 @pytest.fixture(scope="module")
 def report(model):
     vocabulary = tokenization.learn(TRANSLATIONS + REFERENCES, "bpe", V)
     assert vocabulary.size == V
     options = SearchOptions.of(TINY, beam_width=2)
-    translator = InMemory(model, vocabulary, options, xla=False)
+    translator = LineTranslator.of_model(model, vocabulary, options, xla=False)
     translator.description = "checkpoints/step-12"
     pairs = list(zip(TRANSLATIONS, REFERENCES, strict=True))
     report = evaluation.evaluate(
