@@ -9,6 +9,7 @@ from keras import ops
 from t2t_lite import masks
 
 _NEVER = -1e9  # A logit so low that its weight is exactly 0 in float32.
+_SMALLEST_BLOCK = 16  # Of windowed attention; smaller products cost as much.
 
 
 _recorded = contextvars.ContextVar("recorded", default=None)
@@ -73,6 +74,83 @@ def dot_product_attention(
     return ops.einsum("bhlm,bmhk->blhk", weights_BHLM, v_BMHK)
 
 
+def windowed_attention(
+    q_BLHK, k_BLHK, v_BLHK, before, after, may_attend_B11L=None, dropout=None
+):
+    """Returns what `dot_product_attention` does where attention is restricted.
+
+    Position i attends to positions i - before to i + after. Queries are taken
+    in blocks, each against the few blocks of keys that it reaches: O(L r d)
+    time and memory for r = before + 1 + after, not O(L^2 d).
+
+    Args:
+        q_BLHK: float queries.
+        k_BLHK: float keys.
+        v_BLHK: float values, of depth d_v.
+        before: int, how far back a position attends.
+        after: int, how far ahead.
+        may_attend_B11L: bool, which keys may be attended to; None for all.
+        dropout: a function of the weights, or None.
+
+    Returns:
+        float [B, L, H, d_v]. A query that may attend to nothing within its
+        window gets no mean of all values but of some.
+
+    Source: section 4, "restricted" self-attention; Table 1.
+    """
+    B, L = ops.shape(q_BLHK)[:2]
+    C = max(before, after, _SMALLEST_BLOCK)
+    num_blocks = (L + C - 1) // C  # N
+    is_key_BL = (
+        ops.ones((B, L), "bool")
+        if may_attend_B11L is None
+        else ops.broadcast_to(may_attend_B11L[:, 0, 0], (B, L))
+    )
+    blocks = (before > 0, after > 0)
+    k_BNMHK, v_BNMHK, is_key_BNM = (
+        _with_neighbours(_blocks(x, num_blocks, C), *blocks)
+        for x in (k_BLHK, v_BLHK, ops.cast(is_key_BL, "int32"))
+    )
+    M = k_BNMHK.shape[2]
+    key = ops.arange(M) - (C if before > 0 else 0)
+    distance_CM = key[None] - ops.arange(C)[:, None]
+    is_near_CM = (distance_CM >= -before) & (distance_CM <= after)
+    is_near_11CM = is_near_CM[None, None]
+    may_attend_X1CM = is_near_11CM & (
+        ops.reshape(is_key_BNM, (B * num_blocks, 1, 1, M)) > 0
+    )
+    q_BNCHK = _blocks(q_BLHK, num_blocks, C)
+    q_XCHK, k_XMHK, v_XMHK = (
+        ops.reshape(x, (B * num_blocks, *x.shape[2:]))
+        for x in (q_BNCHK, k_BNMHK, v_BNMHK)
+    )
+    heads_XCHK = dot_product_attention(
+        q_XCHK, k_XMHK, v_XMHK, may_attend_X1CM, dropout
+    )
+    joined = ops.reshape(heads_XCHK, (B, num_blocks * C, *heads_XCHK.shape[2:]))
+    return joined[:, :L]
+
+
+def _blocks(x_BL, num_blocks, C):
+    """Returns [B, N, C, ...]: x cut into N blocks, the last filled with 0."""
+    B, L = ops.shape(x_BL)[:2]
+    rest = x_BL.shape[2:]
+    missing = num_blocks * C - L
+    padded = ops.pad(x_BL, ((0, 0), (0, missing), *((0, 0) for _ in rest)))
+    return ops.reshape(padded, (B, num_blocks, C, *rest))
+
+
+def _with_neighbours(x_BNC, has_previous, has_next):
+    """Returns [B, N, M, ...]: each block between those beside it, 0 outside."""
+    nothing = ops.zeros_like(x_BNC[:, :1])
+    parts = [x_BNC]
+    if has_previous:
+        parts = [ops.concatenate([nothing, x_BNC[:, :-1]], 1), *parts]
+    if has_next:
+        parts = [*parts, ops.concatenate([x_BNC[:, 1:], nothing], 1)]
+    return ops.concatenate(parts, 2)
+
+
 @keras.saving.register_keras_serializable("t2t_lite")
 class MultiHeadAttention(keras.layers.Layer):
     """Attends with `num_heads` heads at once, each in its own projection.
@@ -88,17 +166,22 @@ class MultiHeadAttention(keras.layers.Layer):
         d_k: int, depth of a head's queries and keys.
         d_v: int, depth of a head's values; d_k when not given.
         dropout: float, the rate at which attention weights are dropped.
+        window: (before, after), how many positions before and after itself a
+            position attends to in self-attention; None for all.
 
     Source: section 3.2.2.
     """
 
-    def __init__(self, num_heads, d_k, d_v=None, dropout=0.0, **kwargs):
+    def __init__(
+        self, num_heads, d_k, d_v=None, dropout=0.0, window=None, **kwargs
+    ):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.num_heads = num_heads
         self.d_k = d_k
         self.d_v = d_k if d_v is None else d_v
         self.dropout = dropout
+        self.window = window and tuple(window)
         self.weights_dropout = keras.layers.Dropout(
             dropout, dtype=self.dtype_policy, name="weights_dropout"
         )
@@ -161,8 +244,8 @@ class MultiHeadAttention(keras.layers.Layer):
         Args:
             x: float [B, L, D].
             memory: float [B, M, D]; x when not given.
-            may_attend: bool, broadcasts to [B, H, L, M]; None for no limits
-                but those of the masks.
+            may_attend: bool, broadcasts to [B, H, L, M], with a window of
+                shape [B, 1, 1, M]; None for no limits but those of the masks.
             training: bool, whether attention weights are dropped.
             mask: bool [B, L], the mask of x that Keras hands on where x is
                 the only tensor.
@@ -177,7 +260,30 @@ class MultiHeadAttention(keras.layers.Layer):
         may_attend = masks.within(may_attend, memory_mask)
         q_BLHK = self.queries(x)
         k_BMHK, v_BMHK = self.keys_and_values(x if memory is None else memory)
-        return self.attend(q_BLHK, k_BMHK, v_BMHK, may_attend, training)
+        if self.window is None or memory is not None:
+            return self.attend(q_BLHK, k_BMHK, v_BMHK, may_attend, training)
+        return self._attend_nearby(q_BLHK, k_BMHK, v_BMHK, may_attend, training)
+
+    def _attend_nearby(self, q_BLHK, k_BLHK, v_BLHK, may_attend, training):
+        if may_attend is not None and may_attend.shape[1:3] != (1, 1):
+            raise ValueError(
+                "may_attend must be the same for all heads and queries where "
+                f"there is a window; received shape {may_attend.shape}"
+            )
+        if _recorded.get() is not None:
+            is_near = masks.nearby(ops.shape(q_BLHK)[1], *self.window)
+            if may_attend is not None:
+                is_near = is_near & may_attend
+            self._record(attention_weights(q_BLHK, k_BLHK, is_near))
+        heads_BLHK = windowed_attention(
+            q_BLHK,
+            k_BLHK,
+            v_BLHK,
+            *self.window,
+            may_attend,
+            self._dropout(training),
+        )
+        return self.project(heads_BLHK)
 
     def _times(self, x, matrix):
         """Returns x times a matrix, in the layer's precision.
@@ -212,4 +318,5 @@ class MultiHeadAttention(keras.layers.Layer):
             "d_k": self.d_k,
             "d_v": self.d_v,
             "dropout": self.dropout,
+            "window": self.window,
         }

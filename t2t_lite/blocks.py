@@ -53,6 +53,7 @@ class _Block(keras.layers.Layer):
         d_v=None,
         dropout=0.1,
         attention_dropout=0.0,
+        attention_window=0,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -64,14 +65,16 @@ class _Block(keras.layers.Layer):
             d_v,
         )
         self.dropout, self.attention_dropout = dropout, attention_dropout
+        self.attention_window = attention_window
         self.norms, self.dropouts = {}, {}
 
-    def _attention(self, name, x_shape, memory_shape=None):
+    def _attention(self, name, x_shape, memory_shape=None, window=None):
         layer = MultiHeadAttention(
             self.num_heads,
             self.d_k,
             self.d_v,
             self.attention_dropout,
+            window,
             dtype=self.dtype_policy,
             name=name,
         )
@@ -115,6 +118,7 @@ class _Block(keras.layers.Layer):
             "d_v": self.d_v,
             "dropout": self.dropout,
             "attention_dropout": self.attention_dropout,
+            "attention_window": self.attention_window,
         }
 
 
@@ -129,12 +133,18 @@ class EncoderLayer(_Block):
         d_v: int, depth of values; d_k when not given.
         dropout: float, the rate on each sub-layer's output.
         attention_dropout: float, the rate on attention weights.
+        attention_window: int, r, odd: to how many positions around each one
+            self-attention is restricted; 0 for all.
 
     Source: section 3.1, "Encoder".
     """
 
     def build(self, x_shape):
-        self.self_attention = self._attention("self_attention", x_shape)
+        reach = self.attention_window // 2
+        window = (reach, reach) if self.attention_window else None
+        self.self_attention = self._attention(
+            "self_attention", x_shape, window=window
+        )
         self.feed_forward = self._feed_forward(x_shape)
 
     def call(self, x, may_attend=None, training=False, mask=None, x_mask=None):
@@ -169,7 +179,11 @@ class DecoderLayer(_Block):
     """
 
     def build(self, x_shape, memory_shape=None):
-        self.self_attention = self._attention("self_attention", x_shape)
+        reach = self.attention_window // 2
+        window = (reach, 0) if self.attention_window else None
+        self.self_attention = self._attention(
+            "self_attention", x_shape, window=window
+        )
         self.memory_attention = self._attention(
             "memory_attention", x_shape, memory_shape
         )
@@ -189,7 +203,8 @@ class DecoderLayer(_Block):
         Args:
             x: float [B, T, D].
             memory: float [B, S, D], the encoder's output.
-            may_attend: bool, broadcasts to [B, H, T, T]; None for no limits.
+            may_attend: bool, broadcasts to [B, H, T, T]; None for no limits
+                but that of a window, which holds nothing ahead.
             may_attend_memory: bool, broadcasts to [B, H, T, S]; None for no
                 limits but that of the mask.
             training: bool, whether to drop.
@@ -209,7 +224,7 @@ class DecoderLayer(_Block):
             x, self.feed_forward, self.feed_forward(x), training
         )
 
-    def step(self, x_BWD, cache, memory, position, is_ancestor_B1WM):
+    def step(self, x_BWD, cache, memory, position, is_ancestor_B1WM, visible):
         """Returns one position's output, and the cache with it.
 
         The W hypotheses of a sentence share one cache: at each position it
@@ -218,10 +233,12 @@ class DecoderLayer(_Block):
 
         Args:
             x_BWD: float, the vector of the newest token of each hypothesis.
-            cache: (keys, values), each float [B, M, W, H, K] with M positions.
+            cache: (keys, values), each float [B, positions, W, H, K].
             memory: (k_BSHK, v_BSHK, may_attend_B11S) of `memory_attention`.
             position: int scalar, where x_BWD stands.
-            is_ancestor_B1WM: bool [B, 1, W, M * W], what may be attended to.
+            is_ancestor_B1WM: bool [B, 1, W, M * W], what may be attended to
+                of the visible positions.
+            visible: (first, M) of these positions; None for all there are.
 
         Returns:
             (float [B, W, D], cache).
@@ -233,7 +250,9 @@ class DecoderLayer(_Block):
                 cache, attention.keys_and_values(x_BWD), strict=True
             )
         )
-        keys, values = (_join_positions_and_beam(part) for part in cache)
+        keys, values = (
+            _join_positions_and_beam(part, visible) for part in cache
+        )
         q_BWHK = attention.queries(x_BWD)
         attended = attention.attend(q_BWHK, keys, values, is_ancestor_B1WM)
         x_BWD = self._add_and_norm(x_BWD, attention, attended)
@@ -244,6 +263,11 @@ class DecoderLayer(_Block):
         return self._add_and_norm(x_BWD, self.feed_forward, output), cache
 
 
-def _join_positions_and_beam(cache_BMWHK):
+def _join_positions_and_beam(cache_BMWHK, visible):
     B, M, W, H, K = ops.shape(cache_BMWHK)
+    if visible is not None:
+        first, M = visible
+        cache_BMWHK = ops.slice(
+            cache_BMWHK, (0, first, 0, 0, 0), (B, M, W, H, K)
+        )
     return ops.reshape(cache_BMWHK, (B, M * W, H, K))

@@ -29,6 +29,9 @@ class HParams:
     d_v: int = 64
     positions: str = "sinusoidal"  # or "learned", Table 3 (E)
     learned_positions: int = 512  # rows of the table of learned positions
+    # Self-attention to this many positions around each, the decoder's to those
+    # of them that are past; 0 for all. Table 1, "restricted": r.
+    attention_window: int = 0
     # Regularization, section 5.4.
     dropout: float = 0.1
     attention_dropout: float = 0.0
@@ -88,6 +91,11 @@ class HParams:
             self.d_model % 2 == 0,
         )
         yield (
+            "attention_window must be 0 or odd: a position and as many on "
+            "each side",
+            self.attention_window == 0 or self.attention_window % 2 == 1,
+        )
+        yield (
             f"tokens_per_batch must be at least max_length={self.max_length}",
             self.tokens_per_batch >= self.max_length,
         )
@@ -108,7 +116,10 @@ _AT_LEAST_ONE = (
     *("learned_positions", "tokens_per_batch", "num_buckets", "warmup_steps"),
     *("steps", "average_last", "beam_width", "vocabulary_size", "max_length"),
 )
-_AT_LEAST_ZERO = ("length_penalty", "max_extra_length", "adam_epsilon", "seed")
+_AT_LEAST_ZERO = (
+    *("length_penalty", "max_extra_length", "adam_epsilon", "seed"),
+    "attention_window",
+)
 _CHOICES = {
     "positions": ("sinusoidal", "learned"),
     "vocabulary_type": ("bpe", "unigram"),

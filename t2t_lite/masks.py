@@ -33,6 +33,24 @@ def within(may_attend, mask_BM):
     return mask_B11M if may_attend is None else may_attend & mask_B11M
 
 
+def nearby(length, before, after):
+    """Returns may_attend_11LL: position i to those from i-before to i+after.
+
+    Args:
+        length: int or scalar tensor, L.
+        before: int, how far back.
+        after: int, how far ahead.
+
+    Returns:
+        bool [1, 1, L, L].
+
+    Source: section 4, "restricted" self-attention.
+    """
+    position = ops.arange(length)
+    distance = position[None, :] - position[:, None]
+    return ((distance >= -before) & (distance <= after))[None, None]
+
+
 def causal(length):
     """Returns may_attend_11LL: position i may attend to positions up to i.
 

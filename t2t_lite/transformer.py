@@ -34,6 +34,8 @@ class _Stack(keras.layers.Layer):
         d_v: int, depth of values; d_k when not given.
         dropout: float, on sub-layers' outputs and on the stack's input.
         attention_dropout: float, on attention weights.
+        attention_window: int, r, odd: to how many positions around each one
+            self-attention is restricted; 0 for all.
         learned_positions: int, rows of a learned table of positions, or None
             for sines and cosines.
     """
@@ -50,6 +52,7 @@ class _Stack(keras.layers.Layer):
         d_v=None,
         dropout=0.1,
         attention_dropout=0.0,
+        attention_window=0,
         learned_positions=None,
         **kwargs,
     ):
@@ -64,6 +67,7 @@ class _Stack(keras.layers.Layer):
             "d_v": d_v,
             "dropout": dropout,
             "attention_dropout": attention_dropout,
+            "attention_window": attention_window,
             "learned_positions": learned_positions,
         }
         policy = self.dtype_policy
@@ -75,7 +79,9 @@ class _Stack(keras.layers.Layer):
         )
         sizes = (d_ff, num_heads, d_k, d_v, dropout, attention_dropout)
         self.layers = [
-            self.layer_class(*sizes, dtype=policy, name=f"layer_{n}")
+            self.layer_class(
+                *sizes, attention_window, dtype=policy, name=f"layer_{n}"
+            )
             for n in range(num_layers)
         ]
 
@@ -143,6 +149,8 @@ class Decoder(_Stack):
         d_v: int, depth of values; d_k when not given.
         dropout: float, on sub-layers' outputs and on the stack's input.
         attention_dropout: float, on attention weights.
+        attention_window: int, r, odd: to how many positions around each one
+            self-attention is restricted; 0 for all.
         learned_positions: int, rows of a learned table of positions, or None
             for sines and cosines.
 
@@ -174,7 +182,9 @@ class Decoder(_Stack):
                 on.
         """
         may_attend_memory = masks.within(may_attend_memory, memory_mask)
-        may_attend = masks.causal(ops.shape(x)[1])
+        # A window of the past needs no mask, which would be L x L.
+        is_restricted = self.layers and self.layers[0].attention_window
+        may_attend = None if is_restricted else masks.causal(ops.shape(x)[1])
         x = self.embed(x, training=training)
         for layer in self.layers:
             x = layer(
@@ -226,19 +236,28 @@ class Decoder(_Stack):
             (float [B, W, D], DecoderCache).
         """
         cache = _own_slot_at_this_position(cache)
-        is_ancestor = _is_ancestor(cache)
+        visible = self._visible(cache)
+        is_ancestor = _is_ancestor(cache, visible)
         x_BWD = _at_one_position(x_BWD, cache.position, self.embed)
         layers = []
         for layer, old, memory in zip(
             self.layers, cache.layers, memories, strict=True
         ):
             x_BWD, new = layer.step(
-                x_BWD, old, memory, cache.position, is_ancestor
+                x_BWD, old, memory, cache.position, is_ancestor, visible
             )
             layers.append(new)
         return x_BWD, cache._replace(
             position=cache.position + 1, layers=tuple(layers)
         )
+
+    def _visible(self, cache):
+        """Returns (first, M) of the positions in the window; None for all."""
+        window = self.layers[0].attention_window
+        if not window:
+            return None
+        M = _smaller(window // 2 + 1, ops.shape(cache.ancestor_BWM)[2])
+        return ops.maximum(cache.position - M + 1, 0), M
 
 
 def _at_one_position(x_BWD, position, embed):
@@ -258,12 +277,22 @@ def _own_slot_at_this_position(cache):
     )
 
 
-def _is_ancestor(cache):
+def _smaller(number, length):
+    """Returns the smaller one, a number if `length` is: XLA wants those."""
+    if isinstance(length, int):
+        return min(number, length)
+    return ops.minimum(number, length)
+
+
+def _is_ancestor(cache, visible):
     """Returns bool [B, 1, W, M * W]: what each hypothesis descends from."""
     B, W, M = ops.shape(cache.ancestor_BWM)
+    first, M = visible or (0, M)
+    ancestor_BWM = ops.slice(cache.ancestor_BWM, (0, 0, first), (B, W, M))
     slot = ops.arange(W, dtype="int32")
-    is_past_M1 = (ops.arange(M, dtype="int32") <= cache.position)[:, None]
-    is_ancestor_BWMW = (cache.ancestor_BWM[..., None] == slot) & is_past_M1
+    position_M = first + ops.arange(M, dtype="int32")
+    is_past_M1 = (position_M <= cache.position)[:, None]
+    is_ancestor_BWMW = (ancestor_BWM[..., None] == slot) & is_past_M1
     return ops.reshape(is_ancestor_BWMW, (B, 1, W, M * W))
 
 
@@ -323,6 +352,7 @@ class Transformer(keras.Model):
             "d_v": hparams.d_v,
             "dropout": hparams.dropout,
             "attention_dropout": hparams.attention_dropout,
+            "attention_window": hparams.attention_window,
             "learned_positions": hparams.learned_positions if learned else None,
             "dtype": self.dtype_policy,
         }

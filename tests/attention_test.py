@@ -7,6 +7,7 @@ import reference
 import tensorflow as tf
 from keras import ops
 
+from t2t_lite import attention, masks
 from t2t_lite.attention import MultiHeadAttention, dot_product_attention
 
 B, L, M, H, K, K_V, D = 2, 3, 5, 4, 6, 7, 9
@@ -181,3 +182,95 @@ def test_a_layer_made_from_its_config_is_the_same():
     other = MultiHeadAttention.from_config(config)
     assert other.get_config() == config
     assert other.compute_output_shape((B, L, D)) == (B, L, D)
+
+
+# Restricted to a window.
+
+WINDOWS = [(0, 0), (2, 2), (2, 0), (20, 20), (20, 0), (3, 5), (100, 100)]
+
+
+@pytest.mark.parametrize("length", [1, 7, 32, 50])
+@pytest.mark.parametrize("window", WINDOWS)
+def test_windowed_attention_is_full_attention_with_a_mask(window, length):
+    q, k, v = (normal(B, length, H, depth) for depth in (K, K, K_V))
+    is_key = some_may_attend(B, 1, 1, length)
+    is_key[0] = True
+    may_attend = is_key & np.asarray(masks.nearby(length, *window))
+    found = attention.windowed_attention(q, k, v, *window, is_key)
+    expected = dot_product_attention(q, k, v, may_attend)
+    attends = np.broadcast_to(may_attend, (B, 1, length, length))[:, 0].any(-1)
+    assert found.shape == (B, length, H, K_V)
+    np.testing.assert_allclose(found[attends], expected[attends], atol=1e-5)
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_windowed_attention_in_a_graph_of_unknown_length_is_the_same(window):
+    q, k, v = (normal(B, 37, H, K) for _ in range(3))
+    spec = tf.TensorSpec([None, None, H, K])
+    graph = tf.function(
+        lambda q, k, v: attention.windowed_attention(q, k, v, *window),
+        input_signature=[spec] * 3,
+    )
+    np.testing.assert_allclose(
+        graph(q, k, v),
+        attention.windowed_attention(q, k, v, *window),
+        atol=1e-6,
+    )
+
+
+def test_gradients_of_windowed_attention_are_those_with_a_mask():
+    q, k, v = (tf.constant(normal(B, 50, H, K)) for _ in range(3))
+    may_attend = masks.nearby(50, 3, 3)
+
+    def gradients(attend):
+        with tf.GradientTape() as tape:
+            tape.watch((q, k, v))
+            y = tf.reduce_sum(attend() ** 2)
+        return tape.gradient(y, (q, k, v))
+
+    for found, expected in zip(
+        gradients(lambda: attention.windowed_attention(q, k, v, 3, 3)),
+        gradients(lambda: dot_product_attention(q, k, v, may_attend)),
+        strict=True,
+    ):
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_a_windows_computation_grows_with_the_length_alone():
+    """No array of it has length x length numbers."""
+    length = 2048
+    graph = tf.function(
+        lambda q, k, v: attention.windowed_attention(q, k, v, 8, 8)
+    ).get_concrete_function(*[tf.TensorSpec([1, length, 1, 4])] * 3)
+    sizes = [
+        np.prod(output.shape.as_list())
+        for op in graph.graph.get_operations()
+        for output in op.outputs
+        if output.shape.is_fully_defined()
+    ]
+    assert max(sizes) < 100 * length
+
+
+def test_a_layers_window_restricts_self_attention_and_records_its_weights():
+    layer = MultiHeadAttention(H, K, window=(1, 0))
+    x = normal(B, M, D)
+    with attention.recorded_weights() as weights:
+        output = layer(x)
+    (weights_BHLM,) = weights.values()
+    distance = np.arange(M) - np.arange(M)[:, None]
+    is_far = np.broadcast_to((distance < -1) | (distance > 0), (B, H, M, M))
+    assert not np.any(np.asarray(weights_BHLM)[is_far])
+    np.testing.assert_allclose(np.sum(weights_BHLM, -1), 1, atol=1e-6)
+    full = MultiHeadAttention(H, K)
+    full.build(x.shape)
+    full.set_weights(layer.get_weights())
+    np.testing.assert_allclose(
+        output, full(x, may_attend=masks.nearby(M, 1, 0)), atol=1e-5
+    )
+
+
+def test_a_window_takes_no_mask_that_differs_by_query():
+    layer = MultiHeadAttention(H, K, window=(1, 1))
+    message = r"the same for all heads and queries .* shape \(1, 1, 5, 5\)"
+    with pytest.raises(ValueError, match=message):
+        layer(normal(B, M, D), may_attend=masks.causal(M))

@@ -44,6 +44,9 @@ TINY_MODELS = {
     "attention_dropout": dataclasses.replace(
         _SINUSOIDAL, num_layers=1, dropout=0.2, attention_dropout=0.3
     ),
+    "restricted": dataclasses.replace(
+        _SINUSOIDAL, num_layers=1, attention_window=5
+    ),
 }
 
 

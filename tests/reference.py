@@ -151,11 +151,21 @@ def embed(ids_L, embedding_VD, stack):
     return x_LD + position_encodings(range(L), D)
 
 
+def nearby(L, window):
+    """Returns bool [L, L]: position i to those less than window / 2 away.
+
+    Section 4: a neighbourhood of size r; all positions where it is 0.
+    """
+    distance_LL = np.abs(np.arange(L)[:, None] - np.arange(L))
+    return distance_LL < (window / 2 if window else L)
+
+
 def encode(weights, hparams, source_ids_S):
     """Returns memory_SD for one sentence; id 0 is padding."""
     stack = below(weights, "encoder")
     S = len(source_ids_S)
     may_attend_SS = np.tile(source_ids_S != 0, (S, 1))
+    may_attend_SS &= nearby(S, hparams.attention_window)
     x = embed(source_ids_S, weights["embedding/embedding"], stack)
     for n in range(hparams.num_layers):
         layer = below(stack, f"layer_{n}")
@@ -180,6 +190,7 @@ def transformer(weights, hparams, source_ids_BS, target_ids_BT):
     ):
         memory_SD = encode(weights, hparams, source_ids)
         T = len(target_ids)
+        is_past_TT = np.tril(np.ones((T, T), bool))
         x = embed(target_ids, embedding_VD, stack)
         for n in range(hparams.num_layers):
             x = decoder_layer(
@@ -187,7 +198,7 @@ def transformer(weights, hparams, source_ids_BS, target_ids_BT):
                 memory_SD,
                 below(stack, f"layer_{n}"),
                 hparams.num_heads,
-                np.tril(np.ones((T, T), bool)),
+                is_past_TT & nearby(T, hparams.attention_window),
                 np.tile(source_ids != 0, (T, 1)),
             )
         logits.append(x @ embedding_VD.T)
