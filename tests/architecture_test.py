@@ -15,7 +15,7 @@ LAYERS = [
     # 1: functions
     (
         *("positions", "masks", "loss", "optimization", "beam_search"),
-        *("tokenization", "batching", "memory"),
+        *("tokenization", "batching", "memory", "trees"),
     ),
     # 2: layers
     ("attention", "blocks", "embedding"),
@@ -33,7 +33,7 @@ LAYER_OF = {name: n for n, layer in enumerate(LAYERS) for name in layer}
 # Written in keras.ops, for any backend.
 ANY_BACKEND = {
     *("errors", "hparams"),
-    *("positions", "masks", "loss", "optimization", "beam_search"),
+    *("positions", "masks", "loss", "optimization", "beam_search", "trees"),
     *LAYERS[2],
     *LAYERS[3],
 }
