@@ -113,7 +113,7 @@ def _write_pairs(pairs, vocabulary, max_length, directory):
             chunk = [(s, t) for s, t in chunk if s.strip() and t.strip()]
             with_text += len(chunk)
             source_ids = vocabulary.encode([s for s, _ in chunk])
-            target_ids = vocabulary.encode([t for _, t in chunk])
+            target_ids = vocabulary.encode_target([t for _, t in chunk])
             fits = [
                 max(len(s), len(t)) <= max_length
                 for s, t in zip(source_ids, target_ids, strict=True)

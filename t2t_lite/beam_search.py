@@ -1,7 +1,9 @@
 """Beam search over any step function: it knows tokens and scores, no model."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import keras
 from keras import ops
 
 _IMPOSSIBLE = -1e9  # A log probability below any that a hypothesis can have.
@@ -13,6 +15,14 @@ class Hypotheses(NamedTuple):
 
     ids_BWT: Any  # int32, 0 after the end
     scores_BW: Any  # float32, log probability / length penalty
+
+
+class Constraint(NamedTuple):
+    """Which tokens a hypothesis may go on with, by a state that it carries."""
+
+    state: Any  # of empty hypotheses: a nested structure of tensors [B, W, ...]
+    advance: Callable  # (state, int32 ids_BW) to the state after these tokens
+    allowed: Callable  # state to bool [B, W, V]; one is True in each row
 
 
 class _State(NamedTuple):
@@ -53,6 +63,7 @@ def beam_search(
     eos,
     num_results=1,
     num_found=1,
+    constraint=None,
 ):
     """Returns the finished hypotheses with the best scores.
 
@@ -77,12 +88,17 @@ def beam_search(
         num_results: int from 1 to W, how many hypotheses must be the best
             possible ones; the others are whatever else had been found.
         num_found: int up to W, how many must have been found.
+        constraint: Constraint, or None. Its `advance` is first given `eos`, as
+            `step` is. Probabilities are shared out among allowed tokens.
 
     Returns:
         Hypotheses: the ids without the first token, EOS included.
 
     Source: section 6.1; Wu et al. 2016, section 7.
     """
+    if constraint is not None:
+        step, reorder = _constrained(step, reorder, constraint)
+        cache = (cache, constraint.state)
     search = _Search(
         step, reorder, beam_width, alpha, eos, num_results, num_found
     )
@@ -94,6 +110,25 @@ def beam_search(
         maximum_iterations=max_length,
     )
     return search.results(state, max_lengths_B)
+
+
+def _constrained(step, reorder, constraint):
+    """Returns `step` and `reorder` of the cache (cache, constraint's state)."""
+
+    def constrained_step(ids_BW, cache):
+        cache, state = cache
+        state = constraint.advance(state, ids_BW)
+        logits_BWV, cache = step(ids_BW, cache)
+        allowed_BWV = constraint.allowed(state)
+        return ops.where(allowed_BWV, logits_BWV, _IMPOSSIBLE), (cache, state)
+
+    def reorder_both(cache, parent_BW):
+        cache, state = cache
+        return reorder(cache, parent_BW), keras.tree.map_structure(
+            lambda x: _gather(x, parent_BW), state
+        )
+
+    return constrained_step, reorder_both
 
 
 class _Search:

@@ -54,7 +54,7 @@ class SearchOptions(NamedTuple):
         return options
 
 
-def search(model, source_ids, options, num_found=1):
+def search(model, source_ids, options, num_found=1, constraint=None):
     """Returns the Hypotheses of a batch of sources.
 
     Each sentence gets at most `max_extra_length` tokens more than it has
@@ -66,6 +66,8 @@ def search(model, source_ids, options, num_found=1):
         options: SearchOptions.
         num_found: int up to the beam's width, how many hypotheses must have
             been found.
+        constraint: a function (source_ids, int32 max_lengths_B, int W) to the
+            beam_search.Constraint of the batch, or None.
     """
     T = room(model.hparams, ops.shape(source_ids)[1], options)
     lengths_B = ops.sum(ops.cast(ops.not_equal(source_ids, PAD), "int32"), 1)
@@ -93,6 +95,8 @@ def search(model, source_ids, options, num_found=1):
         eos=EOS,
         num_results=options.nbest,
         num_found=max(options.nbest, num_found),
+        constraint=constraint
+        and constraint(source_ids, max_lengths_B, options.beam_width),
     )
 
 
@@ -195,7 +199,9 @@ def take_rows(ids_NS, rows_R, num_rows, length):
     return tf.pad(ids_RS, [[0, num_rows - tf.size(rows_R)], [0, missing]])
 
 
-def ids_translator(model, options, xla, max_length=None, num_found=1):
+def ids_translator(
+    model, options, xla, max_length=None, num_found=1, constraint=None
+):
     """Returns the function that translates any number of id sequences.
 
     Args:
@@ -205,6 +211,7 @@ def ids_translator(model, options, xla, max_length=None, num_found=1):
         max_length: int, the most ids of a source; that of the model's hparams
             when not given.
         num_found: int, that of `search`.
+        constraint: that of `search`.
 
     Returns:
         tf.function: int32 RaggedTensor [N, (length)], EOS at each end, to
@@ -220,7 +227,9 @@ def ids_translator(model, options, xla, max_length=None, num_found=1):
             len(batch_shapes(max_length)),
         )
     search_batch = tf.function(
-        lambda source_ids: search(model, source_ids, options, num_found),
+        lambda source_ids: search(
+            model, source_ids, options, num_found, constraint
+        ),
         input_signature=[tf.TensorSpec([None, None], tf.int32)],
         jit_compile=xla or None,
         autograph=False,

@@ -20,6 +20,7 @@ class HParams:
         InputError: a value that no model can have, named with what is allowed.
     """
 
+    task: str = "translation"  # or "parsing", section 6.3: words to a tree
     # The model, section 3.
     num_layers: int = 6
     d_model: int = 512
@@ -103,6 +104,12 @@ class HParams:
             "learning_rate_scale must be above 0",
             self.learning_rate_scale > 0,
         )
+        if self.task == "parsing":
+            yield (
+                "max_extra_length must be at least 2, for the outermost "
+                "brackets",
+                self.max_extra_length >= 2,
+            )
         if self.positions == "learned":
             yield (
                 "learned_positions must be at least "
@@ -123,6 +130,7 @@ _AT_LEAST_ZERO = (
 _CHOICES = {
     "positions": ("sinusoidal", "learned"),
     "vocabulary_type": ("bpe", "unigram"),
+    "task": ("translation", "parsing"),
 }
 
 # What a later run on the same model directory may change: how long and how fast
@@ -145,6 +153,32 @@ _BIG = HParams(
     average_last=20,
 )
 _EN_FR = {"vocabulary_type": "unigram", "vocabulary_size": 32_000}
+# Section 6.3 gives layers, d_model, vocabulary and inference; the sizes of the
+# other parts are those of big, dropout and warm-up tensor2tensor's for parsing.
+_PARSING = HParams(
+    task="parsing",
+    num_layers=4,
+    d_model=1024,
+    d_ff=4096,
+    num_heads=16,
+    dropout=0.2,
+    attention_dropout=0.2,
+    vocabulary_size=16_000,
+    max_length=512,
+    warmup_steps=16_000,
+    beam_width=21,
+    length_penalty=0.3,
+    max_extra_length=300,
+)
+
+
+def _variation(**changes):
+    """Returns the base model but for some settings: a row of Table 3.
+
+    These are not averaged, section 6.2.
+    """
+    return dataclasses.replace(_BASE, average_last=1, **changes)
+
 
 # Where a preset has the name of one in tensor2tensor, it has the paper's
 # settings; tensor2tensor's differs by pre-norm, beta2 0.997, 8000 steps of
@@ -184,6 +218,53 @@ PRESETS = {
     "transformer_base_en_fr": dataclasses.replace(_BASE, **_EN_FR),
     "transformer_big": _BIG,
     "transformer_big_en_fr": dataclasses.replace(_BIG, dropout=0.1, **_EN_FR),
+    # Table 3 (A), heads at the same amount of computation.
+    "transformer_h1": _variation(num_heads=1, d_k=512, d_v=512),
+    "transformer_h4": _variation(num_heads=4, d_k=128, d_v=128),
+    "transformer_h16": _variation(num_heads=16, d_k=32, d_v=32),
+    "transformer_h32": _variation(num_heads=32, d_k=16, d_v=16),
+    # (B), the depth of keys.
+    "transformer_k16": _variation(d_k=16),
+    "transformer_k32": _variation(d_k=32),
+    # (C), sizes.
+    "transformer_l2": _variation(num_layers=2),
+    "transformer_l4": _variation(num_layers=4),
+    "transformer_l8": _variation(num_layers=8),
+    "transformer_hs256": _variation(d_model=256, d_k=32, d_v=32),
+    "transformer_hs1024": _variation(d_model=1024, d_k=128, d_v=128),
+    "transformer_ff1024": _variation(d_ff=1024),
+    "transformer_ff4096": _variation(d_ff=4096),
+    # (D), regularization.
+    "transformer_dr0": _variation(dropout=0.0),
+    "transformer_dr2": _variation(dropout=0.2),
+    "transformer_ls0": _variation(label_smoothing=0.0),
+    "transformer_ls2": _variation(label_smoothing=0.2),
+    # (E), positions.
+    "transformer_learned": _variation(positions="learned"),
+    # Table 4: the WSJ alone, and with automatically parsed sentences.
+    "transformer_parsing": _PARSING,
+    "transformer_parsing_semi_supervised": dataclasses.replace(
+        _PARSING, vocabulary_size=32_000
+    ),
+    # For treebanks of some 30,000 sentences: less than an hour on two cores.
+    "transformer_parsing_small": HParams(
+        task="parsing",
+        num_layers=3,
+        d_model=256,
+        d_ff=1024,
+        num_heads=4,
+        dropout=0.1,
+        attention_dropout=0.1,
+        vocabulary_size=8000,
+        tokens_per_batch=4096,
+        max_length=400,
+        learning_rate_scale=0.7,
+        warmup_steps=800,
+        steps=3000,
+        beam_width=21,
+        length_penalty=0.3,
+        max_extra_length=300,
+    ),
 }
 
 

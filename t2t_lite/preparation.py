@@ -1,6 +1,7 @@
 """What a run needs before its first update, and whether it may go on."""
 
 import dataclasses
+import functools
 import pathlib
 import shutil
 from collections.abc import Callable, Iterable
@@ -8,7 +9,7 @@ from typing import NamedTuple
 
 from absl import logging
 
-from t2t_lite import batching, memory, tokenization
+from t2t_lite import batching, memory, tokenization, trees
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import MAY_CHANGE
 from t2t_lite.model_directory import ModelDirectory, Settings
@@ -27,6 +28,16 @@ class TrainingText:
     flags: dict[str, str]
     readers: dict[str, Callable[[], Iterable[tuple[str, str]]]]
 
+    def checked(self, check):
+        """Returns the text each pair of which is check(source, target)."""
+        return TrainingText(
+            self.flags,
+            {
+                split: functools.partial(_checked, reader, check)
+                for split, reader in self.readers.items()
+            },
+        )
+
     def held_out(self):
         """Returns the pairs of dev and test, those of them that there are."""
         return {
@@ -34,6 +45,10 @@ class TrainingText:
             for split in ("dev", "test")
             if split in self.readers
         }
+
+
+def _checked(reader, check):
+    return (check(*pair) for pair in reader())
 
 
 class Prepared(NamedTuple):
@@ -119,17 +134,28 @@ def _vocabulary(directory, hparams, text, options):
         vocabulary = warm
     else:
         logging.info("Learning the vocabulary.")
-        vocabulary = tokenization.learn(
-            (line for pair in text.readers["train"]() for line in pair),
-            hparams.vocabulary_type,
-            hparams.vocabulary_size,
-        )
+        vocabulary = _learn(hparams, text.readers["train"])
     if warm is not None and warm.sha256 != vocabulary.sha256:
         raise InputError(
             f"{options.warm_start_from} has another vocabulary than this run: "
             "start without --vocabulary, in a new --model_dir"
         )
     return vocabulary
+
+
+def _learn(hparams, read_pairs):
+    """Returns the Vocabulary of a corpus; of trees it takes the symbols."""
+    symbols = []
+    if hparams.task == "parsing":
+        symbols = trees.symbols(
+            trees.read_one(tree) for _, tree in read_pairs() if tree
+        )
+        lines = (words for words, _ in read_pairs())
+    else:
+        lines = (line for pair in read_pairs() for line in pair)
+    return tokenization.learn(
+        lines, hparams.vocabulary_type, hparams.vocabulary_size, symbols
+    )
 
 
 def _vocabulary_beside(warm_start_from):

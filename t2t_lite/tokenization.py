@@ -18,6 +18,7 @@ import re
 import sentencepiece
 from absl import logging
 
+from t2t_lite import trees
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import EOS, PAD
 
@@ -85,6 +86,17 @@ class Vocabulary:
         return self._processor.GetPieceSize() + _FIRST_PIECE
 
     @functools.cached_property
+    def tree_symbols(self):
+        """The ids of the symbols of trees, by name; none if it has no trees."""
+        processor = self._processor
+        ids = {
+            processor.id_to_piece(piece)[1:-1]: piece + _FIRST_PIECE
+            for piece in range(processor.GetPieceSize())
+            if processor.IsControl(piece)
+        }
+        return ids if trees.opening(trees.ROOT) in ids else {}
+
+    @functools.cached_property
     def sha256(self):
         """Hex digest that names this vocabulary."""
         return hashlib.sha256(self.model).hexdigest()
@@ -100,6 +112,27 @@ class Vocabulary:
             lines, out_type=int, num_threads=num_threads or os.cpu_count()
         )
         return [[piece + _FIRST_PIECE for piece in p] + [EOS] for p in pieces]
+
+    def encode_target(self, lines):
+        """Returns a list of ids, EOS at its end, for each line of a target.
+
+        Where the vocabulary has the symbols of trees, lines are trees, and ids
+        those of their symbols without the words.
+
+        Args:
+            lines: list of str.
+
+        Raises:
+            InputError: a line is not one tree.
+        """
+        if not self.tree_symbols:
+            return self.encode(lines)
+        return [self._encode_tree(line) for line in lines]
+
+    def _encode_tree(self, line):
+        unknown = self._processor.unk_id() + _FIRST_PIECE
+        symbols = trees.linearized(trees.read_one(line))
+        return [self.tree_symbols.get(s, unknown) for s in symbols] + [EOS]
 
     def decode(self, sequences):
         """Returns the text of each sequence of ids, up to its first EOS.
@@ -188,7 +221,7 @@ class Vocabulary:
         return tf.strings.regex_replace(text_B, "^ ", "")
 
 
-def learn(lines, kind, size):
+def learn(lines, kind, size, symbols=()):
     """Returns a Vocabulary learned from `lines`.
 
     At most four million lines are learned from, drawn at random but always the
@@ -199,6 +232,7 @@ def learn(lines, kind, size):
         lines: iterable of str, both languages together.
         kind: "bpe" (byte-pair encoding) or "unigram" (word-piece-like).
         size: int, V.
+        symbols: the symbols of trees, str, which no text is tokenized to.
 
     Raises:
         InputError: there is no text to learn from, or `size` is too small for
@@ -215,7 +249,7 @@ def learn(lines, kind, size):
     if not sentences:
         raise InputError("there is no text to learn a vocabulary from")
     try:
-        return _train(sentences, kind, size - _FIRST_PIECE)
+        return _train(sentences, kind, size - _FIRST_PIECE, symbols)
     except RuntimeError as error:
         largest = re.search(r"value <= (\d+)", str(error))
         smallest = re.search(r"required_chars\. \d+ vs (\d+)", str(error))
@@ -233,7 +267,7 @@ def learn(lines, kind, size):
         largest + _FIRST_PIECE,
         size,
     )
-    return _train(sentences, kind, largest)
+    return _train(sentences, kind, largest, symbols)
 
 
 def _sample(lines):
@@ -248,7 +282,7 @@ def _sample(lines):
     return sample
 
 
-def _train(sentences, kind, num_pieces):
+def _train(sentences, kind, num_pieces, symbols):
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(sentences),
@@ -263,6 +297,8 @@ def _train(sentences, kind, num_pieces):
         bos_id=-1,
         eos_id=-1,
         unk_id=0,
+        # In angle brackets, for text has pieces like `NN` and `,` too.
+        control_symbols=[f"<{symbol}>" for symbol in symbols],
         minloglevel=2,
     )
     return Vocabulary(model.getvalue())

@@ -18,7 +18,7 @@ from t2t_lite import (
     decoding,
     evaluation,
     model_directory,
-    translation,
+    tasks,
 )
 from t2t_lite.errors import InputError
 from t2t_lite.model_directory import ModelDirectory
@@ -28,6 +28,7 @@ from t2t_lite.trainer import Trainer, is_chief, make_strategy
 
 _LINES_SHOWN = 3
 _LINES_AT_ONCE = 256
+_WIDEST_DEV_BEAM = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,6 +147,8 @@ class _Run:
     def __init__(self, directory, hparams, text, options, strategy):
         self.directory, self.hparams, self.options = directory, hparams, options
         self.is_chief = is_chief(strategy)
+        self.task = tasks.task_of(hparams)
+        text = text.checked(self.task.checked_pair)
         # What can be wrong with these is better said before the long work.
         self.held_out = text.held_out()
         warm_start = _warm_start(options.warm_start_from)
@@ -159,7 +162,7 @@ class _Run:
             options.xla,
         )
         self.micro_batch_tokens = _as_the_chief(self.trainer, prepared.settings)
-        self.best_bleu, self.evaluations_without_gain = -1.0, 0
+        self.best_score, self.evaluations_without_gain = -1.0, 0
         self.evaluated_step = 0
         self._made_by_a_stop = None  # The checkpoint that it went on from.
         self._restore(warm_start)
@@ -177,7 +180,7 @@ class _Run:
         if found is not None:
             path, tensors = found
             self.trainer.restore(tensors, str(path))
-            self.best_bleu = float(tensors["best_bleu"])
+            self.best_score = float(tensors["best_score"])
             self.evaluations_without_gain = int(
                 tensors["evaluations_without_gain"]
             )
@@ -281,13 +284,13 @@ class _Run:
 
     def _tensors(self):
         return self.trainer.tensors() | {
-            "best_bleu": np.float64(self.best_bleu),
+            "best_score": np.float64(self.best_score),
             "evaluations_without_gain": np.int64(self.evaluations_without_gain),
             "evaluated_step": np.int64(self.evaluated_step),
         }
 
     def evaluate_if_due(self, stop):
-        """Logs the dev set's perplexity and BLEU; keeps the best model."""
+        """Logs the dev set's perplexity and BLEU or F1; keeps the best."""
         step = self.trainer.step
         is_due = step > self.evaluated_step and (
             step % self._evaluation_steps == 0
@@ -306,23 +309,27 @@ class _Run:
     def _evaluate(self, step, stop):
         if self._evaluator is None:
             self._evaluator = _DevEvaluator(
-                self.trainer.model, self.vocabulary, self.held_out["dev"]
+                self.task,
+                self.trainer.model,
+                self.vocabulary,
+                self.held_out["dev"],
             )
         scores = self._evaluator(stop)
         if scores is None:
             return
-        token_scores, bleu = scores
+        token_scores, score = scores
+        metric = self.task.metric
         logging.info(
-            "Step %d: dev perplexity %.3f, dev BLEU %.2f",
-            *(step, token_scores.perplexity, bleu),
+            "Step %d: dev perplexity %.3f, dev %s %.2f",
+            *(step, token_scores.perplexity, metric, score),
         )
         with self.writer.as_default(step=step):
             tf.summary.scalar("dev/perplexity", token_scores.perplexity)
-            tf.summary.scalar("dev/bleu", bleu)
+            tf.summary.scalar(f"dev/{metric.lower()}", score)
         self.evaluated_step = step
         self.evaluations_without_gain += 1
-        if bleu > self.best_bleu:
-            self.best_bleu, self.evaluations_without_gain = bleu, 0
+        if score > self.best_score:
+            self.best_score, self.evaluations_without_gain = score, 0
             path = self.directory.best / f"step-{step}"
             checkpoints.write(path, self._tensors())
             checkpoints.prune(self.directory.best, 1, path)
@@ -332,7 +339,8 @@ class _Run:
         if patience is None or self.evaluations_without_gain < patience:
             return False
         logging.info(
-            "No better dev BLEU in %d evaluations: stopping at step %d.",
+            "No better dev %s in %d evaluations: stopping at step %d.",
+            self.task.metric,
             self.evaluations_without_gain,
             self.trainer.step,
         )
@@ -347,47 +355,52 @@ class _Run:
             return
         kept = len(checkpoints.paths(self.directory.checkpoints))
         count = min(kept, self.hparams.average_last)
-        translator = translation.Translator(
+        translator = self.task.open(
             self.directory.path, average_last=count, xla=False
         )
         print(f"Model: {translator.description}")
         for split, pairs in self.held_out.items():
             sources, references = zip(*pairs, strict=True)
             translations = translator(sources)
-            scores = evaluation.score_text(translations, references)
-            print(f"{split} BLEU {scores.bleu:.2f} ({scores.bleu_signature})")
+            print(f"{split} {self.task.score(translations, references)[1]}")
         for n in range(min(_LINES_SHOWN, len(sources))):
             print(
-                f"\n  source       {sources[n]}\n  reference    {references[n]}"
-                f"\n  translation  {translations[n]}"
+                f"\n  source     {sources[n]}\n  reference  {references[n]}"
+                f"\n  output     {translations[n]}"
             )
 
 
 class _DevEvaluator:
-    """Scores the model in training on the dev set."""
+    """Scores the model in training on the dev set.
 
-    def __init__(self, model, vocabulary, pairs):
+    A wide beam is for the end: here it is that of translation at most.
+    """
+
+    def __init__(self, task, model, vocabulary, pairs):
+        self.score = task.score
         self.sources, self.references = map(list, zip(*pairs, strict=True))
         token_pairs = batching.pairs_in_memory(
-            vocabulary.encode(self.sources), vocabulary.encode(self.references)
+            vocabulary.encode(self.sources),
+            vocabulary.encode_target(self.references),
         )
         self.token_scorer = evaluation.TokenScorer(model, token_pairs)
-        self.translator = translation.LineTranslator.of_model(
+        width = min(model.hparams.beam_width, _WIDEST_DEV_BEAM)
+        self.translator = task.of_model(
             model,
             vocabulary,
-            decoding.SearchOptions.of(model.hparams),
+            decoding.SearchOptions.of(model.hparams, beam_width=width),
             xla=False,
         )
 
     def __call__(self, stop):
-        """Returns (TokenScores, BLEU) of the weights, or None if stopped."""
+        """Returns (TokenScores, BLEU or F1), or None if stopped."""
         translations = []
         for best, *_ in self.translator.stream(self.sources, _LINES_AT_ONCE):
             if stop():
                 return None
             translations.append(best.text)
-        scores = evaluation.score_text(translations, self.references)
-        return self.token_scorer(), scores.bleu
+        score, _ = self.score(translations, self.references)
+        return self.token_scorer(), score
 
 
 def _warm_start(path):

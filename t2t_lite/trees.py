@@ -112,6 +112,18 @@ def read(text: str | Iterable[str], name: str = "the text") -> Iterator[Tree]:
         )
 
 
+def read_one(line: str) -> Tree:
+    """Return the tree that a line is.
+
+    Raises:
+      InputError: it is no tree, or several.
+    """
+    found = list(read(line, repr(line)))
+    if len(found) != 1:
+        raise InputError(f"a line must be one tree; received {line!r}")
+    return found[0]
+
+
 def _take(token: str, stack: list[_Bracket], line: int) -> Tree | None:
     """Put one token on the stack; return the tree that it completes, if any."""
     if token == "(":
