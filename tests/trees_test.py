@@ -244,18 +244,8 @@ def relabelled(rng, tree, labels):
 def test_the_symbols_of_a_sentence():
     tree = tree_of("(TOP (S (NP (DT The) (NN cat)) (VP (VBZ sleeps)) (. .)))")
     symbols = [
-        "(TOP",
-        "(S",
-        "(NP",
-        "DT",
-        "NN",
-        ")NP",
-        "(VP",
-        "VBZ",
-        ")VP",
-        ".",
-        ")S",
-        ")TOP",
+        *("(TOP", "(S", "(NP", "DT", "NN", ")NP"),
+        *("(VP", "VBZ", ")VP", ".", ")S", ")TOP"),
     ]
     assert trees.linearized(tree) == symbols
     assert trees.words(tree) == ["The", "cat", "sleeps", "."]
@@ -267,6 +257,7 @@ def test_brackets_are_told_from_tags():
     symbols = ["(NP", ")NP", "-LRB-", "NN", ","]
     assert [trees.is_opening(s) for s in symbols] == [True] + 4 * [False]
     assert [trees.is_closing(s) for s in symbols] == [False, True] + 3 * [False]
+    assert [trees.is_tag(s) for s in symbols] == [False] * 2 + [True] * 3
     assert trees.opening("NP") == "(NP"
     assert trees.closing("NP") == ")NP"
 
@@ -313,6 +304,19 @@ def test_symbols_that_are_no_tree_are_refused(symbols, num_words, message):
     with pytest.raises(InputError) as refusal:
         trees.delinearized(symbols.split(), num_words * ["a"])
     assert message in str(refusal.value)
+
+
+def test_a_tree_takes_other_tags():
+    tree = tree_of("(S (NP (DT a) (NN b)) (VB c))")
+    assert trees.with_tags(tree, ["X", "Y", "Z"]) == tree_of(
+        "(S (NP (X a) (Y b)) (Z c))"
+    )
+
+
+@pytest.mark.parametrize("tags", [["X"], ["X", "Y", "Z"]])
+def test_other_tags_must_be_as_many(tags):
+    with pytest.raises(InputError, match=f"received {len(tags)} tags for 2"):
+        trees.with_tags(DOG, tags)
 
 
 # Treebanks, where there are some.
