@@ -51,6 +51,11 @@ class Analysis(NamedTuple):
     constituents: list[Span]
 
 
+def is_counted(tag: str) -> bool:
+    """Whether a word with this part-of-speech tag counts."""
+    return tag not in _NOT_COUNTED
+
+
 def analysis(tree: Tree | None) -> Analysis:
     """Return what counts of a tree; nothing does where there is none."""
     seen = Analysis([], [], [])
@@ -61,7 +66,7 @@ def analysis(tree: Tree | None) -> Analysis:
 
 def _collect(tree: Tree, seen: Analysis) -> None:
     if tree.is_pre_terminal:
-        if tree.label not in _NOT_COUNTED:
+        if is_counted(tree.label):
             seen.words.append(tree.children[0])
             seen.tags.append(_same(tree.label))
         return

@@ -67,6 +67,24 @@ def tags(tree: Tree) -> list[str]:
     return [leaf.label for leaf in pre_terminals(tree)]
 
 
+def with_tags(tree: Tree, tags: Sequence[str]) -> Tree:
+    """Return a tree with other part-of-speech tags.
+
+    Args:
+      tree: Tree.
+      tags: one for each word.
+
+    Raises:
+      InputError: there are not as many.
+    """
+    symbols, remaining = linearized(tree), iter(tags)
+    _require_as_many(len(tags), words(tree))
+    retagged = (
+        next(remaining) if is_tag(symbol) else symbol for symbol in symbols
+    )
+    return delinearized(list(retagged), words(tree))
+
+
 # Text.
 
 
@@ -261,6 +279,11 @@ def is_closing(symbol: str) -> bool:
     return symbol[:1] == ")"
 
 
+def is_tag(symbol: str) -> bool:
+    """Whether a symbol stands for a word."""
+    return not is_opening(symbol) and not is_closing(symbol)
+
+
 def linearized(tree: Tree) -> list[str]:
     """Return the symbols of a tree, without its words.
 
@@ -283,12 +306,7 @@ def delinearized(symbols: Sequence[str], words: Sequence[str]) -> Tree:
       InputError: the brackets do not match, one holds nothing, or the number
         of tags is not the number of words.
     """
-    num_tags = sum(not is_opening(s) and not is_closing(s) for s in symbols)
-    if num_tags != len(words):
-        raise InputError(
-            f"each word needs one tag; received {num_tags} tags for "
-            f"{len(words)} words"
-        )
+    _require_as_many(sum(map(is_tag, symbols)), words)
     remaining = iter(words)
     outermost: list[Tree] = []
     stack: list[tuple[str, list[Tree]]] = [("", outermost)]
@@ -315,6 +333,14 @@ def delinearized(symbols: Sequence[str], words: Sequence[str]) -> Tree:
             f"{len(symbols)} symbols"
         )
     return outermost[0]
+
+
+def _require_as_many(num_tags: int, words: Sequence[str]) -> None:
+    if num_tags != len(words):
+        raise InputError(
+            f"each word needs one tag; received {num_tags} tags for "
+            f"{len(words)} words"
+        )
 
 
 def _refuse(position: int, symbol: str, rule: str):

@@ -24,7 +24,7 @@ LAYERS = [
     # 4: runs
     (
         *("checkpoints", "model_directory", "decoding", "translation"),
-        *("evaluation", "serving", "export", "pipeline"),
+        *("evaluation", "bracketing", "serving", "export", "pipeline"),
         *("trainer", "preparation", "progress", "training"),
     ),
 ]
