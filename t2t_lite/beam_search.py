@@ -1,5 +1,6 @@
 """Beam search over any step function: it knows tokens and scores, no model."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -64,6 +65,8 @@ def beam_search(
     num_results=1,
     num_found=1,
     constraint=None,
+    rooms=None,
+    grow=None,
 ):
     """Returns the finished hypotheses with the best scores.
 
@@ -90,6 +93,11 @@ def beam_search(
         num_found: int up to W, how many must have been found.
         constraint: Constraint, or None. Its `advance` is first given `eos`, as
             `step` is. Probabilities are shared out among allowed tokens.
+        rooms: list of int, rising to `max_length`: for how many tokens the
+            cache has room at first, and when that is used up; so a step costs
+            what the longest hypothesis so far does, not the longest there may
+            be. None if there is room for all from the start.
+        grow: a function (cache, int T) to the cache with room for T tokens.
 
     Returns:
         Hypotheses: the ids without the first token, EOS included.
@@ -99,16 +107,20 @@ def beam_search(
     if constraint is not None:
         step, reorder = _constrained(step, reorder, constraint)
         cache = (cache, constraint.state)
+        grow = _growing_first(grow)
     search = _Search(
         step, reorder, beam_width, alpha, eos, num_results, num_found
     )
     state = search.start(cache, max_lengths_B, max_length)
-    (state,) = ops.while_loop(
-        lambda state: ops.any(search.may_improve(state, max_lengths_B)),
-        lambda state: (search.advance(state, max_lengths_B),),
-        (state,),
-        maximum_iterations=max_length,
-    )
+    for n, room in enumerate(rooms or [max_length]):
+        if n > 0:
+            state = state._replace(cache=grow(state.cache, room))
+        (state,) = ops.while_loop(
+            functools.partial(search.goes_on, max_lengths_B, room),
+            lambda state: (search.advance(state, max_lengths_B),),
+            (state,),
+            maximum_iterations=max_length,
+        )
     return search.results(state, max_lengths_B)
 
 
@@ -129,6 +141,10 @@ def _constrained(step, reorder, constraint):
         )
 
     return constrained_step, reorder_both
+
+
+def _growing_first(grow):
+    return lambda cache, room: (grow(cache[0], room), cache[1])
 
 
 class _Search:
@@ -156,6 +172,11 @@ class _Search:
             finished=Hypotheses(no_ids_BWT, empty_BW),
             cache=cache,
         )
+
+    def goes_on(self, max_lengths_B, room, state):
+        """Returns whether there is something to find, and room for it."""
+        may_improve_B = self.may_improve(state, max_lengths_B)
+        return ops.any(may_improve_B) & (state.length < room)
 
     def may_improve(self, state, max_lengths_B):
         """Returns bool [B]: whether a sentence's results can still change.

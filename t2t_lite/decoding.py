@@ -13,7 +13,10 @@ from t2t_lite.hparams import EOS, PAD
 
 _BATCH_SIZES = (1, 8, 64)
 _AT_ONCE = 2048  # Tokens of one side of a batch, padding included.
+_AT_ONCE_WIDE = 384  # The same for beams of more than _WIDEST_AT_ONCE.
 _NEVER = -1e9
+_WIDEST_AT_ONCE = 8  # Beams wider than this begin with a small cache.
+_FIRST_ROOM = 64  # Tokens that it holds.
 
 
 class SearchOptions(NamedTuple):
@@ -54,7 +57,9 @@ class SearchOptions(NamedTuple):
         return options
 
 
-def search(model, source_ids, options, num_found=1, constraint=None):
+def search(
+    model, source_ids, options, num_found=1, constraint=None, max_source=None
+):
     """Returns the Hypotheses of a batch of sources.
 
     Each sentence gets at most `max_extra_length` tokens more than it has
@@ -68,6 +73,7 @@ def search(model, source_ids, options, num_found=1, constraint=None):
             been found.
         constraint: a function (source_ids, int32 max_lengths_B, int W) to the
             beam_search.Constraint of the batch, or None.
+        max_source: int, the largest S, where S is not known before.
     """
     T = room(model.hparams, ops.shape(source_ids)[1], options)
     lengths_B = ops.sum(ops.cast(ops.not_equal(source_ids, PAD), "int32"), 1)
@@ -77,7 +83,8 @@ def search(model, source_ids, options, num_found=1, constraint=None):
         ops.minimum(lengths_B + options.max_extra_length, T),
         0,
     )
-    step, cache = model.start_decoding(source_ids, options.beam_width, T)
+    rooms = _rooms(model.hparams, options, T, max_source)
+    step, cache = model.start_decoding(source_ids, options.beam_width, rooms[0])
     is_padding_V = ops.equal(ops.arange(model.vocabulary_size), PAD)
 
     def step_without_padding(ids_BW, cache):
@@ -97,7 +104,25 @@ def search(model, source_ids, options, num_found=1, constraint=None):
         num_found=max(options.nbest, num_found),
         constraint=constraint
         and constraint(source_ids, max_lengths_B, options.beam_width),
+        rooms=rooms,
+        grow=transformer.grown,
     )
+
+
+def _rooms(hparams, options, T, max_source):
+    """Returns the rooms of `beam_search`: doubling, for a wide beam.
+
+    Each costs a trace of the model's step, which a narrow beam does not earn
+    back.
+    """
+    most = room(hparams, max_source, options) if max_source else T
+    if options.beam_width <= _WIDEST_AT_ONCE or not isinstance(most, int):
+        return [T]
+    rooms, least = [], _FIRST_ROOM
+    while least < most:
+        rooms.append(ops.minimum(least, T) if max_source else least)
+        least *= 2
+    return [*rooms, T]
 
 
 def room(hparams, source_length, options):
@@ -110,7 +135,7 @@ def room(hparams, source_length, options):
     return ops.minimum(most, hparams.learned_positions)
 
 
-def batch_shapes(max_length):
+def batch_shapes(max_length, beam_width=1):
     """Returns the (rows, length) that batches of sequences are padded to.
 
     Few, for XLA compiles a program for each; a step of the ladder of lengths
@@ -124,7 +149,7 @@ def batch_shapes(max_length):
         (rows, length)
         for length in length_ladder(max_length)
         for rows in _BATCH_SIZES
-        if rows <= _most_rows(length)
+        if rows <= _most_rows(length, beam_width)
     ]
 
 
@@ -136,11 +161,12 @@ def length_ladder(max_length):
     return [*(n for n in ladder if n < max_length), max_length]
 
 
-def _most_rows(length):
-    return max(n for n in _BATCH_SIZES if n == 1 or n * length <= _AT_ONCE)
+def _most_rows(length, beam_width):
+    most = _AT_ONCE if beam_width <= _WIDEST_AT_ONCE else _AT_ONCE_WIDE
+    return max(n for n in _BATCH_SIZES if n == 1 or n * length <= most)
 
 
-def in_batches(run, lengths_N, max_length, results, pads_rows):
+def in_batches(run, lengths_N, max_length, results, pads_rows, beam_width=1):
     """Returns `results` with the rows that `run` gives for all sequences.
 
     Sequences of like length go together. All of it happens in the graph, so
@@ -154,6 +180,7 @@ def in_batches(run, lengths_N, max_length, results, pads_rows):
         results: tuple of tensors [N, ...], what holds for those left out.
         pads_rows: bool, whether num_rows comes from `batch_shapes` too; if
             not, it is the size of rows_R.
+        beam_width: int; wide beams take fewer rows at once.
     """
     tf.debugging.assert_less_equal(
         lengths_N,
@@ -162,7 +189,7 @@ def in_batches(run, lengths_N, max_length, results, pads_rows):
     )
     lengths = length_ladder(max_length)
     ladder_P, sizes_R = tf.constant(lengths), tf.constant(_BATCH_SIZES)
-    most_rows_P = tf.constant([_most_rows(n) for n in lengths])
+    most_rows_P = tf.constant([_most_rows(n, beam_width) for n in lengths])
     place_N = tf.searchsorted(ladder_P, lengths_N)
     order_N = tf.argsort(lengths_N, direction="DESCENDING", stable=True)
     count = tf.math.count_nonzero(lengths_N, dtype=tf.int32)
@@ -224,11 +251,11 @@ def ids_translator(
         logging.info(
             "XLA compiles the search for each shape that it meets: at most %d "
             "programs.",
-            len(batch_shapes(max_length)),
+            len(batch_shapes(max_length, W)),
         )
     search_batch = tf.function(
         lambda source_ids: search(
-            model, source_ids, options, num_found, constraint
+            model, source_ids, options, num_found, constraint, max_length
         ),
         input_signature=[tf.TensorSpec([None, None], tf.int32)],
         jit_compile=xla or None,
@@ -251,7 +278,9 @@ def ids_translator(
             tf.zeros([N, W, T], tf.int32), tf.repeat(blank_W[None], N, axis=0)
         )
         lengths_N = tf.cast(ids.row_lengths(), tf.int32)
-        return Hypotheses(*in_batches(run, lengths_N, max_length, blank, xla))
+        return Hypotheses(
+            *in_batches(run, lengths_N, max_length, blank, xla, W)
+        )
 
     return tf.function(
         translate,

@@ -309,6 +309,22 @@ def reorder(cache, parent_BW):
     return cache._replace(ancestor_BWM=ancestor_BWM)
 
 
+def grown(cache, max_length):
+    """Returns the DecoderCache with room for `max_length` positions."""
+
+    def padded(x, axis):
+        missing = max_length - ops.shape(x)[axis]
+        widths = [(0, missing if n == axis else 0) for n in range(len(x.shape))]
+        return ops.pad(x, widths)
+
+    return cache._replace(
+        ancestor_BWM=padded(cache.ancestor_BWM, 2),
+        layers=tuple(
+            tuple(padded(part, 1) for part in layer) for layer in cache.layers
+        ),
+    )
+
+
 def shift_right(target_ids_BT):
     """Returns the decoder's input: EOS, then all target ids but the last.
 

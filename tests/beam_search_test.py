@@ -494,6 +494,50 @@ def test_cached_decoding_finds_what_full_passes_do(tiny_hparams):
     )
     np.testing.assert_array_equal(cached.ids_BWT, full.ids_BWT)
     np.testing.assert_allclose(cached.scores_BW, full.scores_BW, atol=1e-4)
+    step, small_cache = model.start_decoding(source, W, 1)
+    grown = beam_search(
+        step,
+        small_cache,
+        transformer.reorder,
+        lengths_B,
+        max_length=longest,
+        rooms=[1, 4, longest],
+        grow=transformer.grown,
+        **rules,
+    )
+    np.testing.assert_array_equal(grown.ids_BWT, full.ids_BWT)
+    np.testing.assert_allclose(grown.scores_BW, full.scores_BW, atol=1e-4)
+
+
+@pytest.mark.parametrize("beam_width", [2, ALL])
+def test_a_constraint_is_a_table_without_what_it_forbids(beam_width):
+    """The constraint: no token follows itself."""
+    table = random_table(seed=18)
+    last_token = (np.arange(table.shape[1]) - 1) % V
+    without = table.copy()
+    without[:, np.arange(1, table.shape[1]), last_token[1:]] = -1e9
+
+    def allowed(newest_BW):
+        return ops.not_equal(newest_BW[..., None], ops.arange(V))
+
+    constraint = module.Constraint(
+        state=tf.fill([len(table), beam_width], -1),
+        # The first token that it is given stands before all others.
+        advance=lambda newest_BW, ids_BW: tf.where(newest_BW == -1, -2, ids_BW),
+        allowed=allowed,
+    )
+    found = search(table, [T, T], beam_width=beam_width, constraint=constraint)
+    expected = search(without, [T, T], beam_width=beam_width)
+    is_possible = expected[1] > -1e6
+    assert is_possible.sum() > 3
+    np.testing.assert_array_equal(
+        found[0][is_possible], expected[0][is_possible]
+    )
+    np.testing.assert_allclose(
+        found[1][is_possible], expected[1][is_possible], rtol=1e-5
+    )
+    unconstrained = search(table, [T, T], beam_width=beam_width)
+    assert (unconstrained[0] != found[0]).any()
 
 
 def test_length_penalty_is_that_of_wu_et_al():

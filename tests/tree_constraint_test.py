@@ -1,0 +1,63 @@
+"""The constraint to trees against all the trees there are."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite import trees
+from t2t_lite.errors import InputError
+from t2t_lite.tree_constraint import TreeSymbols
+
+EOS = 1
+NAMES = ["<pad>", "</s>", "word", "(TOP", ")TOP", "(S", ")S", "(X", ")X", "A"]
+IDS = {name: i for i, name in enumerate(NAMES) if i > 2}
+V = len(NAMES)
+
+
+def is_tree(symbols, num_words):
+    try:
+        tree = trees.delinearized(symbols, ["w"] * num_words)
+    except InputError:
+        return False
+    inner = [s for s in symbols[1:-1] if s.endswith(trees.ROOT)]
+    return tree.label == trees.ROOT and not inner
+
+
+def all_trees(num_words, max_length):
+    """Yields the ids of every tree of at most max_length tokens with EOS."""
+    inside = [IDS[name] for name in NAMES[5:]]
+    for length in range(num_words, max_length - 2):
+        for middle in itertools.product(inside, repeat=length):
+            ids = [IDS["(TOP"], *middle, IDS[")TOP"]]
+            if is_tree([NAMES[i] for i in ids], num_words):
+                yield (*ids, EOS)
+
+
+@pytest.mark.parametrize(("num_words", "max_length"), [(1, 8), (2, 5), (2, 8)])
+def test_what_is_allowed_is_what_some_tree_goes_on_with(num_words, max_length):
+    expected = {}
+    for ids in all_trees(num_words, max_length):
+        for n in range(len(ids)):
+            expected.setdefault(ids[:n], set()).add(ids[n])
+    assert len(expected) > 3
+    symbols = TreeSymbols(IDS, V)
+    for _, group in itertools.groupby(sorted(expected, key=len), key=len):
+        # The search itself first gives EOS.
+        ids_W = np.array([(EOS, *prefix) for prefix in group], "int32")
+        state, advance, allowed = symbols.constraint(
+            tf.constant([num_words]), tf.constant([max_length]), len(ids_W)
+        )
+        for newest_W in ids_W.T:
+            state = advance(state, tf.constant(newest_W[None]))
+        for prefix_W, allowed_V in zip(ids_W, allowed(state)[0], strict=True):
+            found = set(np.flatnonzero(allowed_V).tolist())
+            assert found == expected[tuple(prefix_W[1:].tolist())]
+
+
+@pytest.mark.parametrize("missing", ["(TOP", ")TOP", ")S"])
+def test_a_vocabulary_without_the_symbols_of_trees_is_refused(missing):
+    ids = {name: i for name, i in IDS.items() if name != missing}
+    with pytest.raises(InputError, match="has not the symbols of trees"):
+        TreeSymbols(ids, V)
