@@ -15,7 +15,7 @@ LAYERS = [
     # 1: functions
     (
         *("positions", "masks", "loss", "optimization", "beam_search"),
-        *("tokenization", "batching", "memory"),
+        *("tokenization", "batching", "memory", "training_cost"),
     ),
     # 2: layers
     ("attention", "blocks", "embedding"),
@@ -34,6 +34,7 @@ LAYER_OF = {name: n for n, layer in enumerate(LAYERS) for name in layer}
 ANY_BACKEND = {
     *("errors", "hparams"),
     *("positions", "masks", "loss", "optimization", "beam_search"),
+    "training_cost",
     *LAYERS[2],
     *LAYERS[3],
 }
