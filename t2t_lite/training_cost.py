@@ -7,6 +7,7 @@ also counts what a device does between products and while it waits: the model's
 own operations come to about 0.3 (base) and 0.4 (big) of that.
 """
 
+import math
 from typing import NamedTuple
 
 from t2t_lite.hparams import preset
@@ -149,6 +150,42 @@ def sustained_flops(hours, devices, tflops):
     capacity of each GPU".
     """
     return hours * 3600 * devices * tflops * 1e12
+
+
+def describe(flops, device_hours, tflops=None):
+    """Returns what a run has cost as lines for a reader, the paper's beside it.
+
+    >>> print(describe(5.2e16, device_hours=2.0, tflops=9.5))
+    Training cost, matrix products: 5.20e+16 FLOPs
+    Training cost, 2.00 device hours at 9.5 TFLOPS: 6.84e+16 FLOPs
+    Training cost in the paper, by time: base 3.3e+18, big 2.3e+19 FLOPs
+
+    Args:
+        flops: float, the operations of all updates; NaN if not known.
+        device_hours: float, the sum over devices; NaN if not known.
+        tflops: float, what a device sustains; None to leave the estimate by
+            time out.
+    """
+    lines = [f"Training cost, matrix products: {flops_text(flops)}"]
+    if tflops is not None:
+        by_time = flops_text(sustained_flops(device_hours, 1, tflops))
+        lines.append(
+            f"Training cost, {device_hours:.2f} device hours at {tflops:g} "
+            f"TFLOPS: {by_time}"
+        )
+    base, big = (row.training_flops for row in TABLE_2.values())
+    lines.append(
+        f"Training cost in the paper, by time: base {base:.1e}, big {big:.1e} "
+        "FLOPs"
+    )
+    return "\n".join(lines)
+
+
+def flops_text(flops):
+    """Returns a number of operations for a reader; NaN is not known."""
+    if math.isnan(flops):
+        return "not known (begun by a version that did not count)"
+    return f"{flops:.2e} FLOPs"
 
 
 class Comparison(NamedTuple):

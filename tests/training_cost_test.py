@@ -92,7 +92,7 @@ def test_one_layer_by_hand():
 
 def test_examples_hold():
     results = doctest.testmod(training_cost)
-    assert results.attempted >= 6
+    assert results.attempted >= 7
     assert results.failed == 0
 
 
@@ -116,6 +116,13 @@ def test_the_cost_of_an_update_depends_little_on_the_typical_length():
         for length in (25, training_cost.TYPICAL_LENGTH, 30)
     ]
     assert costs[0] < costs[1] < costs[2] < 1.002 * costs[0]
+
+
+def test_what_nobody_counted_is_not_known():
+    assert "not known" in training_cost.describe(math.nan, 1.0)
+    lines = training_cost.describe(1e15, math.nan, 9.5).split("\n")
+    assert "1.00e+15" in lines[0]
+    assert "not known" in lines[1]
 
 
 def test_tokens_of_one_length_cost_what_their_batch_costs():
