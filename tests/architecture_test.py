@@ -16,6 +16,7 @@ LAYERS = [
     (
         *("positions", "masks", "loss", "optimization", "beam_search"),
         *("tokenization", "batching", "memory", "training_cost"),
+        "paper_bleu",
     ),
     # 2: layers
     ("attention", "blocks", "embedding"),
