@@ -14,6 +14,7 @@ setuptools.setup(
         "importlib_resources>=6",  # tensorflow-datasets does not install it.
         "keras>=3.15,<3.16",
         "sacrebleu>=2.5,<3",
+        "sacremoses>=0.2,<0.3",  # Tokenizes for BLEU the paper's way.
         "sentencepiece>=0.2,<0.3",
         "tensorboard>=2.20,<2.22",  # tf.summary needs it.
         "tensorflow>=2.21,<2.22",

@@ -13,7 +13,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from t2t_lite import loss, model_directory, optimization
+from t2t_lite import loss, model_directory, optimization, training_cost
 from t2t_lite.errors import InputError
 from t2t_lite.transformer import Transformer, shift_right
 
@@ -56,6 +56,10 @@ class Trainer:
             self.strategy, tf.distribute.MultiWorkerMirroredStrategy
         )
         self.step = 0  # Updates done.
+        # Operations of these updates, from the first one on: what
+        # `training_cost.update_flops` says of each batch, padding included and
+        # however it was divided. NaN where nobody counted.
+        self.flops = 0.0
         self._is_traced = False
         keras.utils.set_random_seed(hparams.seed)
         with self.strategy.scope():
@@ -123,6 +127,12 @@ class Trainer:
             is_added = not self.is_scaled or self._scale_fits()
         report = self._run_apply(tf.constant(scale), tf.constant(float(stop())))
         self.step += 1
+        self.flops += training_cost.update_flops(
+            self.hparams,
+            self.model.vocabulary_size,
+            *source_ids.shape,
+            target_ids.shape[1],
+        )
         return Update(*(self._first_local(value) for value in report))
 
     def add(self, source_ids, target_ids, n=0, num_micro_batches=1):
@@ -261,6 +271,7 @@ class Trainer:
         for variable in (*self.weights, *self.optimizer.variables):
             variable.assign(self.from_chief(variable.value))
         self.step = int(self.from_chief(self.step))
+        self.flops = float(self.from_chief(np.float64(self.flops)))
         self.loss_scale = float(self.from_chief(self.loss_scale))
         self.updates_since_scaled = int(
             self.from_chief(self.updates_since_scaled)
@@ -314,6 +325,8 @@ class Trainer:
         variables = [*self.weights, *self.optimizer.variables]
         return model_directory.tensors_of(variables) | {
             "step": np.int64(self.step),
+            # A big model's operations are more than an int64 holds.
+            "training_flops": np.float64(self.flops),
             "loss_scale": np.float32(self.is_scaled and self.loss_scale),
             "updates_since_scaled": np.int64(self.updates_since_scaled),
         }
@@ -323,6 +336,8 @@ class Trainer:
         variables = [*self.weights, *self.optimizer.variables]
         model_directory.assign(variables, tensors, description)
         self.step = int(tensors["step"])
+        # Checkpoints of 0.1.0 can lack it.
+        self.flops = float(tensors.get("training_flops", np.nan))
         if self.is_scaled and tensors["loss_scale"] > 0:
             self.loss_scale = float(tensors["loss_scale"])
             self.updates_since_scaled = int(tensors["updates_since_scaled"])

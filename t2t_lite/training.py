@@ -19,6 +19,7 @@ from t2t_lite import (
     evaluation,
     model_directory,
     tasks,
+    training_cost,
 )
 from t2t_lite.errors import InputError
 from t2t_lite.model_directory import ModelDirectory
@@ -46,6 +47,7 @@ class RunOptions:
     patience: int | None = None  # evaluations without a better dev BLEU
     warm_start_from: str | None = None  # a model directory or a checkpoint
     vocabulary: str | None = None  # a SentencePiece model
+    sustained_tflops: float | None = None  # of one device, to estimate the cost
 
     def __post_init__(self):
         for name in (
@@ -64,6 +66,12 @@ class RunOptions:
             raise InputError(
                 "save_every_minutes must be at least 0; received "
                 f"save_every_minutes={self.save_every_minutes}"
+            )
+        tflops = self.sustained_tflops
+        if tflops is not None and not 0 < tflops < math.inf:
+            raise InputError(
+                "sustained_tflops must be above 0; received "
+                f"sustained_tflops={tflops}"
             )
 
     @classmethod
@@ -165,7 +173,9 @@ class _Run:
         self.best_score, self.evaluations_without_gain = -1.0, 0
         self.evaluated_step = 0
         self._made_by_a_stop = None  # The checkpoint that it went on from.
+        self.device_seconds = 0.0  # Up to `resumed_at`; NaN if not known.
         self._restore(warm_start)
+        self.resumed_at = time.monotonic()
         self._evaluator = None
         self.writer = (
             tf.summary.create_file_writer(str(directory.summaries))
@@ -185,6 +195,8 @@ class _Run:
                 tensors["evaluations_without_gain"]
             )
             self.evaluated_step = int(tensors["evaluated_step"])
+            # Checkpoints of 0.1.0 can lack it.
+            self.device_seconds = float(tensors.get("device_seconds", math.nan))
             if tensors.get("made_by_a_stop", False):
                 self._made_by_a_stop = path
             logging.info("Going on from %s.", path)
@@ -287,7 +299,15 @@ class _Run:
             "best_score": np.float64(self.best_score),
             "evaluations_without_gain": np.int64(self.evaluations_without_gain),
             "evaluated_step": np.int64(self.evaluated_step),
+            "device_seconds": np.float64(self._device_seconds()),
         }
+
+    def _device_seconds(self):
+        """Returns the wall time of all devices in training, up to now."""
+        devices = self.trainer.strategy.num_replicas_in_sync
+        return self.device_seconds + devices * (
+            time.monotonic() - self.resumed_at
+        )
 
     def evaluate_if_due(self, stop):
         """Logs the dev set's perplexity and BLEU or F1; keeps the best."""
@@ -347,12 +367,24 @@ class _Run:
         return True
 
     def report(self):
-        """Prints the final scores and a few translations, if it is the chief.
-
-        The model is the average of the last checkpoints, as in the paper.
-        """
-        if not self.is_chief or not self.held_out:
+        """Prints scores, some translations and the cost, if it is the chief."""
+        if not self.is_chief:
             return
+        cost = training_cost.describe(
+            self.trainer.flops,
+            self._device_seconds() / 3600,
+            self.options.sustained_tflops,
+        )
+        if self.held_out:
+            self._report_scores()
+            print()
+        print(cost)
+
+    def _report_scores(self):
+        """Prints the scores of the average of the last checkpoints.
+
+        Source: section 6.1.
+        """
         kept = len(checkpoints.paths(self.directory.checkpoints))
         count = min(kept, self.hparams.average_last)
         translator = self.task.open(

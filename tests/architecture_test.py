@@ -15,7 +15,8 @@ LAYERS = [
     # 1: functions
     (
         *("positions", "masks", "loss", "optimization", "beam_search"),
-        *("tokenization", "batching", "memory", "trees"),
+        *("tokenization", "batching", "memory", "training_cost"),
+        *("paper_bleu", "trees", "tree_constraint"),
     ),
     # 2: layers
     ("attention", "blocks", "embedding"),
@@ -25,7 +26,7 @@ LAYERS = [
     (
         *("checkpoints", "model_directory", "decoding", "translation"),
         *("evaluation", "bracketing", "serving", "export", "pipeline"),
-        *("trainer", "preparation", "progress", "training"),
+        *("parsing", "tasks", "trainer", "preparation", "progress", "training"),
     ),
 ]
 LAYER_OF = {name: n for n, layer in enumerate(LAYERS) for name in layer}
@@ -33,7 +34,8 @@ LAYER_OF = {name: n for n, layer in enumerate(LAYERS) for name in layer}
 # Written in keras.ops, for any backend.
 ANY_BACKEND = {
     *("errors", "hparams"),
-    *("positions", "masks", "loss", "optimization", "beam_search", "trees"),
+    *("positions", "masks", "loss", "optimization", "beam_search"),
+    *("training_cost", "trees", "tree_constraint"),
     *LAYERS[2],
     *LAYERS[3],
 }

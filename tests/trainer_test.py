@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from conftest import TINY_MODELS
 
-from t2t_lite import memory
+from t2t_lite import memory, training_cost
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import HParams
 from t2t_lite.trainer import Trainer
@@ -37,6 +37,33 @@ def _assert_same(ours, theirs):
 def test_an_update_counts_the_tokens_that_are_not_padding():
     update = Trainer(_PLAIN, V).update(*_batch())
     assert float(update.tokens) == 7 + 3 + 7 + 1
+
+
+def test_an_update_counts_the_operations_of_the_shapes_it_was_given():
+    trainer = Trainer(_PLAIN, V)
+    trainer.update(*_batch())
+    trainer.update(*(ids[:3, :-1] for ids in _batch()))
+    assert trainer.flops == training_cost.update_flops(
+        _PLAIN, V, 4, 5, 7
+    ) + training_cost.update_flops(_PLAIN, V, 3, 4, 6)
+
+
+def test_micro_batches_change_no_count_of_operations():
+    trainer, counts = Trainer(_PLAIN, V), []
+    for num_micro_batches in (1, 2, 3, 9):
+        trainer.flops = 0.0
+        trainer.update(*_batch(), num_micro_batches)
+        counts.append(trainer.flops)
+    assert counts == [training_cost.update_flops(_PLAIN, V, 4, 5, 7)] * 4
+
+
+def test_a_checkpoint_of_before_operations_were_counted_is_read():
+    trainer = Trainer(_PLAIN, V)
+    saved = trainer.tensors() | {"step": 7}
+    del saved["training_flops"]
+    trainer.restore(saved, "saved")
+    assert trainer.step == 7
+    assert math.isnan(trainer.flops)  # Nor do later updates make it a number.
 
 
 def test_loss_falls_over_updates_of_one_batch():
@@ -83,7 +110,7 @@ def test_an_update_that_is_given_up_leaves_no_trace():
     answers = iter([False, True])
     stopped = trainer.update(*_batch(1), 2, stop=lambda: next(answers))
     assert stopped is None
-    assert trainer.step == 0
+    assert trainer.step == trainer.flops == 0
     trainer.update(*_batch())
     plain.update(*_batch())
     _assert_same(_weights(trainer), _weights(plain))
@@ -99,6 +126,7 @@ def test_a_restored_trainer_goes_on_to_the_same_bits():
     resumed.restore(saved, "saved")
     assert resumed.step == 2
     resumed.update(*_batch(2))
+    assert resumed.flops == whole.flops
     _assert_same(_weights(resumed), _weights(whole))
 
 

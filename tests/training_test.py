@@ -11,7 +11,8 @@ import binaries
 import numpy as np
 import pytest
 
-from t2t_lite import checkpoints
+from t2t_lite import batching, checkpoints, training_cost
+from t2t_lite.model_directory import ModelDirectory
 
 pytestmark = pytest.mark.slow
 _STEPS = 40
@@ -52,6 +53,8 @@ def _assert_same(ours, theirs):
     assert ours[0] == theirs[0] == f"step-{_STEPS}"
     assert ours[1].keys() == theirs[1].keys()
     for name, value in theirs[1].items():
+        if name == "device_seconds":
+            continue  # As long as it took.
         np.testing.assert_array_equal(ours[1][name], value, err_msg=name)
 
 
@@ -105,6 +108,46 @@ def test_a_run_reports_its_scores_and_some_translations(whole):
     assert re.search(r"^dev BLEU \d+\.\d\d \(nrefs:1\|case:mixed", out, re.M)
     assert re.search(r"^test BLEU \d+\.\d\d \(", out, re.M)
     assert out.count("  reference  ") == 3
+
+
+def test_a_run_counts_the_operations_of_its_batches(whole):
+    directory = ModelDirectory(whole[0])
+    settings = directory.settings()
+    pairs, _ = batching.load_pairs(directory.tokens)
+    buckets = batching.make_buckets(
+        pairs.source_lengths,
+        pairs.target_lengths,
+        settings.hparams.tokens_per_batch,
+        settings.hparams.num_buckets,
+    )
+    plan = batching.BatchPlan(buckets, settings.hparams.seed)
+    expected = 0
+    for source_ids, target_ids in batching.training_batches(
+        pairs, plan, 0, _STEPS
+    ):
+        sizes = (*source_ids.shape, target_ids.shape[1])
+        expected += training_cost.update_flops(
+            settings.hparams, settings.vocabulary_size, *sizes
+        )
+    assert _last(whole[0])[1]["training_flops"] == expected
+    assert f"matrix products: {expected:.2e} FLOPs\n" in whole[1]
+    assert "in the paper, by time: base 3.3e+18, big 2.3e+19" in whole[1]
+    assert "TFLOPS" not in whole[1]
+
+
+def test_time_adds_up_to_an_estimate_of_the_cost(whole, corpus, tmp_path):
+    more = tmp_path / "model"
+    shutil.copytree(whole[0], more)
+    before = float(_last(more)[1]["device_seconds"])
+    flags = _flags(
+        corpus, more, f"--steps={_STEPS + 1}", "--sustained_tflops=9.5"
+    )
+    status, out, errors = binaries.run("train", *flags)
+    assert status == 0, errors
+    hours = re.search(r"cost, (\d+\.\d\d) device hours at 9.5 TFLOPS", out)
+    after = float(_last(more)[1]["device_seconds"])
+    assert 0 < before < after
+    assert float(hours[1]) == pytest.approx(after / 3600, abs=0.02)
 
 
 def test_the_best_on_dev_is_kept_beside_the_last(whole):
