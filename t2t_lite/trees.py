@@ -315,7 +315,7 @@ def delinearized(symbols: Sequence[str], words: Sequence[str]) -> Tree:
             stack[-1][1].append(Tree(label, tuple(children)))
         else:
             stack[-1][1].append(Tree(symbol, (next(remaining),)))
-    if len(stack) > 1 or not outermost:
+    if not outermost:
         raise InputError(
             f"the tree is not closed: {len(stack) - 1} brackets are open after "
             f"{len(symbols)} symbols"
