@@ -26,7 +26,7 @@ from t2t_lite.errors import InputError
 
 ROOT = "TOP"  # The one root label that EVALB's COLLINS.prm leaves out.
 TRACE = "-NONE-"
-MAX_DEPTH = 200
+MAX_DEPTH = 200  # Brackets; functions that recurse so deep are safe in Python.
 _ROOTS = {"", ROOT, "ROOT", "S1"}
 _TOKEN = re.compile(r"[()]|[^() \t\n\r\f\v]+")
 _NOT_IN_A_WORD = re.compile(r"[() \t\n\r\f\v]")
