@@ -1,19 +1,21 @@
-"""Where sentence pairs come from: corpora by name, and your own text files.
+"""Where sentence pairs come from: corpora by name, and files of your own.
 
     named("wmt14_en_de").pairs("dev")
     from_text_files(train=("train.en.gz", "train.de.gz")).pairs("train")
+    from_tree_files(train="train.mrg").pairs("train")
 
 Each call of `pairs` is a fresh pass over the split, in the same order.
 """
 
 import difflib
 import functools
+import itertools
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from data import text_files, wmt14
+from data import text_files, treebanks, wmt14
 from t2t_lite.errors import InputError
 
 SPLITS = ("train", "dev", "test")
@@ -27,8 +29,8 @@ class Corpus(NamedTuple):
     """Sentence pairs of one origin; reading starts when a split is asked for.
 
     name: stable and fit for a file name, so that runs can be named by it.
-    source_language, target_language: labels, for corpora of this module ISO
-      639-1 codes.
+    source_language, target_language: labels; ISO 639-1 codes of the corpora of
+      translations in this module, "words" and "trees" of the treebanks.
     pairs: from a split of SPLITS to its (source, target) sentences. Raises
       InputError where the split is absent or cannot be read.
     splits: those of SPLITS that there are.
@@ -58,20 +60,73 @@ CORPORA = {
 }
 
 
-def named(name: str) -> Corpus:
-    """Return the corpus called `name`.
+# Corpora that are where a flag says.
+PLACES = {"wsj": "wsj_dir", "high_confidence": "high_confidence_trees"}
+
+
+def named(names: str, places: Mapping[str, str | None] | None = None) -> Corpus:
+    """Return the corpus called so, or the mixture of several.
+
+    Args:
+      names: one of CORPORA or PLACES, or several with commas between them.
+      places: where the corpora of PLACES are, by the name of the flag.
 
     Raises:
       InputError: there is none; the message names the nearest and lists all.
+        Or its place is not given, or there is nothing there.
     """
+    corpora = [_named(name, places or {}) for name in names.split(",")]
+    return corpora[0] if len(corpora) == 1 else mixed(corpora)
+
+
+def _named(name: str, places: Mapping[str, str | None]) -> Corpus:
     if name in CORPORA:
         return CORPORA[name]
-    near = difflib.get_close_matches(name, CORPORA, n=1)
+    if name in PLACES:
+        flag = PLACES[name]
+        if not places.get(flag):
+            raise InputError(f"--corpus={name} needs --{flag}, where it is")
+        return _PLACED[name](places[flag])
+    known = [*CORPORA, *PLACES]
+    near = difflib.get_close_matches(name, known, n=1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
     raise InputError(
-        f"unknown corpus {name!r}{hint}; the corpora are {', '.join(CORPORA)}, "
-        "and files of your own go in --train_source and --train_target"
+        f"unknown corpus {name!r}{hint}; the corpora are {', '.join(known)}, "
+        "and files of your own go in --train_source and --train_target, or in "
+        "--train_trees"
     )
+
+
+def mixed(corpora: Sequence[Corpus]) -> Corpus:
+    """Return a corpus that trains on several, one after the other.
+
+    Its dev and test text are those of the first corpus that has them.
+
+    Raises:
+      InputError: their languages are not the same.
+    """
+    languages = {(c.source_language, c.target_language) for c in corpora}
+    if len(languages) > 1:
+        raise InputError(
+            "corpora can be mixed that have the same languages; received "
+            + ", ".join(
+                f"{c.name} ({c.source_language}-{c.target_language})"
+                for c in corpora
+            )
+        )
+    return Corpus(
+        "-".join(corpus.name for corpus in corpora),
+        *languages.pop(),
+        functools.partial(_mixed_pairs, corpora),
+        tuple(s for s in SPLITS if any(s in c.splits for c in corpora)),
+    )
+
+
+def _mixed_pairs(corpora: Sequence[Corpus], split: str) -> Pairs:
+    having = [corpus for corpus in corpora if split in corpus.splits]
+    if split == "train" and having:
+        return itertools.chain.from_iterable(c.pairs(split) for c in having)
+    return (having or corpora)[0].pairs(split)
 
 
 def from_text_files(
@@ -128,22 +183,87 @@ def _both(split: str, patterns: tuple[str | None, str | None]):
 
 
 def _text_pairs(given: dict[str, tuple[str, str]], split: str) -> Pairs:
+    _require(split, given, "--{0}_source and --{0}_target")
+    return text_files.pairs(*given[split])
+
+
+def from_tree_files(
+    train: str | None = None, dev: str | None = None, test: str | None = None
+) -> Corpus:
+    """Return the corpus of sentences and trees in treebank files.
+
+    Args:
+      train: patterns of files, as in `text_files.files`. A split is absent
+        where it is None or "".
+      dev: likewise.
+      test: likewise.
+
+    Returns:
+      A Corpus called by its first file, with its folder: `gum/train.ptb` gives
+      `gum-train.ptb`.
+
+    Raises:
+      InputError: no split is given, or files are missing.
+    """
+    given = {
+        split: text_files.files(patterns)
+        for split, patterns in zip(SPLITS, (train, dev, test), strict=True)
+        if patterns
+    }
+    if not given:
+        raise InputError("no files of trees; give them with --train_trees")
+    first = next(iter(given.values()))[0]
+    return _treebank(_path_name(first), given, "--{}_trees")
+
+
+def _treebank(name: str, files: dict[str, list[str]], flags: str) -> Corpus:
+    pairs = functools.partial(_tree_pairs, files, flags)
+    return Corpus(name, "words", "trees", pairs, tuple(files))
+
+
+def _tree_pairs(files: dict[str, list[str]], flags: str, split: str) -> Pairs:
+    _require(split, files, flags)
+    return treebanks.pairs(files[split])
+
+
+def _wsj(directory: str) -> Corpus:
+    files = {split: treebanks.wsj_files(directory, split) for split in SPLITS}
+    return _treebank("wsj", files, "--wsj_dir")
+
+
+def _high_confidence(patterns: str) -> Corpus:
+    """Return the trees that parsers agreed on: text to train on, no more."""
+    files = {"train": text_files.files(patterns)}
+    return _treebank("high_confidence", files, "--{}_trees")
+
+
+_PLACED = {"wsj": _wsj, "high_confidence": _high_confidence}
+
+
+def _require(split: str, given: Iterable[str], flags: str) -> None:
+    """Raise InputError, which tells the flags, if a split is not given."""
     if split not in SPLITS:
         raise InputError(
             f"split must be one of {', '.join(SPLITS)}; received {split!r}"
         )
     if split not in given:
         raise InputError(
-            f"no {split} files; give them with --{split}_source and "
-            f"--{split}_target"
+            f"no {split} files; give them with {flags.format(split)}"
         )
-    return text_files.pairs(*given[split])
 
 
 def _run_name(source: str, target: str) -> str:
-    folder = os.path.basename(os.path.dirname(os.path.abspath(source)))
-    parts = [folder, _file_name(source), _language(target)]
-    return re.sub(r"[^\w.-]", "_", "-".join(filter(None, parts)))
+    return _file_safe(f"{_path_name(source)}-{_language(target)}")
+
+
+def _path_name(path: str) -> str:
+    """Return the name of a file and its folder, fit for a file name."""
+    folder = os.path.basename(os.path.dirname(os.path.abspath(path)))
+    return _file_safe("-".join(filter(None, [folder, _file_name(path)])))
+
+
+def _file_safe(name: str) -> str:
+    return re.sub(r"[^\w.-]", "_", name)
 
 
 def _language(path: str) -> str:

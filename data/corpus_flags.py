@@ -7,26 +7,39 @@ from absl import flags
 
 from data import corpora
 
-_FILE_FLAGS = [
+_TEXT_FLAGS = [
     f"{split}_{side}"
     for split in corpora.SPLITS
     for side in ("source", "target")
 ]
+_TREE_FLAGS = [f"{split}_trees" for split in corpora.SPLITS]
 
 
 def define():
     """Defines --corpus, --train_source, --train_target and so on."""
+    names = ", ".join([*corpora.CORPORA, *corpora.PLACES])
     flags.DEFINE_string(
         "corpus",
         None,
-        f"One of {', '.join(corpora.CORPORA)}; default: the text files given, "
-        f"or {corpora.DEFAULT}.",
+        f"One of {names}, or several, with commas, to train on all of them; "
+        f"default: the files given, or {corpora.DEFAULT}.",
     )
-    for name in _FILE_FLAGS:
+    for name in _TEXT_FLAGS:
         split, side = name.split("_")
         flags.DEFINE_string(
             name, None, f"Text files of the {side} side of {split}; globs, .gz."
         )
+    for name in _TREE_FLAGS:
+        split, _ = name.split("_")
+        flags.DEFINE_string(
+            name, None, f"Treebank files of {split}, bracketed; globs, .gz."
+        )
+    flags.DEFINE_string("wsj_dir", None, "The Penn Treebank, for --corpus=wsj.")
+    flags.DEFINE_string(
+        "high_confidence_trees",
+        None,
+        "Treebank files of parsed text, for --corpus=wsj,high_confidence.",
+    )
 
 
 def given(default=corpora.DEFAULT):
@@ -36,13 +49,13 @@ def given(default=corpora.DEFAULT):
         default: the corpus that no flags mean; None to return None for them.
     """
     # Absolute, so that a model directory can be used from any folder.
-    files = {
-        name: ",".join(map(_absolute, flags.FLAGS[name].value.split(",")))
-        for name in _FILE_FLAGS
+    names = {
+        name: _absolute(flags.FLAGS[name].value)
+        for name in [*_TEXT_FLAGS, *_TREE_FLAGS, *corpora.PLACES.values()]
         if flags.FLAGS[name].value
     }
-    name = flags.FLAGS.corpus or (None if files else default)
-    return (files | {"corpus": name} if name else files) or None
+    corpus_name = flags.FLAGS.corpus or (None if names else default)
+    return (names | {"corpus": corpus_name} if corpus_name else names) or None
 
 
 def corpus(names):
@@ -51,20 +64,39 @@ def corpus(names):
     Raises:
         InputError: they mean none, or two.
     """
-    files = {name: names[name] for name in _FILE_FLAGS if name in names}
+    kinds = [
+        [name for name in of_kind if name in names]
+        for of_kind in (["corpus"], _TEXT_FLAGS, _TREE_FLAGS)
+    ]
+    given_kinds = [of_kind[0] for of_kind in kinds if of_kind]
+    if len(given_kinds) > 1:
+        first, second = given_kinds[:2]
+        raise corpora.InputError(
+            "give --corpus, text files or files of trees, not both; received "
+            f"--{first}={names[first]} and --{second}={names[second]}"
+        )
+    _refuse_places_of_other_corpora(names)
     if "corpus" in names:
-        if files:
-            raise corpora.InputError(
-                "give --corpus or text files, not both; received --corpus="
-                f"{names['corpus']} and --{next(iter(files))}"
-            )
-        return corpora.named(names["corpus"])
+        return corpora.named(names["corpus"], names)
+    if any(name in names for name in _TREE_FLAGS):
+        return corpora.from_tree_files(*map(names.get, _TREE_FLAGS))
     return corpora.from_text_files(
         **{
             split: (names.get(f"{split}_source"), names.get(f"{split}_target"))
             for split in corpora.SPLITS
         }
     )
+
+
+def _refuse_places_of_other_corpora(names):
+    """Raises InputError where a flag would have no effect."""
+    given_names = names.get("corpus", "").split(",")
+    for name, flag in corpora.PLACES.items():
+        if flag in names and name not in given_names:
+            raise corpora.InputError(
+                f"--{flag} says where a corpus is that is not asked for; add "
+                f"{name} to --corpus"
+            )
 
 
 def readers(of):
@@ -76,5 +108,10 @@ def readers(of):
     return {split: functools.partial(of.pairs, split) for split in splits}
 
 
-def _absolute(path):
-    return os.path.abspath(os.path.expanduser(path))
+def _absolute(paths):
+    """Returns comma-separated paths, each absolute."""
+    whole = os.path.exists(paths)  # A name may itself hold a comma.
+    return ",".join(
+        os.path.abspath(os.path.expanduser(path))
+        for path in ([paths] if whole else paths.split(","))
+    )

@@ -49,7 +49,7 @@ def paired_files(
       InputError: no file or a directory matches, or the numbers of files
         differ.
     """
-    sources, targets = _files(source_pattern), _files(target_pattern)
+    sources, targets = files(source_pattern), files(target_pattern)
     if len(sources) != len(targets):
         raise InputError(
             "the n-th source file pairs with the n-th target file, so there "
@@ -59,8 +59,12 @@ def paired_files(
     return list(zip(sources, targets, strict=True))
 
 
-def _files(patterns: str) -> list[str]:
-    """Return the files of comma-separated patterns, each one's sorted."""
+def files(patterns: str) -> list[str]:
+    """Return the files of comma-separated patterns, each one's sorted.
+
+    Raises:
+      InputError: no file or a directory matches.
+    """
     if os.path.exists(patterns):  # A name may itself hold "," or "[".
         return [_not_a_directory(patterns)]
     return [
@@ -83,8 +87,8 @@ def _not_a_directory(path: str) -> str:
     return path
 
 
-def _stream(files: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    for source, target in files:
+def _stream(paths: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    for source, target in paths:
         yield from _aligned(source, target)
 
 

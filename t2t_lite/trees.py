@@ -26,7 +26,7 @@ from t2t_lite.errors import InputError
 
 ROOT = "TOP"  # The one root label that EVALB's COLLINS.prm leaves out.
 TRACE = "-NONE-"
-MAX_DEPTH = 200
+MAX_DEPTH = 200  # Brackets; functions that recurse so deep are safe in Python.
 _ROOTS = {"", ROOT, "ROOT", "S1"}
 _TOKEN = re.compile(r"[()]|[^() \t\n\r\f\v]+")
 _NOT_IN_A_WORD = re.compile(r"[() \t\n\r\f\v]")
@@ -327,7 +327,7 @@ def delinearized(symbols: Sequence[str], words: Sequence[str]) -> Tree:
             stack[-1][1].append(Tree(label, tuple(children)))
         else:
             stack[-1][1].append(Tree(symbol, (next(remaining),)))
-    if len(stack) > 1 or not outermost:
+    if not outermost:
         raise InputError(
             f"the tree is not closed: {len(stack) - 1} brackets are open after "
             f"{len(symbols)} symbols"

@@ -106,8 +106,8 @@ def test_t2t_lite_imports_neither_data_nor_tests(name):
 
 
 @pytest.mark.parametrize("path", DATA, ids=lambda path: path.stem)
-def test_data_imports_only_the_errors_of_t2t_lite(path):
-    assert modules_imported_by(path) <= {"errors"}
+def test_data_imports_only_errors_and_trees_of_t2t_lite(path):
+    assert modules_imported_by(path) <= {"errors", "trees"}
 
 
 @pytest.mark.parametrize("name", sorted(ANY_BACKEND))

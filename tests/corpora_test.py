@@ -261,8 +261,9 @@ def test_an_unknown_corpus_is_refused_with_the_nearest():
         corpora.named("wmt14-en-de")
     assert str(refusal.value) == (
         "unknown corpus 'wmt14-en-de' (did you mean 'wmt14_en_de'?); the "
-        "corpora are embedded, wmt14_en_de, wmt14_en_fr, and files of your own "
-        "go in --train_source and --train_target"
+        "corpora are embedded, wmt14_en_de, wmt14_en_fr, wsj, high_confidence, "
+        "and files of your own go in --train_source and --train_target, or in "
+        "--train_trees"
     )
 
 

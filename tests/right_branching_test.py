@@ -15,7 +15,7 @@ def tree_of(text):
 
 
 TRAINING = [
-    tree_of("(S (NN a) (VP (VB b) (NP (DT c) (NN d))) (. .))"),
+    tree_of("(S (NP (NN a)) (VP (VB b) (NP (DT c) (NN d))) (. .))"),
     tree_of("(S (NN a) (VP (VB b) (NP (NN d))) (. .))"),
     tree_of("(NP (DT c) (NN d))"),
 ]
@@ -50,7 +50,7 @@ def test_only_constituents_up_to_the_end_are_counted():
         (((False, True), "NN"), "NP"): 1,
         (((True, False), "DT"), "NP"): 1,
     }
-    assert gold == 3 + 3 + 1
+    assert gold == 4 + 3 + 1
 
 
 def test_the_classical_tree_has_a_bracket_before_every_word():
