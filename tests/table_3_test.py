@@ -37,18 +37,17 @@ def test_all_20_rows_of_the_paper_are_printed():
     rows = table.split("\n")[1:]
     assert [row.split()[1] for row in rows] == list(table_3.TABLE_3)
     assert len(rows) == 20
-    assert rows[6].split() == (
-        "(B) transformer_k32 d_k=32 58.3 60* 8.80e+12 5.01 25.4".split()
-    )
-    assert "vocabulary of 41,000" in explanation
+    row = "(B) transformer_k32 d_k=32 58.3 60* 8.80e+12 5.01 25.4"
+    assert " ".join(rows[6].split()) == row
+    assert "vocabulary of 41,100" in explanation
 
 
-def test_a_vocabulary_of_41000_gives_every_printed_count_but_bigs():
+def test_a_vocabulary_of_41100_gives_every_printed_count_but_bigs():
     differ = [
         name
         for name, row in PRINTED.items()
         if abs(
-            table_3.num_parameters(settings.preset(name), 41_000) / 1e6
+            table_3.num_parameters(settings.preset(name), 41_100) / 1e6
             - row.parameters
         )
         > 0.5
@@ -73,14 +72,12 @@ def test_each_preset_trains_two_updates(name):
         settings.preset(name), vocabulary_size=11, steps=2
     )
     trainer = Trainer(hparams, 11)
-    before = [np.array(weight) for weight in trainer.model.trainable_variables]
+    before = [weight.numpy() for weight in trainer.weights]
     source = np.array([[2, 9, 4, 3, 1], [5, 8, 1, 0, 0]], np.int32)
     for _ in range(2):
         update = trainer.update(source, source[:, ::-1].copy(), 1)
         assert np.isfinite(update.loss)
     assert trainer.step == 2
-    for weight, was in zip(
-        trainer.model.trainable_variables, before, strict=True
-    ):
-        assert np.all(np.isfinite(weight)), weight.path
-        assert np.any(np.array(weight) != was), weight.path
+    for weight, was in zip(trainer.weights, before, strict=True):
+        assert np.all(np.isfinite(weight.numpy())), weight.path
+        assert np.any(weight.numpy() != was), weight.path
