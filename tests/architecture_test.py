@@ -25,6 +25,7 @@ LAYERS = [
     (
         *("checkpoints", "model_directory", "decoding", "translation"),
         *("evaluation", "serving", "export", "pipeline"),
+        *("attention_maps", "attention_page", "attention_figures"),
         *("trainer", "preparation", "progress", "training"),
     ),
 ]
