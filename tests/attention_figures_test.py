@@ -147,6 +147,27 @@ def test_only_the_lines_of_selected_tokens_are_drawn():
 
 
 @DRAW
+def test_a_picture_is_of_the_layer_and_heads(draw):
+    maps = made_up_maps(SOURCE, TARGET)
+    weights_NHLM = maps.encoder_decoder.weights_NHLM
+    for layer, head in ((0, 1), (1, 1), (1, 2)):
+        selected = select(maps, "encoder_decoder", layer, [head])
+        alone = with_weights(maps, selected.kind, weights_NHLM[layer, head])
+        assert draw(maps, selected) == draw(alone, selected)
+
+
+def test_a_matrix_of_several_heads_is_their_mean():
+    maps = made_up_maps(SOURCE, TARGET)
+    selected = select(maps, "encoder_decoder", 1, [0, 2])
+    weights_HLM = maps.encoder_decoder.weights_NHLM[1, [0, 2]]
+    mean = with_weights(maps, selected.kind, weights_HLM.mean(axis=0))
+    found, expected = (
+        pixels(matrix_png(some, selected)) for some in (maps, mean)
+    )
+    np.testing.assert_allclose(found, expected, atol=2 / 255)
+
+
+@DRAW
 def test_any_text_is_drawn_as_it_is(draw):
     maps = made_up_maps([*HOSTILE, "$\\frac$", "\x00"], TARGET)
     assert draw(maps, select(maps, "encoder_decoder"))

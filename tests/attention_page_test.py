@@ -172,7 +172,8 @@ class Page:
         self.actions.send_keys(*keys).perform()
 
     def errors(self):
-        return self.browser.get_log("browser")
+        entries = self.browser.get_log("browser")
+        return [entry for entry in entries if entry["level"] == "SEVERE"]
 
 
 @pytest.fixture
@@ -239,6 +240,35 @@ def test_pointing_at_a_token_shows_its_lines_until_it_is_left(page):
     page.hover(page.all("h1")[0])
     assert page.picture() == everything
     assert len(set(pictures)) == 4
+
+
+@pytest.mark.slow
+def test_squares_are_as_opaque_as_the_weights(page):
+    page.all("#heads button")[1].click()
+    page.all("#heads label")[2].click()
+    weights_LM = made_up_maps(SOURCE, TARGET).encoder_self.weights_NHLM[1, 2]
+
+    def opacities(x):
+        """Returns those x pixels from the left or, below 0, the right."""
+        alphas = page.browser.execute_script(
+            "const x = (arguments[0] + canvas.width) % canvas.width;"
+            "const pen = canvas.getContext('2d');"
+            f"return [...Array({len(SOURCE)}).keys()].map((n) =>"
+            " pen.getImageData(x, (n + .5) * 22, 1, 1).data[3])",
+            x,
+        )
+        return np.array(alphas) / 255
+
+    def assert_squares(queries, keys):
+        for x, expected in ((5, queries), (-6, keys)):
+            np.testing.assert_allclose(opacities(x), expected, atol=0.005)
+
+    nothing = np.zeros(len(SOURCE))
+    assert_squares(nothing, weights_LM.mean(axis=0))
+    page.hover(page.all(".column button")[1])
+    assert_squares(nothing, weights_LM[1])
+    page.hover(page.all(".column ~ .column button")[1])
+    assert_squares(weights_LM[:, 1], nothing)
 
 
 @pytest.mark.slow
