@@ -40,14 +40,15 @@ def matrix_png(maps, selection):
     left = canvas.widest(queries) + 2 * _GAP + _ROW
     top = canvas.widest(keys) + 2 * _GAP + _ROW
     right, bottom = left + len(keys) * _ROW, top + len(queries) * _ROW
-    canvas.resize(right + 0.55, bottom + _GAP)
+    names = KINDS[selection.kind]
+    middle = (left + right) / 2, (top + bottom) / 2
+    below = middle[1] + canvas.widest([names.query]) / 2
+    canvas.resize(right + 0.55, max(bottom, below) + _GAP)
     for n, token in enumerate(queries):
         canvas.text(left - _GAP, top + (n + 0.5) * _ROW, token, ha="right")
     for n, token in enumerate(keys):
         x = left + (n + 0.5) * _ROW
         canvas.text(x, top - _GAP, token, ha="left", rotation=90)
-    names = KINDS[selection.kind]
-    middle = (left + right) / 2, (top + bottom) / 2
     canvas.text(_ROW / 2, middle[1], names.query, rotation=90, color="0.4")
     canvas.text(middle[0], _ROW / 2, names.key, color="0.4")
     canvas.image(weights_LM, left, right, top, bottom)

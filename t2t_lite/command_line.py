@@ -112,7 +112,7 @@ def output_file(path, is_binary=False):
     """Gives a file that appears at `path` once it is complete.
 
     Args:
-        path: str; None for stdout, which is flushed with each write.
+        path: str; None for stdout, as text, flushed with each write.
         is_binary: bool, whether bytes are written to it, or str.
 
     Raises:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tiny_attention import HOSTILE, made_up_maps
 
-from t2t_lite import attention_figures, attention_page
+from t2t_lite import attention_figures, attention_maps, attention_page
 from t2t_lite.attention_figures import lines_png, matrix_png
 from t2t_lite.attention_maps import select
 from t2t_lite.errors import InputError
@@ -48,7 +48,7 @@ def test_a_picture_has_300_dots_per_inch(draw):
 
 def test_a_matrix_grows_by_a_cell_each_token():
     sizes = []
-    for S, T in ((5, 5), (25, 45)):
+    for S, T in ((8, 8), (28, 48)):
         maps = made_up_maps(["x"] * S, ["y"] * T)
         selected = select(maps, "encoder_decoder")
         sizes.append(pixels(matrix_png(maps, selected)).shape[:2])
@@ -60,7 +60,7 @@ def test_a_matrix_grows_by_a_cell_each_token():
 
 def test_lines_grow_by_a_row_each_token_of_the_longer_side():
     sizes = []
-    for S, T in ((5, 5), (25, 45)):
+    for S, T in ((8, 8), (28, 48)):
         maps = made_up_maps(["x"] * S, ["y"] * T)
         selected = select(maps, "encoder_decoder")
         sizes.append(pixels(lines_png(maps, selected)).shape[:2])
@@ -165,6 +165,17 @@ def test_a_matrix_of_several_heads_is_their_mean():
         pixels(matrix_png(some, selected)) for some in (maps, mean)
     )
     np.testing.assert_allclose(found, expected, atol=2 / 255)
+
+
+@DRAW
+@pytest.mark.parametrize("tokens", [["a"], ["a", "W" * 40], ["g"] * 30])
+@pytest.mark.parametrize("kind", attention_maps.KINDS)
+def test_nothing_is_cut_off_at_the_edges(draw, tokens, kind):
+    maps = made_up_maps(tokens, tokens[::-1])
+    picture = pixels(draw(maps, select(maps, kind)))
+    for edge in (picture[0], picture[-1], picture[:, 0], picture[:, -1]):
+        np.testing.assert_array_equal(edge, 1)
+    assert picture.min() < 0.5
 
 
 @DRAW
