@@ -2,6 +2,8 @@
 
 import setuptools
 
+_MATPLOTLIB = "matplotlib>=3.9,<4"
+
 setuptools.setup(
     name="t2t_lite",
     version="0.1.0",
@@ -9,6 +11,7 @@ setuptools.setup(
     license="Apache-2.0",
     python_requires=">=3.11",
     packages=["t2t_lite"],
+    package_data={"t2t_lite": ["*.html"]},
     install_requires=[
         "absl-py>=2.1,<3",
         "importlib_resources>=6",  # tensorflow-datasets does not install it.
@@ -25,10 +28,13 @@ setuptools.setup(
     ],
     extras_require={
         "cuda": ["tensorflow[and-cuda]>=2.21,<2.22"],
+        "figures": [_MATPLOTLIB],
         "test": [
+            _MATPLOTLIB,
             "jax[cpu]>=0.6,<0.12",
             "pytest>=8,<10",
             "ruff>=0.12,<0.18",
+            "selenium>=4.20,<5",
         ],
     },
 )

@@ -108,11 +108,12 @@ def model_flags():
 
 
 @contextlib.contextmanager
-def output_file(path):
-    """Gives a text file that appears at `path` once it is complete.
+def output_file(path, is_binary=False):
+    """Gives a file that appears at `path` once it is complete.
 
     Args:
-        path: str; None for stdout, which is flushed with each write.
+        path: str; None for stdout, as text, flushed with each write.
+        is_binary: bool, whether bytes are written to it, or str.
 
     Raises:
         InputError: the file cannot be written.
@@ -122,12 +123,14 @@ def output_file(path):
         yield sys.stdout
         return
     path = os.path.realpath(path)
+    text = {"encoding": "utf-8", "newline": "\n"}
+    options = {"mode": "wb"} if is_binary else {"mode": "w"} | text
     is_special = os.path.exists(path) and not os.path.isfile(path)
     aside = f"{path}.tmp-{os.getpid()}"
     try:
         # A device such as /dev/null must stay what it is.
         name = path if is_special else aside
-        with open(name, "w", encoding="utf-8", newline="\n") as file:
+        with open(name, **options) as file:
             yield file
         if not is_special:
             os.replace(aside, path)

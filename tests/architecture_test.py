@@ -27,6 +27,7 @@ LAYERS = [
         *("checkpoints", "model_directory", "decoding", "translation"),
         *("evaluation", "bracketing", "serving", "export", "pipeline"),
         *("parsing", "tasks", "trainer", "preparation", "progress", "training"),
+        *("attention_maps", "attention_page", "attention_figures"),
     ),
 ]
 LAYER_OF = {name: n for n, layer in enumerate(LAYERS) for name in layer}

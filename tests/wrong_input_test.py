@@ -420,6 +420,7 @@ def test_a_corpus_that_cannot_be_downloaded(tmp_path):
         "export",
         "average_checkpoints",
         "learn_vocabulary",
+        "visualize_attention",
     ],
 )
 def test_help_needs_no_tensorflow(name, tmp_path):
