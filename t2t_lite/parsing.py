@@ -169,7 +169,8 @@ class Parser(LineParser):
         )
         if model.hparams.task != "parsing":
             raise InputError(
-                f"{model_dir} was trained to translate: use bin/translate"
+                f"{model_dir} was trained to translate: t2t_lite.Translator "
+                "opens it"
             )
         options = SearchOptions.of(model.hparams, **options)
         super().__init__(model, directory.vocabulary(), options, xla)

@@ -11,6 +11,7 @@ from absl import logging
 
 from t2t_lite import export, model_directory
 from t2t_lite.decoding import SearchOptions, ids_translator
+from t2t_lite.errors import InputError
 from t2t_lite.hparams import EOS
 
 _LINES_AT_ONCE = 4096
@@ -281,6 +282,10 @@ class Translator(LineTranslator):
         model, self.description = directory.load_model(
             checkpoint, average_last, precision
         )
+        if model.hparams.task != "translation":
+            raise InputError(
+                f"{model_dir} was trained to parse: t2t_lite.Parser opens it"
+            )
         options = SearchOptions.of(model.hparams, **options)
         super().__init__(
             ids_translator(model, options, xla),
