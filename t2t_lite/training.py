@@ -386,8 +386,8 @@ class _Run:
         for split, pairs in self.held_out.items():
             sources, references = zip(*pairs, strict=True)
             translations = translator(sources)
-            scores = evaluation.score_text(translations, references)
-            print(f"{split} BLEU {scores.bleu:.2f} ({scores.bleu_signature})")
+            bleu = evaluation.score_text(translations, references)["bleu"]
+            print(f"{split} BLEU {bleu.value:.2f} ({bleu.signature})")
         for n in range(min(_LINES_SHOWN, len(sources))):
             print(
                 f"\n  source       {sources[n]}\n  reference    {references[n]}"
@@ -419,7 +419,7 @@ class _DevEvaluator:
                 return None
             translations.append(best.text)
         scores = evaluation.score_text(translations, self.references)
-        return self.token_scorer(), scores.bleu
+        return self.token_scorer(), scores["bleu"].value
 
 
 def _warm_start(path):

@@ -25,7 +25,7 @@ LAYERS = [
     # 4: runs
     (
         *("checkpoints", "model_directory", "decoding", "translation"),
-        *("evaluation", "serving", "export", "pipeline"),
+        *("evaluation", "evaluation_card", "serving", "export", "pipeline"),
         *("trainer", "preparation", "progress", "training"),
     ),
 ]
