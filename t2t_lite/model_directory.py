@@ -142,8 +142,11 @@ class ModelDirectory:
         Raises:
             InputError: there is no such checkpoint.
         """
-        _, tensors = self._read(which, is_of_record)
-        return {name: tensor.item() for name, tensor in tensors.items()}
+        # With the weights, so that one that is damaged is passed over alike.
+        _, tensors = self._read(
+            which, lambda name: is_weight(name) or is_of_record(name)
+        )
+        return {n: t.item() for n, t in tensors.items() if is_of_record(n)}
 
     def _read(self, which, is_wanted):
         """Returns (path, tensors) of one checkpoint."""

@@ -3,6 +3,7 @@
 import functools
 import importlib.metadata
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import tiny_translator
 
 from t2t_lite import batching, checkpoints, evaluation, evaluation_card
 from t2t_lite.decoding import SearchOptions
+from t2t_lite.model_directory import ModelDirectory, is_weight
 from t2t_lite.translation import Translator
 
 PAIRS = [
@@ -34,7 +36,7 @@ def directory(vocabulary, tmp_path_factory):
     path = tmp_path_factory.mktemp("runs") / "model"
     directory = tiny_translator.write_model(path, vocabulary, seeds=(3, 4))
     newest = directory.checkpoints / "step-2"
-    checkpoints.write(newest, checkpoints.read(newest) | RECORD)
+    checkpoints.write(newest, RECORD | checkpoints.read(newest, is_weight))
     return directory
 
 
@@ -119,6 +121,17 @@ def test_a_written_average_keeps_the_record_of_its_newest(directory):
     assert checkpoints.read(path, lambda name: "/" not in name) == RECORD
     assert directory.training_record("averaged") == RECORD
     assert set(directory.weights("averaged")[1]) == set(directory.weights()[1])
+
+
+def test_a_damaged_checkpoint_is_passed_over(directory, tmp_path):
+    copy = ModelDirectory(tmp_path / "model")
+    shutil.copytree(directory.path, copy.path)
+    (data,) = copy.checkpoints.glob("step-2.data*")
+    # A weight is cut short; what is said of the training, before it, is not.
+    data.write_bytes(data.read_bytes()[:-100])
+    path, _ = copy.weights()
+    assert path.endswith("step-1")
+    assert copy.training_record() == {"step": 1}
 
 
 def test_what_an_old_checkpoint_does_not_say_is_not_known(card, directory):
