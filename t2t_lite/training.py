@@ -300,7 +300,10 @@ class _Run:
         }
 
     def _device_seconds(self):
-        """Returns the wall time of all devices in training, up to now."""
+        """Returns the wall time of all devices in training, up to now.
+
+        Evaluation on dev and saving are part of it; preparation is not.
+        """
         devices = self.trainer.strategy.num_replicas_in_sync
         return self.device_seconds + devices * (
             time.monotonic() - self.resumed_at
