@@ -92,7 +92,9 @@ def define_model_flags():
         ["float32", "bfloat16", "float16"],
         "Of the computation; softmax and scores are float32.",
     )
-    flags.DEFINE_bool("xla", True, "Compile the search with XLA.")
+    flags.DEFINE_bool(
+        "xla", None, "Compile the search with XLA; default: to translate."
+    )
     flags.DEFINE_integer("beam_width", None, "Default: the model's, 4.")
     flags.DEFINE_float("length_penalty", None, "Default: the model's, 0.6.")
     flags.DEFINE_integer(

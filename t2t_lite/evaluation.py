@@ -1,4 +1,8 @@
-"""How good a model is: BLEU and chrF of its translations, and perplexity."""
+"""How good a model is: scores of its translations, and perplexity.
+
+`evaluate` takes any function that scores text, so that other tasks bring their
+own scores; those of translations are `score_text`.
+"""
 
 import json
 import math
@@ -9,39 +13,70 @@ import sacrebleu
 import tensorflow as tf
 
 from t2t_lite import batching, loss
+from t2t_lite.paper_bleu import paper_bleu
 from t2t_lite.transformer import shift_right
 
+RESAMPLES = 1000  # Of the bootstrap that gives margins.
 _TOKENS_AT_ONCE = 4096
 
 
-class TextScores(NamedTuple):
-    """Scores of translations against their references, by sacrebleu."""
+class Score(NamedTuple):
+    """One figure that says how good translations are."""
 
-    bleu: float  # 0 to 100
-    bleu_signature: str
-    chrf: float  # 0 to 100
-    chrf_signature: str
+    name: str
+    value: float
+    signature: str  # all that decides the value, but the text
+    margin: float | None = None  # half of the 95% interval, if known
 
 
-def score_text(translations, references):
-    """Returns the TextScores of a list of translations.
+def score_text(translations, references, language=None, with_margins=False):
+    """Returns the Scores of a list of translations, by their names in JSON.
 
-    Text is scored as it is: cased and not tokenized (sacrebleu tokenizes by its
-    own rule, 13a).
+    "bleu" and "chrf" are sacrebleu's: cased, and of text that is not tokenized
+    (sacrebleu does that by its own rule, 13a). "paper_bleu" is BLEU the paper's
+    own way.
 
     Args:
         translations: list of str.
         references: list of str, as long.
+        language: of both, as `paper_bleu` takes it; None to leave that out.
+        with_margins: bool, whether sacrebleu estimates the margins of its
+            scores, by drawing the sentences anew RESAMPLES times.
     """
-    bleu, chrf = sacrebleu.metrics.BLEU(), sacrebleu.metrics.CHRF()
-    bleu_score = bleu.corpus_score(translations, [references]).score
-    chrf_score = chrf.corpus_score(translations, [references]).score
-    return TextScores(
-        bleu_score,
-        str(bleu.get_signature()),
-        chrf_score,
-        str(chrf.get_signature()),
-    )
+    metrics = {
+        "bleu": ("BLEU", sacrebleu.metrics.BLEU()),
+        "chrf": ("chrF", sacrebleu.metrics.CHRF()),
+    }
+    scores = {}
+    for key, (name, metric) in metrics.items():
+        value = metric.corpus_score(translations, [references]).score
+        scores[key] = Score(name, value, str(metric.get_signature()))
+        if with_margins:
+            margin = _margin(metric, translations, references)
+            scores[key] = scores[key]._replace(margin=margin)
+    if language is not None:
+        found = paper_bleu(translations, references, language)
+        scores["paper_bleu"] = Score(
+            "BLEU as in the paper", found.score, found.signature
+        )
+    return scores
+
+
+def _margin(metric, translations, references):
+    """Returns half of the 95% interval, by sacrebleu's bootstrap.
+
+    None where sentences are so few, or so bad, that there is no interval.
+    """
+    try:
+        score = metric.corpus_score(
+            translations, [references], n_bootstrap=RESAMPLES
+        )
+    except TypeError:  # sacrebleu's, where a sample has a chrF of 0.
+        return None
+    signature = str(metric.get_signature())
+    found = json.loads(score.format(9, signature=signature, is_json=True))
+    # Not there where each sample scores 0.
+    return float(found["confidence_var"]) if "confidence_var" in found else None
 
 
 class TokenScores(NamedTuple):
@@ -61,7 +96,8 @@ class SplitScores(NamedTuple):
     """All scores of one split."""
 
     pairs: int
-    text: TextScores
+    data_sha256: str  # of the pairs' text
+    text: dict[str, Score]  # by their names in JSON
     tokens: TokenScores
 
 
@@ -73,22 +109,26 @@ class Report(NamedTuple):
     splits: dict[str, SplitScores]
 
 
-def evaluate(translator, splits):
+def evaluate(translator, splits, score=score_text):
     """Returns the Report of a model.
 
     Args:
         translator: Translator.
         splits: dict of name to list of (source, target) str.
+        score: a function of translations and references, two lists of str, to
+            a dict of Scores by their names in JSON.
     """
     scores = {}
     for name, pairs in splits.items():
         sources, references = (list(side) for side in zip(*pairs, strict=True))
         token_pairs = batching.pairs_in_memory(
-            *(translator.vocabulary.encode(s) for s in (sources, references))
+            translator.vocabulary.encode(sources),
+            translator.vocabulary.encode_target(references),
         )
         scores[name] = SplitScores(
             len(pairs),
-            score_text(translator(sources), references),
+            batching.hash_pairs(pairs),
+            score(translator(sources), references),
             TokenScorer(translator.model, token_pairs)(),
         )
     return Report(translator.description, translator.options._asdict(), scores)
@@ -98,30 +138,55 @@ def as_text(report):
     """Returns a Report as lines for a reader."""
     search = ", ".join(f"{k} {v}" for k, v in report.search.items())
     lines = [f"model: {report.model}", f"search: {search}"]
-    for name, (pairs, text, tokens) in report.splits.items():
-        left_out = f", {tokens.left_out} pairs left out as over-long"
+    for name, (pairs, _, text, tokens) in report.splits.items():
+        lines.append(f"{name}: {pairs} pairs")
         lines += [
-            f"{name}: {pairs} pairs",
-            f"  BLEU {text.bleu:.2f} ({text.bleu_signature})",
-            f"  chrF {text.chrf:.2f} ({text.chrf_signature})",
-            f"  perplexity {tokens.perplexity:.4f} over {tokens.tokens} tokens"
-            + (left_out if tokens.left_out else ""),
+            f"  {score.name} {value_text(score)} ({score.signature})"
+            for score in text.values()
         ]
+        left_out = f", {tokens.left_out} pairs left out as over-long"
+        lines.append(
+            f"  perplexity {tokens.perplexity:.4f} over {tokens.tokens} tokens"
+            + (left_out if tokens.left_out else "")
+        )
     return "\n".join(lines)
 
 
-def as_json(report):
-    """Returns a Report as JSON."""
+def value_text(score):
+    """Returns a Score's value for a reader, with its margin if it has one."""
+    margin = "" if score.margin is None else f" ± {score.margin:.2f}"
+    return f"{score.value:.2f}{margin}"
+
+
+def as_dict(report):
+    """Returns a Report as what JSON can hold."""
     splits = {
         name: {
             "pairs": scores.pairs,
-            **scores.text._asdict(),
+            "data_sha256": scores.data_sha256,
+            **_text_as_dict(scores.text),
             **scores.tokens._asdict(),
             "perplexity": scores.tokens.perplexity,
         }
         for name, scores in report.splits.items()
     }
-    return json.dumps(report._replace(splits=splits)._asdict(), indent=2) + "\n"
+    return report._replace(splits=splits)._asdict()
+
+
+def _text_as_dict(scores):
+    """Returns {"bleu": ..., "bleu_signature": ..., "bleu_margin": ...}."""
+    values = {}
+    for key, score in scores.items():
+        values[key] = score.value
+        values[f"{key}_signature"] = score.signature
+        if score.margin is not None:
+            values[f"{key}_margin"] = score.margin
+    return values
+
+
+def as_json(report):
+    """Returns a Report as JSON."""
+    return json.dumps(as_dict(report), indent=2) + "\n"
 
 
 class TokenScorer:

@@ -22,6 +22,7 @@ from t2t_lite.tokenization import Vocabulary
 from t2t_lite.transformer import Transformer
 
 _MODEL = "transformer/"  # Begins the names of the model's tensors.
+_RECORD = ("step", "training_flops", "device_seconds")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,11 +120,6 @@ class ModelDirectory:
         Raises:
             InputError: there is no such checkpoint, or not so many.
         """
-        folders = {
-            "last": self.checkpoints,
-            "best": self.best,
-            "averaged": self.averaged,
-        }
         if average_last > 1 and which != "last":
             raise InputError(
                 f"give --average_last or --checkpoint={which}, not both"
@@ -131,10 +127,38 @@ class ModelDirectory:
         if average_last > 1:
             paths, tensors = self._average(average_last)
             return f"average of {', '.join(p.name for p in paths)}", tensors
+        return self._read(which, is_weight)
+
+    def training_record(self, which="last"):
+        """Returns how much training a checkpoint has behind it.
+
+        Args: that of `weights`; what is said of the last one is true of an
+            average too, which took all the training up to it.
+
+        Returns:
+            dict of those of "step", "training_flops" and "device_seconds" that
+            it holds, to numbers.
+
+        Raises:
+            InputError: there is no such checkpoint.
+        """
+        # With the weights, so that one that is damaged is passed over alike.
+        _, tensors = self._read(
+            which, lambda name: is_weight(name) or is_of_record(name)
+        )
+        return {n: t.item() for n, t in tensors.items() if is_of_record(n)}
+
+    def _read(self, which, is_wanted):
+        """Returns (path, tensors) of one checkpoint."""
+        folders = {
+            "last": self.checkpoints,
+            "best": self.best,
+            "averaged": self.averaged,
+        }
         if which not in folders:
             path = which.removesuffix(".index")
-            return path, checkpoints.read(path, is_weight)
-        found = next(checkpoints.newest(folders[which], is_weight), None)
+            return path, checkpoints.read(path, is_wanted)
+        found = next(checkpoints.newest(folders[which], is_wanted), None)
         if found is None:
             remedy = (
                 "run bin/average_checkpoints"
@@ -174,7 +198,8 @@ class ModelDirectory:
         count = count or self.settings().hparams.average_last
         paths, tensors = self._average(count)
         path = self.averaged / paths[0].name
-        checkpoints.write(path, tensors)
+        record = checkpoints.read(paths[0], is_of_record)
+        checkpoints.write(path, tensors | record)
         checkpoints.prune(self.averaged, 1, path)
         return path, paths
 
@@ -207,6 +232,11 @@ def policy(precision):
 def is_weight(name):
     """Returns whether a checkpoint's tensor is one of the model's weights."""
     return name.startswith(_MODEL)
+
+
+def is_of_record(name):
+    """Returns whether a checkpoint's tensor says how much training it took."""
+    return name in _RECORD
 
 
 def tensors_of(variables):

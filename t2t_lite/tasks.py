@@ -5,44 +5,60 @@ from typing import NamedTuple
 
 from t2t_lite import bracketing, evaluation, parsing, translation, trees
 from t2t_lite.errors import InputError
+from t2t_lite.evaluation import Score
 from t2t_lite.model_directory import ModelDirectory
 
 
 class Task(NamedTuple):
     """One task: lines to lines, and how good they are.
 
-    metric: what the best model is best in, 0 to 100.
     open: (model_dir, **options) to the Translator or Parser of a directory.
-    of_model: (model, vocabulary, options) to that of a model in memory.
-    score: (list of outputs, list of references) to (the metric's value, a
-        line that says it and by which rules).
+    of_model: (model, vocabulary, options, xla) to that of a model in memory.
+    scores: (list of outputs, list of references, language=None,
+        with_margins=False) to a dict of evaluation.Score by their names in
+        JSON. What the first one says decides which model is best.
     checked_pair: (source, target) to the pair as it is learned from. Raises
         InputError where it cannot be.
     """
 
-    metric: str
     open: Callable
     of_model: Callable
-    score: Callable
+    scores: Callable
     checked_pair: Callable
 
+    def score(self, outputs, references):
+        """Returns the evaluation.Score that decides which model is best."""
+        return next(iter(self.scores(outputs, references).values()))
 
-def _bleu(translations, references):
-    scores = evaluation.score_text(translations, references)
-    return scores.bleu, f"BLEU {scores.bleu:.2f} ({scores.bleu_signature})"
 
-
-def _f1(predicted, gold):
-    report = bracketing.report(
+def _bracketing_scores(predicted, gold, **_):
+    """Returns the Scores of parses, in per cent: by EVALB's rules."""
+    found = bracketing.report(
         [trees.read_one(line) for line in gold],
         [trees.read_one(line) if line else None for line in predicted],
     )
-    scores = report.all
-    f1 = 100 * scores.f1
-    return f1, (
-        f"F1 {f1:.2f} (labelled recall {100 * scores.recall:.2f}, precision "
-        f"{100 * scores.precision:.2f}, EVALB with COLLINS.prm)"
+    scores, short = found.all, found.short
+    signature = (
+        f"EVALB, COLLINS.prm, {scores.sentences} sentences, {scores.errors} "
+        f"errors, {scores.skips} skips"
     )
+    return {
+        key: Score(name, 100 * value, signature)
+        for key, name, value in (
+            ("f1", "F1", scores.f1),
+            ("recall", "labelled recall", scores.recall),
+            ("precision", "labelled precision", scores.precision),
+            ("complete_match", "complete match", scores.complete_match),
+            ("tagging_accuracy", "tagging accuracy", scores.tagging_accuracy),
+            ("f1_of_all", "F1, errors and skips as misses", scores.f1_of_all),
+            (
+                "f1_short",
+                f"F1 of {short.sentences} sentences of up to "
+                f"{bracketing.MAX_WORDS} words",
+                short.f1,
+            ),
+        )
+    }
 
 
 def _words_and_tree(source, target):
@@ -59,14 +75,16 @@ def _words_and_tree(source, target):
 
 _TASKS = {
     "translation": Task(
-        "BLEU",
         translation.Translator,
         translation.LineTranslator.of_model,
-        _bleu,
+        evaluation.score_text,
         lambda source, target: (source, target),
     ),
     "parsing": Task(
-        "F1", parsing.Parser, parsing.LineParser, _f1, _words_and_tree
+        parsing.Parser,
+        parsing.LineParser,
+        _bracketing_scores,
+        _words_and_tree,
     ),
 }
 

@@ -303,7 +303,10 @@ class _Run:
         }
 
     def _device_seconds(self):
-        """Returns the wall time of all devices in training, up to now."""
+        """Returns the wall time of all devices in training, up to now.
+
+        Evaluation on dev and saving are part of it; preparation is not.
+        """
         devices = self.trainer.strategy.num_replicas_in_sync
         return self.device_seconds + devices * (
             time.monotonic() - self.resumed_at
@@ -338,18 +341,18 @@ class _Run:
         if scores is None:
             return
         token_scores, score = scores
-        metric = self.task.metric
         logging.info(
             "Step %d: dev perplexity %.3f, dev %s %.2f",
-            *(step, token_scores.perplexity, metric, score),
+            *(step, token_scores.perplexity, score.name, score.value),
         )
         with self.writer.as_default(step=step):
             tf.summary.scalar("dev/perplexity", token_scores.perplexity)
-            tf.summary.scalar(f"dev/{metric.lower()}", score)
+            tf.summary.scalar(f"dev/{score.name.lower()}", score.value)
         self.evaluated_step = step
         self.evaluations_without_gain += 1
-        if score > self.best_score:
-            self.best_score, self.evaluations_without_gain = score, 0
+        if score.value > self.best_score:
+            self.best_score = score.value
+            self.evaluations_without_gain = 0
             path = self.directory.best / f"step-{step}"
             checkpoints.write(path, self._tensors())
             checkpoints.prune(self.directory.best, 1, path)
@@ -359,8 +362,7 @@ class _Run:
         if patience is None or self.evaluations_without_gain < patience:
             return False
         logging.info(
-            "No better dev %s in %d evaluations: stopping at step %d.",
-            self.task.metric,
+            "No better score on dev in %d evaluations: stopping at step %d.",
             self.evaluations_without_gain,
             self.trainer.step,
         )
@@ -394,7 +396,8 @@ class _Run:
         for split, pairs in self.held_out.items():
             sources, references = zip(*pairs, strict=True)
             translations = translator(sources)
-            print(f"{split} {self.task.score(translations, references)[1]}")
+            score = self.task.score(translations, references)
+            print(f"{split} {score.name} {score.value:.2f} ({score.signature})")
         for n in range(min(_LINES_SHOWN, len(sources))):
             print(
                 f"\n  source     {sources[n]}\n  reference  {references[n]}"
@@ -425,14 +428,13 @@ class _DevEvaluator:
         )
 
     def __call__(self, stop):
-        """Returns (TokenScores, BLEU or F1), or None if stopped."""
+        """Returns (TokenScores, Score of BLEU or F1), None if stopped."""
         translations = []
         for best, *_ in self.translator.stream(self.sources, _LINES_AT_ONCE):
             if stop():
                 return None
             translations.append(best.text)
-        score, _ = self.score(translations, self.references)
-        return self.token_scorer(), score
+        return self.token_scorer(), self.score(translations, self.references)
 
 
 def _warm_start(path):

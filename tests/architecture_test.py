@@ -25,9 +25,9 @@ LAYERS = [
     # 4: runs
     (
         *("checkpoints", "model_directory", "decoding", "translation"),
-        *("evaluation", "bracketing", "serving", "export", "pipeline"),
+        *("evaluation", "evaluation_card", "bracketing", "serving", "export"),
         *("parsing", "tasks", "trainer", "preparation", "progress", "training"),
-        *("attention_maps", "attention_page", "attention_figures"),
+        *("attention_maps", "attention_page", "attention_figures", "pipeline"),
     ),
 ]
 LAYER_OF = {name: n for n, layer in enumerate(LAYERS) for name in layer}

@@ -10,9 +10,9 @@ import pytest
 import sacrebleu
 import tensorflow as tf
 
-from t2t_lite import batching, evaluation, tokenization
+from t2t_lite import batching, evaluation, paper_bleu, tokenization
 from t2t_lite.decoding import SearchOptions
-from t2t_lite.evaluation import SplitScores, TextScores, TokenScores
+from t2t_lite.evaluation import Score, SplitScores, TokenScores
 from t2t_lite.hparams import HParams
 from t2t_lite.transformer import Transformer
 from t2t_lite.translation import LineTranslator
@@ -113,27 +113,63 @@ def test_text_is_scored_by_sacrebleu():
     scores = evaluation.score_text(TRANSLATIONS, REFERENCES)
     bleu = sacrebleu.corpus_bleu(TRANSLATIONS, [REFERENCES])
     chrf = sacrebleu.corpus_chrf(TRANSLATIONS, [REFERENCES])
-    assert scores.bleu == bleu.score
-    assert scores.chrf == chrf.score
-    assert 0 < scores.bleu < scores.chrf < 100
+    assert scores["bleu"].value == bleu.score
+    assert scores["chrf"].value == chrf.score
+    assert 0 < scores["bleu"].value < scores["chrf"].value < 100
     # References and translations play different parts.
     swapped = evaluation.score_text(REFERENCES, TRANSLATIONS)
-    assert swapped.bleu != scores.bleu
+    assert swapped["bleu"].value != scores["bleu"].value
+    assert scores["bleu"].margin is None
 
 
 def test_signatures_say_cased_and_tokenized_by_13a():
     scores = evaluation.score_text(TRANSLATIONS, REFERENCES)
-    assert "case:mixed" in scores.bleu_signature
-    assert "tok:13a" in scores.bleu_signature
-    assert "nrefs:1" in scores.bleu_signature
-    assert f"version:{sacrebleu.__version__}" in scores.bleu_signature
-    assert "nc:6" in scores.chrf_signature
+    signature = scores["bleu"].signature
+    assert "case:mixed" in signature
+    assert "tok:13a" in signature
+    assert "nrefs:1" in signature
+    assert f"version:{sacrebleu.__version__}" in signature
+    assert "nc:6" in scores["chrf"].signature
 
 
 def test_perfect_text_scores_100():
     scores = evaluation.score_text(REFERENCES, REFERENCES)
-    assert scores.bleu == pytest.approx(100)
-    assert scores.chrf == pytest.approx(100)
+    assert scores["bleu"].value == pytest.approx(100)
+    assert scores["chrf"].value == pytest.approx(100)
+
+
+def test_a_language_adds_bleu_the_papers_way():
+    without = evaluation.score_text(TRANSLATIONS, REFERENCES)
+    scores = evaluation.score_text(TRANSLATIONS, REFERENCES, language="fr")
+    found = paper_bleu.paper_bleu(TRANSLATIONS, REFERENCES, "fr")
+    assert list(without) == ["bleu", "chrf"]
+    assert list(scores) == ["bleu", "chrf", "paper_bleu"]
+    assert scores["paper_bleu"].value == found.score
+    assert scores["paper_bleu"].signature == found.signature
+
+
+def test_margins_are_sacrebleus_and_change_no_score():
+    texts = TRANSLATIONS * 3, REFERENCES * 3
+    plain = evaluation.score_text(*texts)
+    scores = evaluation.score_text(*texts, with_margins=True)
+    theirs = sacrebleu.BLEU().corpus_score(
+        texts[0], [texts[1]], n_bootstrap=evaluation.RESAMPLES
+    )
+    printed = f"± {scores['bleu'].margin:.3f})"
+    assert printed in theirs.format(width=3)
+    for name, score in plain.items():
+        assert scores[name]._replace(margin=None) == score
+        assert scores[name].margin > 0
+
+
+@pytest.mark.parametrize(
+    ("translations", "references"),
+    [(["x"], ["a b c d"]), (["x", "a b c d"], ["e f g h", "a b c d"])],
+    ids=["all samples score 0", "some do"],
+)
+def test_too_few_sentences_have_no_margin(translations, references):
+    scores = evaluation.score_text(translations, references, with_margins=True)
+    assert scores["chrf"].margin is None
 
 
 # Tokens.
@@ -227,11 +263,13 @@ def report(model):
 
 
 def test_evaluate_scores_the_translations_and_the_references(report):
-    translator, pairs, found = report
-    found = found.splits["dev"]
+    translator, pairs, report = report
+    found = report.splits["dev"]
     sources, references = zip(*pairs[:3], strict=True)
     texts = translator(list(sources))
     assert found.pairs == 3
+    assert found.data_sha256 == batching.hash_pairs(pairs[:3])
+    assert found.data_sha256 != report.splits["test"].data_sha256
     assert found.text == evaluation.score_text(texts, list(references))
     sides = [
         translator.vocabulary.encode(list(side))
@@ -253,16 +291,37 @@ def test_json_has_every_figure(report):
     for name, scores in report.splits.items():
         split = found["splits"][name]
         assert split["pairs"] == scores.pairs
-        assert split["bleu"] == scores.text.bleu
-        assert split["chrf_signature"] == scores.text.chrf_signature
+        assert split["data_sha256"] == scores.data_sha256
+        assert split["bleu"] == scores.text["bleu"].value
+        assert split["chrf_signature"] == scores.text["chrf"].signature
+        assert "bleu_margin" not in split
         assert split["loss"] == scores.tokens.loss
         assert split["perplexity"] == scores.tokens.perplexity
+
+
+def test_another_task_brings_its_own_scores(report):
+    translator, pairs, _ = report
+
+    def exact(translations, references):
+        same = sum(map(str.__eq__, translations, references))
+        return {"exact": Score("exact", same, "case:mixed", margin=2.0)}
+
+    found = evaluation.evaluate(translator, {"dev": pairs[:2]}, exact)
+    assert "  exact 0.00 ± 2.00 (case:mixed)\n" in evaluation.as_text(found)
+    split = json.loads(evaluation.as_json(found))["splits"]["dev"]
+    assert split["exact"] == 0
+    assert split["exact_margin"] == 2
+    assert "bleu" not in split
 
 
 def test_text_has_every_figure_with_its_signature():
     scores = SplitScores(
         1014,
-        TextScores(31.416, "nrefs:1|tok:13a", 55.125, "nrefs:1|nc:6"),
+        "of the text",
+        {
+            "bleu": Score("BLEU", 31.416, "nrefs:1|tok:13a", margin=1.003),
+            "chrf": Score("chrF", 55.125, "nrefs:1|nc:6"),
+        },
         TokenScores(math.log(4.5), 12_345, 0),
     )
     report = evaluation.Report(
@@ -277,11 +336,11 @@ def test_text_has_every_figure_with_its_signature():
         "model: step-12",
         "search: beam_width 4, length_penalty 0.6",
         "dev: 1014 pairs",
-        "  BLEU 31.42 (nrefs:1|tok:13a)",
+        "  BLEU 31.42 ± 1.00 (nrefs:1|tok:13a)",
         "  chrF 55.12 (nrefs:1|nc:6)",
         "  perplexity 4.5000 over 12345 tokens",
         "test: 1014 pairs",
-        "  BLEU 31.42 (nrefs:1|tok:13a)",
+        "  BLEU 31.42 ± 1.00 (nrefs:1|tok:13a)",
         "  chrF 55.12 (nrefs:1|nc:6)",
         "  perplexity 1.0000 over 5 tokens, 7 pairs left out as over-long",
     ]

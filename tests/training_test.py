@@ -150,6 +150,30 @@ def test_time_adds_up_to_an_estimate_of_the_cost(whole, corpus, tmp_path):
     assert float(hours[1]) == pytest.approx(after / 3600, abs=0.02)
 
 
+def test_one_command_gives_both_bleus_and_a_card(whole, tmp_path):
+    status, out, errors = binaries.run(
+        "evaluate",
+        f"--model_dir={whole[0]}",
+        "--average_last=2",
+        "--xla=false",
+        "--splits=test",
+        f"--json={tmp_path / 'scores.json'}",
+        f"--report={tmp_path / 'card'}",
+    )
+    assert status == 0, errors
+    # What the run itself said at its end.
+    (value,) = re.findall(r"^test BLEU (\S+) \(", whole[1], re.M)
+    assert re.search(rf"^  BLEU {value}\b.*tok:13a", out, re.M)
+    # The corpus' language is its files' suffix, which Moses does not know.
+    assert "tok:moses-target-with-abbreviations-of-en" in out
+    scores = json.loads((tmp_path / "scores.json").read_text("utf-8"))
+    card = json.loads((tmp_path / "card.json").read_text("utf-8"))
+    assert card | scores == card
+    assert card["training"]["updates"] == _STEPS
+    assert card["training"]["flops"] == _last(whole[0])[1]["training_flops"]
+    assert f"| {value} " in (tmp_path / "card.md").read_text("utf-8")
+
+
 def test_the_best_on_dev_is_kept_beside_the_last(whole):
     model_dir, _ = whole
     assert len(checkpoints.paths(model_dir / "checkpoints")) == 2

@@ -71,6 +71,7 @@ _TRAIN_FLAGS = [
     (["--patience=0"], "patience must be at least 1"),
     (["--save_every_minutes=-1"], "save_every_minutes must be at least 0"),
     (["--save_every_minutes=nan"], "save_every_minutes must be at least 0"),
+    (["--sustained_tflops=0"], "sustained_tflops must be above 0"),
     (["--strategy=multi_worker"], "TF_CONFIG must look like"),
     (["--vocabulary=missing.model"], "cannot read the vocabulary"),
     (
