@@ -15,8 +15,8 @@ _BATCH_SIZES = (1, 8, 64)
 _AT_ONCE = 2048  # Tokens of one side of a batch, padding included.
 _AT_ONCE_WIDE = 384  # The same for beams of more than _WIDEST_AT_ONCE.
 _NEVER = -1e9
-_WIDEST_AT_ONCE = 8  # Beams wider than this begin with a small cache.
-_FIRST_ROOM = 64  # Tokens that it holds.
+_WIDEST_AT_ONCE = 8  # Beams wider than this take fewer rows.
+_FIRST_ROOM = 64  # Tokens that a cache holds at first, if it is to grow.
 
 
 class SearchOptions(NamedTuple):
@@ -110,13 +110,13 @@ def search(
 
 
 def _rooms(hparams, options, T, max_source):
-    """Returns the rooms of `beam_search`: doubling, for a wide beam.
+    """Returns the rooms of `beam_search`: doubling, if few will be used up.
 
-    Each costs a trace of the model's step, which a narrow beam does not earn
-    back.
+    Each costs a trace of the model's step, which a translation, 50 tokens
+    longer than its source at most, does not earn back.
     """
     most = room(hparams, max_source, options) if max_source else T
-    if options.beam_width <= _WIDEST_AT_ONCE or not isinstance(most, int):
+    if options.max_extra_length <= _FIRST_ROOM or not isinstance(most, int):
         return [T]
     rooms, least = [], _FIRST_ROOM
     while least < most:

@@ -243,7 +243,8 @@ def test_no_gain_on_dev_stops_a_run(corpus, tmp_path):
     )
     status, _, errors = binaries.run("train", *flags)
     assert status == 0, errors
-    assert "No better dev BLEU in 2 evaluations: stopping at step 6" in errors
+    message = "No better score on dev in 2 evaluations: stopping at step 6"
+    assert message in errors
     status, _, errors = binaries.run("train", *flags)
     assert status == 0, errors
     assert _last(tmp_path / "model")[0] == "step-6"
