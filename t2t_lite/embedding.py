@@ -44,10 +44,15 @@ class TiedEmbedding(keras.layers.Layer):
         """Returns bool [...]: which ids are tokens, for Keras' layers."""
         return ops.not_equal(ids, PAD)
 
-    def logits(self, x):
-        """Returns float32 logits [..., V] for vectors x [..., D]."""
+    def logits(self, x, num_ids=None):
+        """Returns float32 logits [..., V] for vectors x [..., D].
+
+        Args:
+            x: float [..., D].
+            num_ids: int, of how many ids, from 0 on; None for all.
+        """
         # Keras casts variables within `call` alone.
-        embedding = ops.cast(self.embedding, self.compute_dtype)
+        embedding = ops.cast(self.embedding[:num_ids], self.compute_dtype)
         x = ops.cast(x, self.compute_dtype)
         return ops.cast(ops.matmul(x, ops.transpose(embedding)), "float32")
 

@@ -35,7 +35,7 @@ class LineParser(LineTranslator):
 
     def __init__(self, model, vocabulary, options, xla=False):
         self.model, self.vocabulary, self.options = model, vocabulary, options
-        self._symbols = TreeSymbols(vocabulary.tree_symbols, vocabulary.size)
+        self._symbols = TreeSymbols(vocabulary.tree_symbols)
         self._names = {i: name for name, i in vocabulary.tree_symbols.items()}
         pieces = vocabulary.tokens(range(vocabulary.size))
         self._spaces_V = np.array([p.count(_SPACE_OF_PIECES) for p in pieces])
@@ -110,6 +110,7 @@ class LineParser(LineTranslator):
             self._xla,
             max_length,
             constraint=self._constraint,
+            num_ids=self._symbols.V,
         )
 
     def _constraint(self, source_ids, max_lengths_B, beam_width):

@@ -412,13 +412,14 @@ class Transformer(keras.Model):
         x = self.embedding(source_ids)
         return self.encoder(x, may_attend=may_attend, training=training)
 
-    def start_decoding(self, source_ids, beam_width, max_length):
+    def start_decoding(self, source_ids, beam_width, max_length, num_ids=None):
         """Returns (step, cache) for a beam search over one batch of sources.
 
         Args:
             source_ids: int [B, S], padded with 0.
             beam_width: int, W.
             max_length: int, the most tokens that will be decoded.
+            num_ids: int, V of the logits: the ids below it; None for all.
 
         Returns:
             step: a function (int ids_BW, cache) to (float32 logits_BWV, cache).
@@ -431,7 +432,7 @@ class Transformer(keras.Model):
         def step(ids_BW, cache):
             x_BWD = self.embedding(ids_BW)
             x_BWD, cache = self.decoder.step(x_BWD, cache, memories)
-            return self.embedding.logits(x_BWD), cache
+            return self.embedding.logits(x_BWD, num_ids), cache
 
         B = ops.shape(source_ids)[0]
         return step, self.decoder.empty_cache(B, beam_width, max_length)

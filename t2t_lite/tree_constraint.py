@@ -26,19 +26,21 @@ class TreeState(NamedTuple):
 class TreeSymbols:
     """The symbols of linearized trees among the ids of a vocabulary.
 
+    V is one more than the largest of their ids: those are all that is allowed.
+
     Args:
         ids: dict, the id of each symbol, as of `trees.symbols`.
-        vocabulary_size: int, V.
 
     Raises:
         InputError: a bracket that can be opened cannot be closed, or the
             outermost one is missing.
     """
 
-    def __init__(self, ids, vocabulary_size):
-        self.is_opening_V = np.zeros(vocabulary_size, bool)
-        self.is_tag_V = np.zeros(vocabulary_size, bool)
-        self.closing_V = np.zeros(vocabulary_size, "int32")
+    def __init__(self, ids):
+        self.V = max(ids.values(), default=EOS) + 1
+        self.is_opening_V = np.zeros(self.V, bool)
+        self.is_tag_V = np.zeros(self.V, bool)
+        self.closing_V = np.zeros(self.V, "int32")
         for symbol, i in ids.items():
             if trees.is_opening(symbol):
                 self.is_opening_V[i] = True
@@ -51,7 +53,7 @@ class TreeSymbols:
                 "the vocabulary has not the symbols of trees: learn it with "
                 "task=parsing"
             )
-        self.is_root_V = np.arange(vocabulary_size) == root
+        self.is_root_V = np.arange(self.V) == root
         self.is_opening_V[root] = False
 
     def constraint(self, num_words_B, max_lengths_B, beam_width):
@@ -123,7 +125,7 @@ class TreeSymbols:
         )
         innermost_BW1 = ops.maximum(depth_BW - 1, 0)[..., None]
         closing_BW1 = ops.take_along_axis(state.open_BWN, innermost_BW1, axis=2)
-        ids_V = ops.arange(len(self.is_tag_V), dtype="int32")
+        ids_V = ops.arange(self.V, dtype="int32")
         return (
             (may_tag_BW[..., None] & self.is_tag_V)
             | (may_open_BW[..., None] & self.is_opening_V)

@@ -13,7 +13,6 @@ from t2t_lite.tree_constraint import TreeSymbols
 EOS = 1
 NAMES = ["<pad>", "</s>", "word", "(TOP", ")TOP", "(S", ")S", "(X", ")X", "A"]
 IDS = {name: i for i, name in enumerate(NAMES) if i > 2}
-V = len(NAMES)
 
 
 def is_tree(symbols, num_words):
@@ -42,7 +41,7 @@ def test_what_is_allowed_is_what_some_tree_goes_on_with(num_words, max_length):
         for n in range(len(ids)):
             expected.setdefault(ids[:n], set()).add(ids[n])
     assert len(expected) > 3
-    symbols = TreeSymbols(IDS, V)
+    symbols = TreeSymbols(IDS)
     for _, group in itertools.groupby(sorted(expected, key=len), key=len):
         # The search itself first gives EOS.
         ids_W = np.array([(EOS, *prefix) for prefix in group], "int32")
@@ -60,4 +59,4 @@ def test_what_is_allowed_is_what_some_tree_goes_on_with(num_words, max_length):
 def test_a_vocabulary_without_the_symbols_of_trees_is_refused(missing):
     ids = {name: i for name, i in IDS.items() if name != missing}
     with pytest.raises(InputError, match="has not the symbols of trees"):
-        TreeSymbols(ids, V)
+        TreeSymbols(ids)

@@ -1,0 +1,175 @@
+"""Measures the layer types of the paper's Table 1 over growing lengths.
+
+    python tests/benchmarks/table_1.py --picture=table_1.png
+
+One layer of each type maps [1, n, d] to [1, n, d], forward, in float32. Time is
+the best of several runs; memory is what the process' peak has grown by. Each
+type has a process of its own, in which n grows. Exponents are fitted to the
+larger n, where what grows fastest shows: a layer of attention also has its
+projections, which are O(n d^2).
+"""
+
+import json
+import pathlib
+import resource
+import subprocess
+import sys
+import time
+
+import numpy as np
+from absl import app, flags
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+
+FLAGS = flags.FLAGS
+flags.DEFINE_list("lengths", "512,1024,2048,4096,8192", "The n, growing.")
+flags.DEFINE_integer("d_model", 512, "d.")
+flags.DEFINE_integer("window", 65, "r, of restricted self-attention.")
+flags.DEFINE_integer("kernel", 3, "k, of the convolution.")
+flags.DEFINE_integer("repeats", 5, "Runs, the fastest of which counts.")
+flags.DEFINE_integer("fit_from", 2048, "The smallest n of the fit.")
+flags.DEFINE_string("picture", None, "A PNG to draw; needs matplotlib.")
+flags.DEFINE_enum("layer", None, ["full", "restricted", "gru", "conv"], "")
+
+TITLES = {
+    "full": "self-attention",
+    "restricted": "restricted self-attention",
+    "gru": "recurrent (GRU)",
+    "conv": "convolutional",
+}
+IN_THE_PAPER = {
+    "full": "O(n² · d)",
+    "restricted": "O(r · n · d)",
+    "gru": "O(n · d²)",
+    "conv": "O(k · n · d²)",
+}
+
+
+def layer_of(name):
+    """Returns the Keras layer."""
+    import keras
+
+    from t2t_lite import MultiHeadAttention
+
+    d, reach = FLAGS.d_model, FLAGS.window // 2
+    heads = max(1, d // 64)
+    if name == "full":
+        return MultiHeadAttention(heads, 64)
+    if name == "restricted":
+        return MultiHeadAttention(heads, 64, window=(reach, reach))
+    if name == "gru":
+        return keras.layers.GRU(d, return_sequences=True)
+    return keras.layers.Conv1D(d, FLAGS.kernel, padding="same")
+
+
+def peak_mib():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def measure(name):
+    """Prints {"n", "seconds", "mib"} for each length, a line each."""
+    import tensorflow as tf
+
+    layer = layer_of(name)
+    layer.build((1, None, FLAGS.d_model))
+    run = tf.function(layer)
+    run(tf.zeros([1, 64, FLAGS.d_model]))
+    for n in map(int, FLAGS.lengths):
+        x = tf.random.normal([1, n, FLAGS.d_model], seed=1)
+        before = peak_mib()
+        run(x).numpy()  # Traces, and finds the peak.
+        mib = peak_mib() - before
+        seconds = []
+        for _ in range(FLAGS.repeats):
+            start = time.perf_counter()
+            run(x).numpy()
+            seconds.append(time.perf_counter() - start)
+        print(json.dumps({"n": n, "seconds": min(seconds), "mib": mib}))
+
+
+def measured_in_a_process(name):
+    command = [sys.executable, *sys.argv, f"--layer={name}"]
+    run = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    return [json.loads(line) for line in run.stdout.decode().splitlines()]
+
+
+def exponent(rows, of):
+    """Returns e of `of` = c n^e, by least squares on the logarithms."""
+    rows = [row for row in rows if row["n"] >= FLAGS.fit_from]
+    n, y = ([row[key] for row in rows] for key in ("n", of))
+    slope, _ = np.polyfit(np.log(n), np.log(np.maximum(y, 1e-9)), 1)
+    return slope
+
+
+def with_total_memory(rows):
+    """Returns rows whose MiB are the growth of the peak since the first."""
+    total, found = 0.0, []
+    for row in rows:
+        total += row["mib"]
+        found.append(row | {"mib": total})
+    return found
+
+
+def as_text(results):
+    lines = [
+        f"d = {FLAGS.d_model}, r = {FLAGS.window}, k = {FLAGS.kernel}, "
+        f"exponents from n = {FLAGS.fit_from}"
+    ]
+    for name, rows in results.items():
+        times = " ".join(f"{1e3 * row['seconds']:9.2f}" for row in rows)
+        mib = " ".join(f"{row['mib']:9.0f}" for row in rows)
+        lines += [
+            f"{TITLES[name]}, {IN_THE_PAPER[name]}",
+            "  n   " + " ".join(f"{row['n']:9d}" for row in rows),
+            f"  ms  {times}   n^{exponent(rows, 'seconds'):.2f}",
+            f"  MiB {mib}   n^{exponent(rows, 'mib'):.2f}",
+        ]
+    return "\n".join(lines)
+
+
+def draw(results, path):
+    """Draws time and memory over n, with the fitted exponents."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, 2, figsize=(10, 4.2))
+    for axis, of, unit in zip(
+        axes, ("seconds", "mib"), ("seconds", "MiB"), strict=True
+    ):
+        for name, rows in results.items():
+            axis.loglog(
+                [row["n"] for row in rows],
+                [row[of] for row in rows],
+                marker="o",
+                label=f"{TITLES[name]}, {IN_THE_PAPER[name]}: "
+                f"n^{exponent(rows, of):.2f}",
+            )
+        axis.set_xlabel("n, positions")
+        axis.set_ylabel(unit)
+        axis.set_xticks([row["n"] for row in rows])
+        axis.set_xticklabels([row["n"] for row in rows])
+        axis.minorticks_off()
+        axis.legend(fontsize=8, frameon=False)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].set_title("Time of one layer")
+    axes[1].set_title("Memory of one layer")
+    figure.tight_layout()
+    figure.savefig(path, dpi=150)
+
+
+def main(_):
+    if FLAGS.layer:
+        measure(FLAGS.layer)
+        return
+    results = {
+        name: with_total_memory(measured_in_a_process(name)) for name in TITLES
+    }
+    print(as_text(results))
+    if FLAGS.picture:
+        draw(results, FLAGS.picture)
+
+
+if __name__ == "__main__":
+    app.run(main)
