@@ -115,3 +115,23 @@ def _absolute(paths):
         os.path.abspath(os.path.expanduser(path))
         for path in ([paths] if whole else paths.split(","))
     )
+
+
+def held_out(corpus, splits=None):
+    """Returns (split, its pairs) of the splits that a model is scored on.
+
+    Args:
+        corpus: corpora.Corpus.
+        splits: list of str; all that there are but "train" when not given.
+
+    Raises:
+        InputError: there is none.
+    """
+    splits = splits or [split for split in corpus.splits if split != "train"]
+    if not splits:
+        raise corpora.InputError(
+            "this model was trained without dev or test text: give some by "
+            "--dev_source and --dev_target, --test_source and --test_target, "
+            "--dev_trees or --test_trees"
+        )
+    return [(split, corpus.pairs(split)) for split in splits]

@@ -33,6 +33,7 @@ _HOMES = {
     "InputError": "errors",
     "LabelSmoothedCrossEntropy": "loss",
     "NoamSchedule": "optimization",
+    "Parser": "parsing",
     "Translator": "translation",
     "Vocabulary": "tokenization",
     "batched_by_tokens": "pipeline",

@@ -10,8 +10,11 @@ from random_trees import random_leaves, random_tree
 
 from t2t_lite import (
     decoding,
+    export,
+    model_directory,
     parsing,
     preparation,
+    serving,
     tasks,
     tokenization,
     training,
@@ -197,8 +200,15 @@ def test_a_run_learns_to_parse_and_its_directory_parses(tmp_path, capsys):
     assert "dev F1 100.00 (EVALB, COLLINS.prm, 20 sentences" in printed
     parser = tasks.open_model(tmp_path / "run", checkpoint="best")
     assert parser(WORDS) == TREES
+    directory = model_directory.ModelDirectory(tmp_path / "run")
     with pytest.raises(InputError, match="was trained to parse"):
-        translation.Translator(tmp_path / "run")
+        translation.Translator(directory.path)
+    options = serving.ServingOptions(decoding.SearchOptions.of(hparams), 48)
+    with pytest.raises(InputError, match="was trained to parse"):
+        export.export(
+            directory, tmp_path / "export", "last", 1, "float32", options
+        )
+    assert not (tmp_path / "export").exists()
 
 
 @pytest.mark.parametrize(

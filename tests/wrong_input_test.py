@@ -79,6 +79,14 @@ _TRAIN_FLAGS = [
         "no train files",
     ),
     (["--warm_start_from=missing"], "the checkpoint missing is missing"),
+    (
+        [f"--train_trees={__file__}"],
+        "needs one of the transformer_parsing presets",
+    ),
+    (
+        ["--hparams=transformer_parsing_small"],
+        "a target line must be the tree of the source line's words",
+    ),
     (["surplus"], "takes flags only; received 'surplus'"),
 ]
 
