@@ -64,7 +64,6 @@ def search(
     num_found=1,
     constraint=None,
     max_source=None,
-    num_ids=None,
 ):
     """Returns the Hypotheses of a batch of sources.
 
@@ -80,7 +79,6 @@ def search(
         constraint: a function (source_ids, int32 max_lengths_B, int W) to the
             beam_search.Constraint of the batch, or None.
         max_source: int, the largest S, where S is not known before.
-        num_ids: int: no id from it on may be found; None for all.
     """
     T = room(model.hparams, ops.shape(source_ids)[1], options)
     lengths_B = ops.sum(ops.cast(ops.not_equal(source_ids, PAD), "int32"), 1)
@@ -91,11 +89,8 @@ def search(
         0,
     )
     rooms = _rooms(model.hparams, options, T, max_source)
-    step, cache = model.start_decoding(
-        source_ids, options.beam_width, rooms[0], num_ids
-    )
-    V = num_ids or model.vocabulary_size
-    is_padding_V = ops.equal(ops.arange(V), PAD)
+    step, cache = model.start_decoding(source_ids, options.beam_width, rooms[0])
+    is_padding_V = ops.equal(ops.arange(model.num_target_ids), PAD)
 
     def step_without_padding(ids_BW, cache):
         logits_BWV, cache = step(ids_BW, cache)
@@ -243,7 +238,6 @@ def ids_translator(
     max_length=None,
     num_found=1,
     constraint=None,
-    num_ids=None,
 ):
     """Returns the function that translates any number of id sequences.
 
@@ -255,7 +249,6 @@ def ids_translator(
             when not given.
         num_found: int, that of `search`.
         constraint: that of `search`.
-        num_ids: that of `search`.
 
     Returns:
         tf.function: int32 RaggedTensor [N, (length)], EOS at each end, to
@@ -278,7 +271,6 @@ def ids_translator(
             num_found,
             constraint,
             max_length,
-            num_ids,
         ),
         input_signature=[tf.TensorSpec([None, None], tf.int32)],
         jit_compile=xla or None,

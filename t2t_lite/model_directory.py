@@ -217,6 +217,7 @@ class ModelDirectory:
         model = Transformer(
             settings.hparams,
             settings.vocabulary_size,
+            self.vocabulary().num_target_ids,
             dtype=policy(precision),
         )
         model.build()

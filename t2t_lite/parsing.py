@@ -110,7 +110,6 @@ class LineParser(LineTranslator):
             self._xla,
             max_length,
             constraint=self._constraint,
-            num_ids=self._symbols.V,
         )
 
     def _constraint(self, source_ids, max_lengths_B, beam_width):

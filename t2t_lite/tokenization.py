@@ -96,6 +96,11 @@ class Vocabulary:
         }
         return ids if trees.opening(trees.ROOT) in ids else {}
 
+    @property
+    def num_target_ids(self):
+        """Targets have ids below it: those of trees, or else all."""
+        return max(self.tree_symbols.values(), default=self.size - 1) + 1
+
     @functools.cached_property
     def sha256(self):
         """Hex digest that names this vocabulary."""

@@ -36,6 +36,7 @@ class Trainer:
     Args:
         hparams: HParams.
         vocabulary_size: int.
+        num_target_ids: int, that of Transformer.
         strategy: tf.distribute.Strategy.
         precision: "float32", "bfloat16" or "float16", of the computation;
             weights, softmax and loss are float32 whatever it is.
@@ -49,6 +50,7 @@ class Trainer:
         strategy=None,
         precision="float32",
         xla=False,
+        num_target_ids=None,
     ):
         self.hparams = hparams
         self.strategy = strategy or tf.distribute.get_strategy()
@@ -66,6 +68,7 @@ class Trainer:
             self.model = Transformer(
                 hparams,
                 vocabulary_size,
+                num_target_ids,
                 dtype=model_directory.policy(precision),
             )
             self.model.build()
@@ -129,7 +132,7 @@ class Trainer:
         self.step += 1
         self.flops += training_cost.update_flops(
             self.hparams,
-            self.model.vocabulary_size,
+            self.model.num_target_ids,
             *source_ids.shape,
             target_ids.shape[1],
         )

@@ -168,6 +168,7 @@ class _Run:
             strategy,
             options.precision,
             options.xla,
+            self.vocabulary.num_target_ids,
         )
         self.micro_batch_tokens = _as_the_chief(self.trainer, prepared.settings)
         self.best_score, self.evaluations_without_gain = -1.0, 0

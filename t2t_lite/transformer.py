@@ -346,18 +346,24 @@ class Transformer(keras.Model):
 
     Args:
         hparams: HParams, or the dict of one.
-        vocabulary_size: int, V; that of the hparams when not given.
+        vocabulary_size: int, how many ids there are; that of the hparams when
+            not given.
+        num_target_ids: int, V of the logits: a parser's targets are the first
+            few ids, the symbols of trees; all when not given.
 
     Source: section 3, Figure 1.
     """
 
-    def __init__(self, hparams, vocabulary_size=None, **kwargs):
+    def __init__(
+        self, hparams, vocabulary_size=None, num_target_ids=None, **kwargs
+    ):
         kwargs.setdefault("name", "transformer")
         super().__init__(**kwargs)
         if not isinstance(hparams, HParams):
             hparams = from_dict(hparams)
         self.hparams = hparams
         self.vocabulary_size = vocabulary_size or hparams.vocabulary_size
+        self.num_target_ids = num_target_ids or self.vocabulary_size
         learned = hparams.positions == "learned"
         sizes = {
             "num_layers": hparams.num_layers,
@@ -404,7 +410,10 @@ class Transformer(keras.Model):
             may_attend_memory=may_attend,
             training=training,
         )
-        return self.embedding.logits(x)
+        return self._logits(x)
+
+    def _logits(self, x):
+        return self.embedding.logits(x, self.num_target_ids)
 
     def encode(self, source_ids, training=False):
         """Returns memory_BSD for int source_ids [B, S]."""
@@ -412,14 +421,13 @@ class Transformer(keras.Model):
         x = self.embedding(source_ids)
         return self.encoder(x, may_attend=may_attend, training=training)
 
-    def start_decoding(self, source_ids, beam_width, max_length, num_ids=None):
+    def start_decoding(self, source_ids, beam_width, max_length):
         """Returns (step, cache) for a beam search over one batch of sources.
 
         Args:
             source_ids: int [B, S], padded with 0.
             beam_width: int, W.
             max_length: int, the most tokens that will be decoded.
-            num_ids: int, V of the logits: the ids below it; None for all.
 
         Returns:
             step: a function (int ids_BW, cache) to (float32 logits_BWV, cache).
@@ -432,7 +440,7 @@ class Transformer(keras.Model):
         def step(ids_BW, cache):
             x_BWD = self.embedding(ids_BW)
             x_BWD, cache = self.decoder.step(x_BWD, cache, memories)
-            return self.embedding.logits(x_BWD, num_ids), cache
+            return self._logits(x_BWD), cache
 
         B = ops.shape(source_ids)[0]
         return step, self.decoder.empty_cache(B, beam_width, max_length)
@@ -441,8 +449,9 @@ class Transformer(keras.Model):
         return super().get_config() | {
             "hparams": self.hparams.__dict__,
             "vocabulary_size": self.vocabulary_size,
+            "num_target_ids": self.num_target_ids,
         }
 
     def compute_output_shape(self, input_shape):
         _, target_shape = input_shape
-        return (*target_shape, self.vocabulary_size)
+        return (*target_shape, self.num_target_ids)
