@@ -56,6 +56,11 @@ CASES = {
     "self-attention": Case(
         t2t_lite.MultiHeadAttention, {"num_heads": 3, "d_k": 4}, (_X,)
     ),
+    "self-attention in a window": Case(
+        t2t_lite.MultiHeadAttention,
+        {"num_heads": 3, "d_k": 4, "window": (2, 1)},
+        (_X,),
+    ),
     "FeedForward": Case(t2t_lite.FeedForward, {"d_ff": 20}, (_X,)),
     "EncoderLayer": Case(t2t_lite.EncoderLayer, _BLOCK, (_X,)),
     "DecoderLayer": Case(t2t_lite.DecoderLayer, _BLOCK, (_X, _MEMORY)),
@@ -64,6 +69,9 @@ CASES = {
         t2t_lite.Encoder, _STACK | {"learned_positions": 9}, (_X,)
     ),
     "Decoder": Case(t2t_lite.Decoder, _STACK, (_X, _MEMORY)),
+    "Decoder, restricted": Case(
+        t2t_lite.Decoder, _STACK | {"attention_window": 3}, (_X, _MEMORY)
+    ),
     "PositionEmbedding": Case(
         t2t_lite.PositionEmbedding, {"d_model": D}, (_X,)
     ),

@@ -142,6 +142,20 @@ def test_sequences_of_one_token_warn_of_nothing():
     assert logits_of(model, SOURCE[:, :1], TARGET[:, :1]).shape == (B, 1, V)
 
 
+def test_logits_of_a_few_ids_are_the_first_of_all():
+    hparams = TINY_MODELS["sinusoidal"]
+    model = tiny_transformer(hparams)
+    few = Transformer.from_config(
+        Transformer(hparams, num_target_ids=5).get_config()
+    )
+    few.build()
+    few.set_weights(model.get_weights())
+    assert few.compute_output_shape((SOURCE.shape, TARGET.shape)) == (B, T, 5)
+    np.testing.assert_allclose(
+        logits_of(few), logits_of(model)[..., :5], atol=1e-5
+    )
+
+
 # Decoding step by step.
 
 
