@@ -6,10 +6,9 @@ import contextvars
 import keras
 from keras import ops
 
-from t2t_lite import masks
+from t2t_lite import masks, windows
 
 _NEVER = -1e9  # A logit so low that its weight is exactly 0 in float32.
-_SMALLEST_BLOCK = 16  # Of windowed attention; smaller products cost as much.
 
 
 _recorded = contextvars.ContextVar("recorded", default=None)
@@ -99,20 +98,19 @@ def windowed_attention(
     Source: section 4, "restricted" self-attention; Table 1.
     """
     B, L = ops.shape(q_BLHK)[:2]
-    C = max(before, after, _SMALLEST_BLOCK)
+    cut = windows.blocks(before, after)
+    C, M = cut.size, cut.num_keys
     num_blocks = (L + C - 1) // C  # N
     is_key_BL = (
         ops.ones((B, L), "bool")
         if may_attend_B11L is None
         else ops.broadcast_to(may_attend_B11L[:, 0, 0], (B, L))
     )
-    blocks = (before > 0, after > 0)
     k_BNMHK, v_BNMHK, is_key_BNM = (
-        _with_neighbours(_blocks(x, num_blocks, C), *blocks)
+        _with_neighbours(_blocks(x, num_blocks, C), cut.before, cut.after)
         for x in (k_BLHK, v_BLHK, ops.cast(is_key_BL, "int32"))
     )
-    M = k_BNMHK.shape[2]
-    key = ops.arange(M) - (C if before > 0 else 0)
+    key = ops.arange(M) - C * cut.before
     distance_CM = key[None] - ops.arange(C)[:, None]
     is_near_CM = (distance_CM >= -before) & (distance_CM <= after)
     is_near_11CM = is_near_CM[None, None]

@@ -95,10 +95,10 @@ def define_model_flags():
     flags.DEFINE_bool(
         "xla", None, "Compile the search with XLA; default: to translate."
     )
-    flags.DEFINE_integer("beam_width", None, "Default: the model's, 4.")
-    flags.DEFINE_float("length_penalty", None, "Default: the model's, 0.6.")
+    flags.DEFINE_integer("beam_width", None, "Default: the model's.")
+    flags.DEFINE_float("length_penalty", None, "Default: the model's.")
     flags.DEFINE_integer(
-        "max_extra_length", None, "Tokens beyond the source's; default: 50."
+        "max_extra_length", None, "Tokens beyond the source's; the model's."
     )
 
 

@@ -102,15 +102,27 @@ def as_json(card):
     return json.dumps(values, indent=2) + "\n"
 
 
+def _margins(report):
+    """Returns what ± means, if any score has it."""
+    scores = (
+        s for split in report.splits.values() for s in split.text.values()
+    )
+    if all(score.margin is None for score in scores):
+        return []
+    return [
+        "± is half of the 95% interval of sacrebleu's bootstrap "
+        f"({evaluation.RESAMPLES:,} resamples).",
+        "",
+    ]
+
+
 def as_markdown(card):
     """Returns a Card as a page of Markdown."""
     sections = {
         f"# Evaluation of {card.model_dir}": [
             *_table(["", *card.report.splits], _score_rows(card.report)),
             "",
-            "± is half of the 95% interval of sacrebleu's bootstrap "
-            f"({evaluation.RESAMPLES:,} resamples).",
-            "",
+            *_margins(card.report),
             *_signatures(card.report),
         ],
         "## Model": _table(["", ""], _model_rows(card)),

@@ -20,7 +20,6 @@ class HParams:
         InputError: a value that no model can have, named with what is allowed.
     """
 
-    task: str = "translation"  # or "parsing", section 6.3: words to a tree
     # The model, section 3.
     num_layers: int = 6
     d_model: int = 512
@@ -57,6 +56,8 @@ class HParams:
     beam_width: int = 4
     length_penalty: float = 0.6
     max_extra_length: int = 50
+    # What it learns: translation, or (section 6.3) words to a tree: parsing.
+    task: str = "translation"
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -154,7 +155,7 @@ _BIG = HParams(
 )
 _EN_FR = {"vocabulary_type": "unigram", "vocabulary_size": 32_000}
 # Section 6.3 gives layers, d_model, vocabulary and inference; the sizes of the
-# other parts are those of big, dropout and warm-up tensor2tensor's for parsing.
+# other parts are those of big, dropout and warm-up tensor2tensor's for the WSJ.
 _PARSING = HParams(
     task="parsing",
     num_layers=4,

@@ -4,7 +4,7 @@ settings.json          the resolved hparams, the corpus and its hashes
 vocabulary.model       the SentencePiece model
 tokens/                the training corpus as token ids
 checkpoints/step-N.*   the last ones, N updates into training
-best/step-N.*          the one with the best dev BLEU
+best/step-N.*          the one that scores best on dev
 averaged/step-N.*      written by bin/average_checkpoints
 summaries/             for TensorBoard
 """

@@ -1,7 +1,6 @@
 """Lines of words to their constituency trees."""
 
 import functools
-import re
 
 import numpy as np
 import tensorflow as tf
@@ -13,7 +12,6 @@ from t2t_lite.hparams import EOS
 from t2t_lite.translation import LineTranslator, Translation
 from t2t_lite.tree_constraint import TreeSymbols
 
-_SPACE = re.compile(r"[ \t\n\r\f\v]+")
 _SPACE_OF_PIECES = "\u2581"  # What SentencePiece writes for a space.
 
 
@@ -30,10 +28,19 @@ class LineParser(LineTranslator):
         options: SearchOptions.
         xla: bool, whether XLA compiles the search.
 
+    Raises:
+        InputError: the vocabulary has no trees, or there is no room for them.
+
     Source: section 6.3.
     """
 
     def __init__(self, model, vocabulary, options, xla=False):
+        if options.max_extra_length < 2:
+            raise InputError(
+                "max_extra_length must be at least 2 to parse, for the "
+                "outermost brackets; received max_extra_length="
+                f"{options.max_extra_length}"
+            )
         self.model, self.vocabulary, self.options = model, vocabulary, options
         self._symbols = TreeSymbols(vocabulary.tree_symbols)
         self._names = {i: name for name, i in vocabulary.tree_symbols.items()}
@@ -51,7 +58,7 @@ class LineParser(LineTranslator):
         Raises:
             InputError: a line is longer than the model's learned positions.
         """
-        words = [[w for w in _SPACE.split(line) if w] for line in lines]
+        words = [trees.split_words(line) for line in lines]
         ids = self._ids(words)
         longest = max(map(len, ids), default=0)
         self._check(ids, first_line)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from absl import logging
 
-from t2t_lite import batching, memory, tokenization, trees
+from t2t_lite import batching, memory, tokenization
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import MAY_CHANGE
 from t2t_lite.model_directory import ModelDirectory, Settings
@@ -134,28 +134,24 @@ def _vocabulary(directory, hparams, text, options):
         vocabulary = warm
     else:
         logging.info("Learning the vocabulary.")
-        vocabulary = _learn(hparams, text.readers["train"])
+        vocabulary = tokenization.learn_from_pairs(
+            text.readers["train"],
+            hparams.vocabulary_type,
+            hparams.vocabulary_size,
+            has_trees=hparams.task == "parsing",
+        )
+    if bool(vocabulary.tree_symbols) != (hparams.task == "parsing"):
+        raise InputError(
+            "a vocabulary has the symbols of trees if it was learned for "
+            f"parsing, and only then; this run's task is {hparams.task}: start "
+            "without --vocabulary and --warm_start_from, or with others"
+        )
     if warm is not None and warm.sha256 != vocabulary.sha256:
         raise InputError(
             f"{options.warm_start_from} has another vocabulary than this run: "
             "start without --vocabulary, in a new --model_dir"
         )
     return vocabulary
-
-
-def _learn(hparams, read_pairs):
-    """Returns the Vocabulary of a corpus; of trees it takes the symbols."""
-    symbols = []
-    if hparams.task == "parsing":
-        symbols = trees.symbols(
-            trees.read_one(tree) for _, tree in read_pairs() if tree
-        )
-        lines = (words for words, _ in read_pairs())
-    else:
-        lines = (line for pair in read_pairs() for line in pair)
-    return tokenization.learn(
-        lines, hparams.vocabulary_type, hparams.vocabulary_size, symbols
-    )
 
 
 def _vocabulary_beside(warm_start_from):

@@ -57,7 +57,7 @@ _EXPLANATION = """\
 Millions of parameters are those of a shared vocabulary of 37,000, the paper's
 beside them where it prints them; a * marks those that differ by more than
 rounding. The paper does not say how it counts. A vocabulary of 41,100 would
-give every figure that it prints but big's, which is 1 million below ours.
+give every figure that it prints but big's: 218 million would be its count then.
 FLOPs are those of one update's matrix products, at 25,000 tokens a side in
 sentences of {length}. Perplexity and BLEU are the paper's, on newstest2013,
 beam 4 and length penalty 0.6, without averaging of checkpoints."""

@@ -63,9 +63,9 @@ def _bracketing_scores(predicted, gold, **_):
 
 def _words_and_tree(source, target):
     """Returns the pair with its tree normalized."""
-    tree = trees.normalized(trees.read_one(target))
+    tree = trees.normalized(trees.read_one(target)) if target.strip() else None
     words = [] if tree is None else trees.words(tree)
-    if source.split() != words:
+    if trees.split_words(source) != words:
         raise InputError(
             "to learn to parse, a target line must be the tree of the source "
             f"line's words; received {source!r} and {target!r}"

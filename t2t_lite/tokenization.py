@@ -275,6 +275,27 @@ def learn(lines, kind, size, symbols=()):
     return _train(sentences, kind, largest, symbols)
 
 
+def learn_from_pairs(read_pairs, kind, size, has_trees=False):
+    """Returns the Vocabulary learned from both sides of a corpus.
+
+    Args:
+        read_pairs: a function that returns the (source, target) pairs anew.
+        kind: that of `learn`.
+        size: that of `learn`.
+        has_trees: bool, whether targets are trees: their symbols then join the
+            pieces of the sources.
+
+    Raises:
+        InputError: as `learn` does, or a target is not a tree.
+    """
+    if not has_trees:
+        return learn((x for pair in read_pairs() for x in pair), kind, size)
+    symbols = trees.symbols(
+        trees.read_one(tree) for _, tree in read_pairs() if tree
+    )
+    return learn((words for words, _ in read_pairs()), kind, size, symbols)
+
+
 def _sample(lines):
     """Returns at most _LINES_LEARNED_FROM lines, each as likely as another."""
     generator = random.Random(1)

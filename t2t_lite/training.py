@@ -191,7 +191,9 @@ class _Run:
         if found is not None:
             path, tensors = found
             self.trainer.restore(tensors, str(path))
-            self.best_score = float(tensors["best_score"])
+            self.best_score = float(
+                tensors.get("best_score", tensors.get("best_bleu", -1.0))
+            )
             self.evaluations_without_gain = int(
                 tensors["evaluations_without_gain"]
             )

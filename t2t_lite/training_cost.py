@@ -10,6 +10,7 @@ own operations come to about 0.3 (base) and 0.4 (big) of that.
 import math
 from typing import NamedTuple
 
+from t2t_lite import windows
 from t2t_lite.hparams import preset
 
 # What a device sustains in single precision, in TFLOPS.
@@ -63,10 +64,13 @@ def forward_flops(
         int.
     """
     S, T = source_length, target_length
-    encoder_layer = _attention(hparams, S, S) + _feed_forward(hparams, S)
+    reach = hparams.attention_window // 2
+    encoder_layer = _attention(
+        hparams, S, S, _products(hparams, S, reach, reach)
+    ) + _feed_forward(hparams, S)
     decoder_layer = (
-        _attention(hparams, T, T)
-        + _attention(hparams, T, S)
+        _attention(hparams, T, T, _products(hparams, T, reach, 0))
+        + _attention(hparams, T, S, T * S)
         + _feed_forward(hparams, T)
     )
     logits = 2 * T * hparams.d_model * vocabulary_size
@@ -74,15 +78,22 @@ def forward_flops(
     return batch_size * (layers + logits)
 
 
-def _attention(hparams, query_length, memory_length):
+def _products(hparams, length, before, after):
+    """Returns how many queries times keys self-attention takes.
+
+    A mask saves nothing: each query is multiplied by every key. A window does.
+    """
+    if not hparams.attention_window:
+        return length * length
+    return windows.blocks(before, after).num_products(length)
+
+
+def _attention(hparams, query_length, memory_length, num_products):
     """Returns what one sub-layer of multi-head attention takes."""
     depths = hparams.num_heads * (hparams.d_k + hparams.d_v)
     # Each head's keys and values from the memory, queries and output from x.
     projections = 2 * hparams.d_model * depths * (query_length + memory_length)
-    # A mask saves nothing: each query is multiplied by every key. Attention
-    # that looks at fewer of them differs here and nowhere else.
-    products = 2 * depths * query_length * memory_length
-    return projections + products
+    return projections + 2 * depths * num_products
 
 
 def _feed_forward(hparams, length):

@@ -29,6 +29,7 @@ TRACE = "-NONE-"
 MAX_DEPTH = 200  # Brackets; functions that recurse so deep are safe in Python.
 _ROOTS = {"", ROOT, "ROOT", "S1"}
 _TOKEN = re.compile(r"[()]|[^() \t\n\r\f\v]+")
+_WORD = re.compile(r"[^ \t\n\r\f\v]+")
 _NOT_IN_A_WORD = re.compile(r"[() \t\n\r\f\v]")
 
 
@@ -128,6 +129,11 @@ def read(text: str | Iterable[str], name: str = "the text") -> Iterator[Tree]:
             f"{name}, line {stack[0].line}: the tree that begins here is not "
             f"closed; {len(stack)} closing brackets are missing at the end"
         )
+
+
+def split_words(line: str) -> list[str]:
+    """Return the words of a sentence: what ASCII white space separates."""
+    return _WORD.findall(line)
 
 
 def read_one(line: str) -> Tree:

@@ -16,7 +16,7 @@ LAYERS = [
     (
         *("positions", "masks", "loss", "optimization", "beam_search"),
         *("tokenization", "batching", "memory", "training_cost"),
-        *("paper_bleu", "table_3", "trees", "tree_constraint"),
+        *("paper_bleu", "table_3", "trees", "tree_constraint", "windows"),
     ),
     # 2: layers
     ("attention", "blocks", "embedding"),
@@ -36,7 +36,7 @@ LAYER_OF = {name: n for n, layer in enumerate(LAYERS) for name in layer}
 ANY_BACKEND = {
     *("errors", "hparams"),
     *("positions", "masks", "loss", "optimization", "beam_search"),
-    *("training_cost", "table_3", "trees", "tree_constraint"),
+    *("training_cost", "table_3", "trees", "tree_constraint", "windows"),
     *LAYERS[2],
     *LAYERS[3],
 }

@@ -10,6 +10,8 @@ from random_trees import random_leaves, random_tree
 
 from t2t_lite import (
     decoding,
+    evaluation,
+    evaluation_card,
     export,
     model_directory,
     parsing,
@@ -61,7 +63,12 @@ def vocabulary():
 
 def parser_of(vocabulary, hparams=PARSING, seed=0, **options):
     """A parser with random weights."""
-    model = tiny_transformer(hparams, seed, vocabulary_size=vocabulary.size)
+    model = tiny_transformer(
+        hparams,
+        seed,
+        vocabulary_size=vocabulary.size,
+        num_target_ids=vocabulary.num_target_ids,
+    )
     options = decoding.SearchOptions.of(hparams, **options)
     return parsing.LineParser(model, vocabulary, options)
 
@@ -152,6 +159,22 @@ def test_a_vocabulary_without_trees_is_no_parsers(vocabulary):
         parser_of(without)
 
 
+def test_a_search_without_room_for_brackets_is_refused(vocabulary):
+    with pytest.raises(InputError, match=r"at least 2 to parse.*=1"):
+        parser_of(vocabulary, max_extra_length=1)
+
+
+def test_a_run_refuses_a_vocabulary_of_the_other_task(tmp_path, vocabulary):
+    pairs = list(zip(WORDS, TREES, strict=True))
+    tokenization.learn(WORDS * 9, "bpe", 2000).save(tmp_path / "words.model")
+    vocabulary.save(tmp_path / "trees.model")
+    for task, name in (("parsing", "words"), ("translation", "trees")):
+        hparams = dataclasses.replace(PARSING, task=task)
+        options = training.RunOptions(vocabulary=tmp_path / f"{name}.model")
+        with pytest.raises(InputError, match=f"this run's task is {task}"):
+            training.train(tmp_path / "run", hparams, text_of(pairs), options)
+
+
 # Symbols in a vocabulary.
 
 
@@ -201,6 +224,14 @@ def test_a_run_learns_to_parse_and_its_directory_parses(tmp_path, capsys):
     parser = tasks.open_model(tmp_path / "run", checkpoint="best")
     assert parser(WORDS) == TREES
     directory = model_directory.ModelDirectory(tmp_path / "run")
+    report = evaluation.evaluate(
+        parser, {"dev": pairs}, tasks.task_of(hparams).scores
+    )
+    card = evaluation_card.make_card(report, directory, parser.model, "best")
+    text = evaluation_card.as_markdown(card)
+    assert "| F1 | 100.00 |" in text
+    assert "EVALB" in text
+    assert "bootstrap" not in text
     with pytest.raises(InputError, match="was trained to parse"):
         translation.Translator(directory.path)
     options = serving.ServingOptions(decoding.SearchOptions.of(hparams), 48)
@@ -226,6 +257,13 @@ def test_a_target_that_is_not_the_words_tree_is_refused(
     with pytest.raises(InputError, match=message):
         training.train(tmp_path / "run", PARSING, text, training.RunOptions())
     assert not (tmp_path / "run").exists()
+
+
+def test_only_ascii_white_space_separates_words():
+    pair = ("10\u00a0km off", "(TOP (CD 10\u00a0km) (RB off))")
+    check = tasks.task_of(PARSING).checked_pair
+    assert check(*pair) == pair
+    assert check("", " ") == ("", "")
 
 
 def test_targets_are_learned_from_as_normalized_trees():
