@@ -207,6 +207,14 @@ def test_a_symbol_that_was_not_learned_is_unknown(vocabulary):
 # A run.
 
 
+def test_a_sentence_that_evalb_leaves_out_makes_no_model_better():
+    """Its full stop is no punctuation, so that the words that count differ."""
+    wrong = TREES[0].replace("(. .)", "(DT .)")
+    task = tasks.task_of(PARSING)
+    assert task.scores([wrong, TREES[1]], TREES[:2])["f1"].value == 100
+    assert task.score([wrong, TREES[1]], TREES[:2]).value < 70
+
+
 def text_of(pairs):
     return preparation.TrainingText(
         {"corpus": "of this test"},
@@ -220,7 +228,7 @@ def test_a_run_learns_to_parse_and_its_directory_parses(tmp_path, capsys):
     options = training.RunOptions(save_every_steps=60, evaluate_every_steps=60)
     training.train(tmp_path / "run", hparams, text_of(pairs), options)
     printed = capsys.readouterr().out
-    assert "dev F1 100.00 (EVALB, COLLINS.prm, 20 sentences" in printed
+    assert "dev F1 of all 100.00 (EVALB, COLLINS.prm, 20 sentences" in printed
     parser = tasks.open_model(tmp_path / "run", checkpoint="best")
     assert parser(WORDS) == TREES
     directory = model_directory.ModelDirectory(tmp_path / "run")
@@ -229,7 +237,7 @@ def test_a_run_learns_to_parse_and_its_directory_parses(tmp_path, capsys):
     )
     card = evaluation_card.make_card(report, directory, parser.model, "best")
     text = evaluation_card.as_markdown(card)
-    assert "| F1 | 100.00 |" in text
+    assert "| F1 of all | 100.00 |" in text
     assert "EVALB" in text
     assert "bootstrap" not in text
     with pytest.raises(InputError, match="was trained to parse"):
