@@ -217,7 +217,9 @@ def test_each_preset_builds_with_the_parameters_of_the_paper(name):
     norm = 2 * D
     encoder = attention + feed_forward + 2 * norm
     decoder = 2 * attention + feed_forward + 3 * norm
-    assert model.count_params() == V * D + encoder + decoder
+    is_learned = hparams.positions == "learned"
+    positions = 2 * hparams.learned_positions * D * is_learned
+    assert model.count_params() == V * D + positions + encoder + decoder
 
 
 # The shared embedding.
