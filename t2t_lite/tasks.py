@@ -64,7 +64,7 @@ def _bracketing_scores(predicted, gold, **_):
 
 def _words_and_tree(source, target):
     """Returns the pair with its tree normalized."""
-    tree = trees.normalized(trees.read_one(target)) if target.strip() else None
+    tree = _normalized(target) if target.strip() else None
     words = [] if tree is None else trees.words(tree)
     if trees.split_words(source) != words:
         raise InputError(
@@ -72,6 +72,15 @@ def _words_and_tree(source, target):
             f"line's words; received {source!r} and {target!r}"
         )
     return source, trees.write(tree) if words else ""
+
+
+def _normalized(line):
+    try:
+        return trees.normalized(trees.read_one(line))
+    except InputError as error:
+        raise InputError(
+            f"a parser learns from trees, and a target line is none: {error}"
+        ) from None
 
 
 _TASKS = {

@@ -85,7 +85,7 @@ _TRAIN_FLAGS = [
     ),
     (
         ["--hparams=transformer_parsing_small"],
-        "a target line must be the tree of the source line's words",
+        "a parser learns from trees, and a target line is none",
     ),
     (["surplus"], "takes flags only; received 'surplus'"),
 ]
