@@ -88,6 +88,15 @@ def corpus(names):
     )
 
 
+def require_task(of, hparams):
+    """Raises InputError where a Corpus has trees and the task is another."""
+    if of.target_language == "trees" and hparams.task != "parsing":
+        raise corpora.InputError(
+            f"{of.name} is a corpus of trees, and the task is {hparams.task}: "
+            "a parser is trained by one of the transformer_parsing presets"
+        )
+
+
 def _refuse_places_of_other_corpora(names):
     """Raises InputError where a flag would have no effect."""
     given_names = names.get("corpus", "").split(",")

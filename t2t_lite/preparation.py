@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from absl import logging
 
-from t2t_lite import batching, memory, tokenization
+from t2t_lite import batching, memory, tokenization, trees
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import MAY_CHANGE
 from t2t_lite.model_directory import ModelDirectory, Settings
@@ -146,12 +146,30 @@ def _vocabulary(directory, hparams, text, options):
             f"parsing, and only then; this run's task is {hparams.task}: start "
             "without --vocabulary and --warm_start_from, or with others"
         )
+    if options.vocabulary or warm is not None:
+        _require_tree_symbols(vocabulary, text.readers["train"])
     if warm is not None and warm.sha256 != vocabulary.sha256:
         raise InputError(
             f"{options.warm_start_from} has another vocabulary than this run: "
             "start without --vocabulary, in a new --model_dir"
         )
     return vocabulary
+
+
+def _require_tree_symbols(vocabulary, read_pairs):
+    """Raises InputError where trees to learn from have symbols it lacks."""
+    if not vocabulary.tree_symbols:
+        return
+    used = trees.symbols(
+        trees.read_one(tree) for _, tree in read_pairs() if tree
+    )
+    missing = [s for s in used if s not in vocabulary.tree_symbols]
+    if missing:
+        raise InputError(
+            f"the vocabulary given lacks {len(missing)} of the symbols of the "
+            f"training trees, {missing[0]} among them: learn it from these "
+            "trees too, or start without it"
+        )
 
 
 def _vocabulary_beside(warm_start_from):

@@ -90,7 +90,7 @@ class Vocabulary:
         """The ids of the symbols of trees, by name; none if it has no trees."""
         processor = self._processor
         ids = {
-            processor.id_to_piece(piece)[1:-1]: piece + _FIRST_PIECE
+            processor.id_to_piece(piece)[2:-2]: piece + _FIRST_PIECE
             for piece in range(processor.GetPieceSize())
             if processor.IsControl(piece)
         }
@@ -152,7 +152,8 @@ class Vocabulary:
 
     def tokens(self, ids):
         """Returns the str that each id stands for; "</s>" for EOS."""
-        names = {PAD: "<pad>", EOS: "</s>"}
+        names = {i: symbol for symbol, i in self.tree_symbols.items()}
+        names |= {PAD: "<pad>", EOS: "</s>"}
         return [
             names.get(int(i)) or self._processor.id_to_piece(int(i) - 2)
             for i in ids
@@ -323,8 +324,9 @@ def _train(sentences, kind, num_pieces, symbols):
         bos_id=-1,
         eos_id=-1,
         unk_id=0,
-        # In angle brackets, for text has pieces like `NN` and `,` too.
-        control_symbols=[f"<{symbol}>" for symbol in symbols],
+        # In angle brackets, for text has pieces like `NN` and `,` too; in two,
+        # for SentencePiece itself has <unk> and <0x41>.
+        control_symbols=[f"<<{symbol}>>" for symbol in symbols],
         minloglevel=2,
     )
     return Vocabulary(model.getvalue())

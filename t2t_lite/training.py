@@ -44,7 +44,7 @@ class RunOptions:
     save_every_steps: int | None = None  # instead of minutes
     keep_last: int | None = None  # None: as many as are averaged
     evaluate_every_steps: int | None = None  # None: five times in a run
-    patience: int | None = None  # evaluations without a better dev BLEU
+    patience: int | None = None  # evaluations without a better dev score
     warm_start_from: str | None = None  # a model directory or a checkpoint
     vocabulary: str | None = None  # a SentencePiece model
     sustained_tflops: float | None = None  # of one device, to estimate the cost

@@ -9,6 +9,7 @@ from conftest import tiny_transformer
 from random_trees import random_leaves, random_tree
 
 from t2t_lite import (
+    checkpoints,
     decoding,
     evaluation,
     evaluation_card,
@@ -175,6 +176,15 @@ def test_a_run_refuses_a_vocabulary_of_the_other_task(tmp_path, vocabulary):
             training.train(tmp_path / "run", hparams, text_of(pairs), options)
 
 
+def test_a_run_refuses_a_vocabulary_without_its_labels(tmp_path, vocabulary):
+    vocabulary.save(tmp_path / "trees.model")
+    pairs = [*zip(WORDS, TREES, strict=True), ("oh", "(TOP (INTJ (UH oh)))")]
+    options = training.RunOptions(vocabulary=tmp_path / "trees.model")
+    with pytest.raises(InputError, match=r"lacks 2 of the symbols.*\(INTJ"):
+        training.train(tmp_path / "run", PARSING, text_of(pairs), options)
+    assert not (tmp_path / "run").exists()
+
+
 # Symbols in a vocabulary.
 
 
@@ -202,6 +212,23 @@ def test_no_text_is_tokenized_to_a_symbol(vocabulary):
 def test_a_symbol_that_was_not_learned_is_unknown(vocabulary):
     (ids,) = vocabulary.encode_target(["(TOP (XX the))"])
     assert ids[1] not in vocabulary.tree_symbols.values()
+
+
+def test_a_label_may_have_the_name_of_a_piece_of_sentencepieces_own():
+    tree = "(TOP (unk (0x41 the) (s cat)))"
+    symbols = trees.symbols([trees.read_one(tree)])
+    odd = tokenization.learn(WORDS * 9, "bpe", 2000, symbols)
+    assert sorted(odd.tree_symbols) == symbols
+    (ids,) = odd.encode_target([tree])
+    assert odd.tokens(ids) == [
+        "(TOP",
+        "(unk",
+        "0x41",
+        "s",
+        ")unk",
+        ")TOP",
+        "</s>",
+    ]
 
 
 # A run.
@@ -250,6 +277,16 @@ def test_a_run_learns_to_parse_and_its_directory_parses(tmp_path, capsys):
             directory, tmp_path / "export", "last", 1, "float32", options
         )
     assert not (tmp_path / "export").exists()
+    # What checkpoints of 0.1.0 call the best score counts on.
+    path, tensors = next(checkpoints.newest(directory.checkpoints))
+    best = list(directory.best.glob("*.index"))
+    tensors["best_bleu"] = tensors.pop("best_score")
+    checkpoints.write(path, tensors)
+    more = dataclasses.replace(hparams, steps=121)
+    training.train(
+        tmp_path / "run", more, text_of(pairs), training.RunOptions()
+    )
+    assert list(directory.best.glob("*.index")) == best
 
 
 @pytest.mark.parametrize(

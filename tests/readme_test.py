@@ -49,3 +49,12 @@ def test_the_classifier_beats_chance(capsys):
     answers = names["is_more"][-400:]
     chance = max(answers.mean(), 1 - answers.mean())
     assert names["history"].history["val_accuracy"][-1] > chance + 0.1
+
+
+def test_every_file_that_the_readme_shows_or_links_to_is_there():
+    text = README.read_text("utf-8")
+    paths = re.findall(r"\]\((?!https?:|#)([^)#]+)", text)
+    paths += re.findall(r'src="([^"]+)"', text)
+    assert len(paths) > 3
+    assert [p for p in paths if not (README.parent / p).exists()] == []
+    assert re.findall(r"@[A-Z_]+@", text) == []

@@ -81,7 +81,7 @@ _TRAIN_FLAGS = [
     (["--warm_start_from=missing"], "the checkpoint missing is missing"),
     (
         [f"--train_trees={__file__}"],
-        "needs one of the transformer_parsing presets",
+        "a parser is trained by one of the transformer_parsing presets",
     ),
     (
         ["--hparams=transformer_parsing_small"],
@@ -284,6 +284,17 @@ def test_a_split_that_there_is_not(model):
         "evaluate",
         f"--model_dir={model[0]}",
         "--splits=valid",
+    )
+
+
+def test_trees_are_no_text_to_score_a_translation_model_on(model, tmp_path):
+    path = tmp_path / "some.trees"
+    path.write_text("(TOP (UH oh))\n")
+    _refused(
+        "is a corpus of trees, and the task is translation",
+        "evaluate",
+        f"--model_dir={model[0]}",
+        f"--test_trees={path}",
     )
 
 
