@@ -283,9 +283,8 @@ def test_a_run_learns_to_parse_and_its_directory_parses(tmp_path, capsys):
     tensors["best_bleu"] = tensors.pop("best_score")
     checkpoints.write(path, tensors)
     more = dataclasses.replace(hparams, steps=121)
-    training.train(
-        tmp_path / "run", more, text_of(pairs), training.RunOptions()
-    )
+    options = training.RunOptions(evaluate_every_steps=1)
+    training.train(tmp_path / "run", more, text_of(pairs), options)
     assert list(directory.best.glob("*.index")) == best
 
 
