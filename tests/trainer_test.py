@@ -5,9 +5,10 @@ import math
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from conftest import TINY_MODELS
 
-from t2t_lite import memory, training_cost
+from t2t_lite import loss, memory, training_cost
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import HParams
 from t2t_lite.trainer import Trainer
@@ -148,6 +149,79 @@ def test_xla_gives_the_same_gradients():
         compiled.gradients(), plain.gradients(), strict=True
     ):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
+
+
+# The loss in chunks of two positions, and its plain twin.
+
+
+def _projected_at_once(x_BTD, embedding, target_ids, smoothing, loss_scale):
+    del loss_scale
+    matrix_DV = tf.transpose(tf.cast(embedding, x_BTD.dtype))
+    return loss.cross_entropy(x_BTD @ matrix_DV, target_ids, smoothing)
+
+
+def _in_chunks_and_at_once(monkeypatch, *args, **kwargs):
+    """Returns two trainers, the second of which computes all logits at once."""
+    monkeypatch.setattr(loss, "CHUNK_LOGITS", 2 * V)
+    in_chunks = Trainer(*args, **kwargs)
+    in_chunks.add(*(np.zeros_like(ids) for ids in _batch()))  # It is traced.
+    with monkeypatch.context() as plain:
+        plain.setattr(loss, "projected_cross_entropy", _projected_at_once)
+        at_once = Trainer(*args, **kwargs)
+        at_once.add(*(np.zeros_like(ids) for ids in _batch()))
+    return in_chunks, at_once
+
+
+def test_chunks_of_the_loss_give_the_gradient_of_every_weight(
+    tiny_hparams, monkeypatch
+):
+    trainers = _in_chunks_and_at_once(monkeypatch, tiny_hparams, V)
+    for trainer in trainers:
+        trainer.add(*_batch())
+    in_chunks, at_once = trainers
+    for ours, theirs, weight in zip(
+        in_chunks.gradients(),
+        at_once.gradients(),
+        in_chunks.weights,
+        strict=True,
+    ):
+        np.testing.assert_allclose(
+            ours, theirs, rtol=1e-5, atol=1e-5, err_msg=weight.path
+        )
+
+
+@pytest.mark.parametrize("xla", [False, True])
+def test_chunks_of_the_loss_train_the_same_weights(xla, monkeypatch):
+    trainers = _in_chunks_and_at_once(monkeypatch, _PLAIN, V, xla=xla)
+    for step in range(4):
+        losses = [
+            float(trainer.update(*_batch(step), 2).loss) for trainer in trainers
+        ]
+        assert math.isclose(*losses, rel_tol=1e-5)
+    ours, theirs = (
+        np.concatenate([weight.ravel() for weight in _weights(trainer)])
+        for trainer in trainers
+    )
+    # Adam makes steps of the rounding in a gradient that is nothing else.
+    assert np.linalg.norm(ours - theirs) < 1e-4 * np.linalg.norm(theirs)
+
+
+@pytest.mark.parametrize(
+    ("precision", "rounding"), [("bfloat16", 2**-7), ("float16", 2**-9)]
+)
+def test_chunks_of_the_loss_round_like_the_whole(
+    precision, rounding, monkeypatch
+):
+    trainers = _in_chunks_and_at_once(
+        monkeypatch, _WITHOUT_DROPOUT, V, precision=precision
+    )
+    for trainer in trainers:
+        trainer.add(*_batch())
+    ours, theirs = (
+        np.concatenate([tf.reshape(g, [-1]) for g in trainer.gradients()])
+        for trainer in trainers
+    )
+    assert np.linalg.norm(ours - theirs) < rounding * np.linalg.norm(theirs)
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
