@@ -5,9 +5,10 @@ from keras import ops
 
 from t2t_lite.hparams import PAD
 
-# Logits that `projected_cross_entropy` computes at a time. Fewer would add the
-# embedding's gradient up more often, more would take memory and save no time.
-CHUNK_LOGITS = 2**23
+# Logits that `projected_cross_entropy` computes at a time, 80 MB of them. Fewer
+# would add to the embedding's gradient more often, which takes time; more would
+# take memory and save none.
+CHUNK_LOGITS = 20 * 2**20
 
 
 def cross_entropy(logits_BTV, target_ids_BT, label_smoothing=0.0):
@@ -87,17 +88,15 @@ def projected_cross_entropy(
     is_token_N = ops.reshape(ops.not_equal(target_ids_BT, PAD), (-1,))
     num_tokens = ops.sum(ops.cast(is_token_N, "int32"))
     chunk_size, num_chunks = _chunks(ops.shape(is_token_N)[0], V)
-    # Tokens come first, so the chunks that hold padding alone are the last.
-    order_N = ops.argsort(ops.logical_not(is_token_N))
-    missing = chunk_size * num_chunks - ops.shape(is_token_N)[0]
-    order_P = ops.pad(order_N, ((0, missing),))
+    order_P = _tokens_first(is_token_N, chunk_size * num_chunks)
     target_ids_P = ops.take(ops.reshape(target_ids_BT, (-1,)), order_P)
 
     @ops.custom_gradient
     def summed_loss(x_PD, embedding_VD):
+        # TensorFlow's tape, when it is eager, would keep every chunk.
         loss, *gradients = _loss_and_gradients(
-            x_PD,
-            embedding_VD,
+            ops.stop_gradient(x_PD),
+            ops.stop_gradient(embedding_VD),
             target_ids_P,
             num_tokens,
             chunk_size,
@@ -116,7 +115,7 @@ def projected_cross_entropy(
 
     loss = summed_loss(
         ops.take(ops.reshape(x_BTD, (-1, D)), order_P, axis=0),
-        ops.convert_to_tensor(embedding_VD),
+        ops.cast(embedding_VD, "float32"),  # Of a variable, its value.
     )
     return loss, ops.cast(num_tokens, "float32")
 
@@ -125,6 +124,12 @@ def _chunks(N, V):
     """Returns (size, number) of the equal chunks that hold N positions."""
     num_chunks = -(-N // max(1, CHUNK_LOGITS // V))
     return -(-N // num_chunks), num_chunks
+
+
+def _tokens_first(is_token_N, P):
+    """Returns P positions: those of tokens, then the rest, then 0s."""
+    order_N = ops.argsort(ops.logical_not(is_token_N))
+    return ops.pad(order_N, ((0, P - ops.shape(order_N)[0]),))
 
 
 def _loss_and_gradients(
@@ -155,7 +160,7 @@ def _loss_and_gradients(
     matrix_VD = ops.cast(embedding_VD, x_PD.dtype)
 
     def goes_on(start, loss, x_PD, gradient_VD):
-        # Asked for its results, TensorFlow finishes a chunk before the next
+        # Asked for what a chunk gives, TensorFlow finishes it before the next
         # one begins; left alone, it holds the logits of ten.
         is_finite = ops.isfinite(loss + gradient_VD[0, 0])
         return ops.logical_and(start < num_tokens, is_finite)
@@ -187,6 +192,8 @@ def _loss_and_gradients(
         add_chunk,
         (0, 0.0, x_PD, ops.zeros(embedding_VD.shape, "float32")),
     )
+    # Stopped before the end, it has not seen all of the loss.
+    loss = ops.where(start < num_tokens, float("nan"), loss)
     is_done_P = ops.arange(ops.shape(x_PD)[0], dtype="int32") < start
     return loss, ops.where(is_done_P[:, None], x_PD, 0), gradient_VD
 

@@ -191,6 +191,16 @@ def test_chunks_round_like_the_whole_in_mixed_precision(
     )
 
 
+def test_the_embedding_may_be_a_variable(chunks):
+    variable = keras.Variable(EMBEDDING)
+    with tf.GradientTape() as tape:
+        loss, _ = projected_cross_entropy(tf.constant(X), variable, TARGET)
+    expected = with_gradients(plainly_projected)[3]
+    np.testing.assert_allclose(
+        tape.gradient(loss, variable.value), expected, atol=1e-5
+    )
+
+
 def test_padding_has_no_gradient(chunks):
     x_gradient = with_gradients(projected_cross_entropy)[2].numpy()
     assert not x_gradient[TARGET == 0].any()
@@ -250,7 +260,11 @@ def test_a_loss_scale_saves_small_gradients_from_float16():
 
 def test_gradients_that_overflow_float16_are_not_finite(chunks):
     """Which is how the trainer knows of a loss scale that is too large."""
-    gradient = with_gradients(
+    loss, _, _, gradient = with_gradients(
         projected_cross_entropy, "float16", loss_scale=2.0**40
-    )[3]
+    )
     assert not np.isfinite(gradient).all()
+    whole, _ = plainly_projected(tf.cast(X, "float16"), EMBEDDING, TARGET)
+    assert np.isnan(loss) or float(loss) == pytest.approx(
+        float(whole), rel=1e-2
+    )

@@ -172,27 +172,33 @@ def _in_chunks_and_at_once(monkeypatch, *args, **kwargs):
     return in_chunks, at_once
 
 
+@pytest.mark.parametrize(
+    ("precision", "tolerance"),
+    [("float32", 1e-5), ("bfloat16", 2**-7), ("float16", 2**-9)],
+)
 def test_chunks_of_the_loss_give_the_gradient_of_every_weight(
-    tiny_hparams, monkeypatch
+    precision, tolerance, monkeypatch
 ):
-    trainers = _in_chunks_and_at_once(monkeypatch, tiny_hparams, V)
+    trainers = _in_chunks_and_at_once(
+        monkeypatch, _WITHOUT_DROPOUT, V, precision=precision
+    )
     for trainer in trainers:
+        trainer.loss_scale = min(trainer.loss_scale, 2.0**8)
         trainer.add(*_batch())
     in_chunks, at_once = trainers
+    largest = max(np.linalg.norm(g) for g in at_once.gradients())
     for ours, theirs, weight in zip(
         in_chunks.gradients(),
         at_once.gradients(),
         in_chunks.weights,
         strict=True,
     ):
-        np.testing.assert_allclose(
-            ours, theirs, rtol=1e-5, atol=1e-5, err_msg=weight.path
-        )
+        difference = np.linalg.norm(ours - theirs)
+        assert difference < tolerance * largest, weight.path
 
 
-@pytest.mark.parametrize("xla", [False, True])
-def test_chunks_of_the_loss_train_the_same_weights(xla, monkeypatch):
-    trainers = _in_chunks_and_at_once(monkeypatch, _PLAIN, V, xla=xla)
+def test_chunks_of_the_loss_train_the_same_weights(monkeypatch):
+    trainers = _in_chunks_and_at_once(monkeypatch, _PLAIN, V)
     for step in range(4):
         losses = [
             float(trainer.update(*_batch(step), 2).loss) for trainer in trainers
@@ -204,24 +210,6 @@ def test_chunks_of_the_loss_train_the_same_weights(xla, monkeypatch):
     )
     # Adam makes steps of the rounding in a gradient that is nothing else.
     assert np.linalg.norm(ours - theirs) < 1e-4 * np.linalg.norm(theirs)
-
-
-@pytest.mark.parametrize(
-    ("precision", "rounding"), [("bfloat16", 2**-7), ("float16", 2**-9)]
-)
-def test_chunks_of_the_loss_round_like_the_whole(
-    precision, rounding, monkeypatch
-):
-    trainers = _in_chunks_and_at_once(
-        monkeypatch, _WITHOUT_DROPOUT, V, precision=precision
-    )
-    for trainer in trainers:
-        trainer.add(*_batch())
-    ours, theirs = (
-        np.concatenate([tf.reshape(g, [-1]) for g in trainer.gradients()])
-        for trainer in trainers
-    )
-    assert np.linalg.norm(ours - theirs) < rounding * np.linalg.norm(theirs)
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
@@ -270,3 +258,14 @@ def test_micro_batches_shrink_with_memory(monkeypatch):
         sizes.append(memory.fitting_micro_batch_tokens(base, 37_000, "float32"))
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] > sizes[-1] > 0
+
+
+def test_a_large_vocabulary_takes_no_more_memory_for_each_token():
+    def of_a_token(vocabulary_size):
+        first, second = (
+            memory.peak_bytes(HParams(), vocabulary_size, "float32", tokens)
+            for tokens in (2048, 4096)
+        )
+        return (second - first) / 2048
+
+    assert of_a_token(37_000) == of_a_token(370_000) > 0
