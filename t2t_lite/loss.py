@@ -159,12 +159,6 @@ def _loss_and_gradients(
     position_C = ops.arange(chunk_size, dtype="int32")
     matrix_VD = ops.cast(embedding_VD, x_PD.dtype)
 
-    def goes_on(start, loss, x_PD, gradient_VD):
-        # Asked for what a chunk gives, TensorFlow finishes it before the next
-        # one begins; left alone, it holds the logits of ten.
-        is_finite = ops.isfinite(loss + gradient_VD[0, 0])
-        return ops.logical_and(start < num_tokens, is_finite)
-
     def add_chunk(start, loss, x_PD, gradient_VD):
         """The rows of x_PD become their gradient when they have been used."""
         x_CD = ops.slice(x_PD, (start, 0), (chunk_size, D))
@@ -188,12 +182,10 @@ def _loss_and_gradients(
         )
 
     start, loss, x_PD, gradient_VD = ops.while_loop(
-        goes_on,
+        lambda start, *_: start < num_tokens,
         add_chunk,
         (0, 0.0, x_PD, ops.zeros(embedding_VD.shape, "float32")),
     )
-    # Stopped before the end, it has not seen all of the loss.
-    loss = ops.where(start < num_tokens, float("nan"), loss)
     is_done_P = ops.arange(ops.shape(x_PD)[0], dtype="int32") < start
     return loss, ops.where(is_done_P[:, None], x_PD, 0), gradient_VD
 
