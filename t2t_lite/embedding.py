@@ -52,9 +52,19 @@ class TiedEmbedding(keras.layers.Layer):
             num_ids: int, of how many ids, from 0 on; None for all.
         """
         # Keras casts variables within `call` alone.
-        embedding = ops.cast(self.embedding[:num_ids], self.compute_dtype)
+        embedding = ops.cast(self.of_first(num_ids), self.compute_dtype)
         x = ops.cast(x, self.compute_dtype)
         return ops.cast(ops.matmul(x, ops.transpose(embedding)), "float32")
+
+    def of_first(self, num_ids=None):
+        """Returns float32 [V, D]: the vectors of the ids 0 to num_ids - 1.
+
+        Args:
+            num_ids: int; None for all.
+        """
+        if num_ids in (None, self.vocabulary_size):
+            return self.embedding  # A slice would be a copy, forth and back.
+        return self.embedding[:num_ids]
 
     def compute_output_shape(self, ids_shape):
         return (*ids_shape, self.d_model)

@@ -7,6 +7,8 @@ import re
 
 import tensorflow as tf
 
+from t2t_lite import loss
+
 _LARGEST = 4096  # More at once is no faster, on any device that was measured.
 _SMALLEST = 256
 _CONTAINER_LIMITS = (
@@ -26,14 +28,30 @@ def fitting_micro_batch_tokens(hparams, vocabulary_size, precision):
         vocabulary_size: int, V.
         precision: "float32", "bfloat16" or "float16".
     """
-    budget = _SHARE * _device_bytes() - _bytes_of_state(
-        hparams, vocabulary_size
-    )
+    budget = _SHARE * _device_bytes()
     tokens = _LARGEST
-    per_token = _bytes_per_token(hparams, vocabulary_size, precision)
-    while tokens > _SMALLEST and tokens * per_token > budget:
+    while (
+        tokens > _SMALLEST
+        and peak_bytes(hparams, vocabulary_size, precision, tokens) > budget
+    ):
         tokens //= 2
     return tokens
+
+
+def peak_bytes(hparams, vocabulary_size, precision, tokens):
+    """Returns the estimated peak of an update by micro-batches of `tokens`.
+
+    Args:
+        hparams: HParams.
+        vocabulary_size: int, V.
+        precision: "float32", "bfloat16" or "float16".
+        tokens: int, how many source tokens, and target tokens, one pass takes.
+    """
+    return (
+        _bytes_of_state(hparams, vocabulary_size)
+        + tokens * _bytes_per_token(hparams, precision)
+        + _bytes_of_loss(hparams, vocabulary_size, tokens)
+    )
 
 
 def _bytes_of_state(hparams, vocabulary_size):
@@ -44,13 +62,18 @@ def _bytes_of_state(hparams, vocabulary_size):
     return 5 * 4 * (of_layers + vocabulary_size * D)
 
 
-def _bytes_per_token(hparams, vocabulary_size, precision):
+def _bytes_per_token(hparams, precision):
     """What the backward pass keeps of one source and one target token."""
     width = 4 if precision == "float32" else 2
     D, F = hparams.d_model, hparams.d_ff
     of_layer = 40 * D + 6 * F + 6 * hparams.num_heads * hparams.max_length
-    logits = 5 * 4 * vocabulary_size  # Float32 whatever the precision.
-    return width * hparams.num_layers * of_layer + logits
+    return width * (hparams.num_layers * of_layer + 3 * D)
+
+
+def _bytes_of_loss(hparams, vocabulary_size, tokens):
+    """A chunk's logits thrice, and two more matrices like the embedding."""
+    logits = min(tokens * vocabulary_size, loss.CHUNK_LOGITS)
+    return 4 * (3 * logits + 2 * vocabulary_size * hparams.d_model)
 
 
 def _device_bytes():

@@ -184,11 +184,15 @@ class Trainer:
             self._dropout_seeded_by(seed),
             tf.GradientTape() as tape,
         ):
-            logits = self.model(
+            x_BTD = self.model.decode(
                 (source_ids, shift_right(target_ids)), training=True
             )
-            loss_sum, tokens = loss.cross_entropy(
-                logits, target_ids, self.hparams.label_smoothing
+            loss_sum, tokens = loss.projected_cross_entropy(
+                x_BTD,
+                self.model.embedding.of_first(self.model.num_target_ids),
+                target_ids,
+                self.hparams.label_smoothing,
+                scale,
             )
             scaled_loss = loss_sum * scale
         gradients = tape.gradient(scaled_loss, [w.value for w in self.weights])

@@ -401,16 +401,20 @@ class Transformer(keras.Model):
                 [B, T], the target shifted right.
             training: bool, whether to drop.
         """
+        return self._logits(self.decode(inputs, training=training))
+
+    def decode(self, inputs, training=False):
+        """Returns x_BTD, the decoder's output: what logits are projected from.
+
+        Args: those of `call`.
+        """
         source_ids, target_ids = inputs
-        may_attend = masks.not_padding(source_ids)
-        memory = self.encode(source_ids, training=training)
-        x = self.decoder(
+        return self.decoder(
             self.embedding(target_ids),
-            memory,
-            may_attend_memory=may_attend,
+            self.encode(source_ids, training=training),
+            may_attend_memory=masks.not_padding(source_ids),
             training=training,
         )
-        return self._logits(x)
 
     def _logits(self, x):
         return self.embedding.logits(x, self.num_target_ids)

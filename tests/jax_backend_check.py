@@ -1,4 +1,4 @@
-"""Computes logits, a loss and a beam search on JAX; jax_backend_test runs it.
+"""Computes logits, losses and a beam search on JAX; jax_backend_test runs it.
 
 Usage: KERAS_BACKEND=jax python jax_backend_check.py INPUT.npz OUTPUT.npz
 """
@@ -31,12 +31,34 @@ def main(input_path, output_path):
     )
 
 
+def with_gradients(function, *args):
+    """Returns what a function returns, and its gradients by all arguments."""
+    if keras.backend.backend() == "jax":
+        import jax
+
+        every = tuple(range(len(args)))
+        return jax.jit(jax.value_and_grad(function, every))(*args)
+    import tensorflow as tf
+
+    with tf.GradientTape() as tape:
+        tape.watch(args)
+        result = function(*args)
+    return result, tape.gradient(result, args)
+
+
 def results(model, source, target):
     """Returns {name: array} of what both backends must agree on."""
     to_array = keras.ops.convert_to_numpy
     shifted = transformer.shift_right(target)
     logits = model((source, shifted))
     total, tokens = loss.cross_entropy(logits, target, 0.1)
+    x = model.decode((source, shifted))
+    embedding = keras.ops.cast(model.embedding.embedding, "float32")
+    projected, (x_gradient, embedding_gradient) = with_gradients(
+        lambda *args: loss.projected_cross_entropy(*args, target, 0.1, 2.0)[0],
+        x,
+        embedding,
+    )
     width, longest = 3, 7
     step, cache = model.start_decoding(source, width, longest)
     found = beam_search.beam_search(
@@ -54,6 +76,9 @@ def results(model, source, target):
         "logits": to_array(logits),
         "loss": to_array(total),
         "tokens": to_array(tokens),
+        "projected_loss": to_array(projected),
+        "x_gradient": to_array(x_gradient),
+        "embedding_gradient": to_array(embedding_gradient),
         "ids": to_array(found.ids_BWT),
         "scores": to_array(found.scores_BW),
     }

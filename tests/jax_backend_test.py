@@ -52,7 +52,8 @@ def test_jax_gives_what_tensorflow_does(name, tmp_path):
     expected = jax_backend_check.results(model, SOURCE, TARGET)
     assert jax["tokens"] == expected["tokens"]
     np.testing.assert_array_equal(jax["ids"], expected["ids"])
-    for result in ("logits", "loss", "scores"):
+    projected = ("projected_loss", "x_gradient", "embedding_gradient")
+    for result in ("logits", "loss", *projected, "scores"):
         np.testing.assert_allclose(
             jax[result], expected[result], rtol=1e-4, atol=1e-4
         )

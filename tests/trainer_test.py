@@ -5,9 +5,10 @@ import math
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from conftest import TINY_MODELS
 
-from t2t_lite import memory, training_cost
+from t2t_lite import loss, memory, training_cost
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import HParams
 from t2t_lite.trainer import Trainer
@@ -150,6 +151,67 @@ def test_xla_gives_the_same_gradients():
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
 
 
+# The loss in chunks of two positions, and its plain twin.
+
+
+def _projected_at_once(x_BTD, embedding, target_ids, smoothing, loss_scale):
+    del loss_scale
+    matrix_DV = tf.transpose(tf.cast(embedding, x_BTD.dtype))
+    return loss.cross_entropy(x_BTD @ matrix_DV, target_ids, smoothing)
+
+
+def _in_chunks_and_at_once(monkeypatch, *args, **kwargs):
+    """Returns two trainers, the second of which computes all logits at once."""
+    monkeypatch.setattr(loss, "CHUNK_LOGITS", 2 * V)
+    in_chunks = Trainer(*args, **kwargs)
+    in_chunks.add(*(np.zeros_like(ids) for ids in _batch()))  # It is traced.
+    with monkeypatch.context() as plain:
+        plain.setattr(loss, "projected_cross_entropy", _projected_at_once)
+        at_once = Trainer(*args, **kwargs)
+        at_once.add(*(np.zeros_like(ids) for ids in _batch()))
+    return in_chunks, at_once
+
+
+@pytest.mark.parametrize(
+    ("precision", "tolerance"),
+    [("float32", 1e-5), ("bfloat16", 2**-7), ("float16", 2**-9)],
+)
+def test_chunks_of_the_loss_give_the_gradient_of_every_weight(
+    precision, tolerance, monkeypatch
+):
+    trainers = _in_chunks_and_at_once(
+        monkeypatch, _WITHOUT_DROPOUT, V, precision=precision
+    )
+    for trainer in trainers:
+        trainer.loss_scale = min(trainer.loss_scale, 2.0**8)
+        trainer.add(*_batch())
+    in_chunks, at_once = trainers
+    largest = max(np.linalg.norm(g) for g in at_once.gradients())
+    for ours, theirs, weight in zip(
+        in_chunks.gradients(),
+        at_once.gradients(),
+        in_chunks.weights,
+        strict=True,
+    ):
+        difference = np.linalg.norm(ours - theirs)
+        assert difference < tolerance * largest, weight.path
+
+
+def test_chunks_of_the_loss_train_the_same_weights(monkeypatch):
+    trainers = _in_chunks_and_at_once(monkeypatch, _PLAIN, V)
+    for step in range(4):
+        losses = [
+            float(trainer.update(*_batch(step), 2).loss) for trainer in trainers
+        ]
+        assert math.isclose(*losses, rel_tol=1e-5)
+    ours, theirs = (
+        np.concatenate([weight.ravel() for weight in _weights(trainer)])
+        for trainer in trainers
+    )
+    # Adam makes steps of the rounding in a gradient that is nothing else.
+    assert np.linalg.norm(ours - theirs) < 1e-4 * np.linalg.norm(theirs)
+
+
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
 def test_mixed_precision_keeps_float32_weights_and_nearly_the_loss(precision):
     mixed = Trainer(_WITHOUT_DROPOUT, V, precision=precision)
@@ -196,3 +258,14 @@ def test_micro_batches_shrink_with_memory(monkeypatch):
         sizes.append(memory.fitting_micro_batch_tokens(base, 37_000, "float32"))
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] > sizes[-1] > 0
+
+
+def test_a_large_vocabulary_takes_no_more_memory_for_each_token():
+    def of_a_token(vocabulary_size):
+        first, second = (
+            memory.peak_bytes(HParams(), vocabulary_size, "float32", tokens)
+            for tokens in (2048, 4096)
+        )
+        return (second - first) / 2048
+
+    assert of_a_token(37_000) == of_a_token(370_000) > 0

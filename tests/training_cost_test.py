@@ -34,7 +34,16 @@ def graph_flops(function):
     """Returns the operations of all products that a function traces to."""
     ids = [tf.TensorSpec([B, length], tf.int32) for length in (S, T)]
     traced = tf.function(function, autograph=False).get_concrete_function(*ids)
-    return sum(map(product_flops, traced.graph.get_operations()))
+    return sum(map(product_flops, operations(traced.graph)))
+
+
+def operations(graph):
+    """Yields what a graph computes: of the loss in chunks, one chunk."""
+    for operation in graph.get_operations():
+        yield operation
+        if "While" in operation.type:
+            name = operation.get_attr("body").name
+            yield from operations(graph._get_function(name).graph)
 
 
 def loss_and_gradient(model):

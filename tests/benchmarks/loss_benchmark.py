@@ -1,0 +1,155 @@
+"""Measures the loss in chunks against all logits at once: memory and time.
+
+    python tests/benchmarks/loss_benchmark.py [TOKENS ...]
+
+For each number of target tokens (4096 when none is given) both ways compute the
+loss and its gradients by the decoder's output and by the embedding, at
+V = 37,000 and d_model = 512, of which one position in ten is padding. Each
+measurement is a process of its own; the ways take turns for three rounds. What
+is printed are the peak of the process' memory above what it held before,
+the seconds of a call, the medians of both and their ratios. Linux only.
+
+    python tests/benchmarks/loss_benchmark.py micro_batches
+
+prints what transformer_base takes at 1024 tokens, both ways, beside the
+estimate of t2t_lite.memory, and the micro-batch that fits 16 GiB by it.
+"""
+
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+sys.path[:0] = map(str, pathlib.Path(__file__).absolute().parents[1:3])
+
+_V, _D, _LENGTH, _PADDED = 37_000, 512, 32, 3
+_ROUNDS = 3
+_CALLS = 3
+_WAYS = ("plain", "chunks")
+
+
+def memory_bytes(kind):
+    """Returns VmRSS, what this process holds, or VmHWM, the most it held."""
+    status = pathlib.Path("/proc/self/status").read_text()
+    return 1024 * int(re.search(rf"{kind}:\s+(\d+) kB", status)[1])
+
+
+def peak_and_seconds(function):
+    """Returns (bytes above those held before, seconds of the fastest call)."""
+    pathlib.Path("/proc/self/clear_refs").write_text("5")  # The peak is now.
+    before = memory_bytes("VmRSS")
+    seconds = []
+    for _ in range(_CALLS):
+        start = time.perf_counter()
+        function()
+        seconds.append(time.perf_counter() - start)
+    return memory_bytes("VmHWM") - before, min(seconds)
+
+
+def all_at_once(x_BTD, embedding, target_ids, smoothing, loss_scale=1.0):
+    """Returns what loss.projected_cross_entropy does, the plain way."""
+    from keras import ops
+
+    from t2t_lite import loss
+
+    del loss_scale
+    matrix_DV = ops.transpose(ops.cast(embedding, x_BTD.dtype))
+    logits_BTV = ops.matmul(x_BTD, matrix_DV)
+    return loss.cross_entropy(logits_BTV, target_ids, smoothing)
+
+
+def measure_loss(way, tokens, precision):
+    """Measures loss and gradients of `tokens` positions in this process."""
+    import tensorflow as tf
+
+    from t2t_lite import loss
+
+    function = all_at_once if way == "plain" else loss.projected_cross_entropy
+    rows = tokens // _LENGTH
+    embedding = tf.Variable(tf.random.normal((_V, _D), stddev=_D**-0.5))
+    x = tf.cast(tf.random.normal((rows, _LENGTH, _D)), precision)
+    ids = tf.random.uniform((rows, _LENGTH), 1, _V, tf.int32)
+    ids *= tf.cast(tf.range(_LENGTH) < _LENGTH - _PADDED, tf.int32)
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, None, _D], precision),
+            tf.TensorSpec([None, None], tf.int32),
+        ],
+        autograph=False,
+    )
+    def gradients(x, ids):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            total, _ = function(x, embedding, ids, 0.1)
+        return tape.gradient(total, [x, embedding])
+
+    gradients(x[:1], ids[:1])  # Traced, and the libraries set up.
+    return peak_and_seconds(lambda: gradients(x, ids)[1][0].numpy())
+
+
+def measure_update(way, tokens, precision):
+    """Measures an update of transformer_base in this process."""
+    import numpy as np
+
+    from t2t_lite import loss
+    from t2t_lite.hparams import PRESETS
+    from t2t_lite.trainer import Trainer
+
+    if way == "plain":
+        loss.projected_cross_entropy = all_at_once
+    trainer = Trainer(PRESETS["transformer_base"], _V, precision=precision)
+    ids = np.random.default_rng(0).integers(2, _V, (tokens // _LENGTH, _LENGTH))
+    ids = ids.astype(np.int32)
+    trainer.update(ids[:1], ids[:1])
+    return peak_and_seconds(lambda: trainer.update(ids, ids))
+
+
+def in_a_process(*args):
+    """Returns what this program measures when it is given `args`."""
+    output = subprocess.run(
+        [sys.executable, __file__, "measure", *map(str, args)],
+        check=True,
+        capture_output=True,
+        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"},
+    ).stdout
+    return json.loads(output.splitlines()[-1])
+
+
+def compare(what, tokens, precision):
+    """Prints both ways by turns, their medians and the ratios of these."""
+    results = {way: [] for way in _WAYS}
+    for _ in range(_ROUNDS):
+        for way in _WAYS:
+            results[way].append(in_a_process(what, way, tokens, precision))
+    medians = {
+        way: [statistics.median(values) for values in zip(*of, strict=True)]
+        for way, of in results.items()
+    }
+    print(f"{what}, {tokens} tokens, {precision}")
+    for way, (peak, seconds) in medians.items():
+        rounds = "  ".join(f"{p / 1e9:.2f}/{s:.2f}" for p, s in results[way])
+        print(f"  {way:6}  {peak / 1e9:5.2f} GB {seconds:6.2f} s  ({rounds})")
+    ratios = [b / a for a, b in zip(*medians.values(), strict=True)]
+    print(f"  ratio   {ratios[0]:5.2f}    {ratios[1]:6.2f}")
+
+
+def main(*args):
+    if args[:1] == ("measure",):
+        what, way, tokens, precision = args[1:]
+        measure = {"loss": measure_loss, "update": measure_update}[what]
+        print(json.dumps(measure(way, int(tokens), precision)))
+        return
+    what = "update" if args[:1] == ("micro_batches",) else "loss"
+    sizes = (1024,) if what == "update" else map(int, args or ("4096",))
+    for tokens in sizes:
+        for precision in ("float32", "bfloat16"):
+            compare(what, tokens, precision)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
