@@ -112,15 +112,12 @@ def _write_pairs(pairs, vocabulary, max_length, directory):
             seen += len(chunk)
             chunk = [(s, t) for s, t in chunk if s.strip() and t.strip()]
             with_text += len(chunk)
-            source_ids = vocabulary.encode([s for s, _ in chunk])
-            target_ids = vocabulary.encode_target([t for _, t in chunk])
-            fits = [
-                max(len(s), len(t)) <= max_length
-                for s, t in zip(source_ids, target_ids, strict=True)
-            ]
-            source.write(itertools.compress(source_ids, fits))
-            target.write(itertools.compress(target_ids, fits))
-    kept = len(source.lengths)
+            source_ids = vocabulary.encode_flat([s for s, _ in chunk])
+            target_ids = vocabulary.encode_target_flat([t for _, t in chunk])
+            fits = np.maximum(source_ids[1], target_ids[1]) <= max_length
+            source.write(*source_ids, fits)
+            target.write(*target_ids, fits)
+    kept = source.count
     if not kept:
         raise InputError(
             f"no pair of the {seen} in the corpus has text on both sides and "
@@ -147,21 +144,25 @@ class _SideWriter:
 
     def __init__(self, path):
         self.path = path
-        self.lengths = []
+        self.lengths = [np.zeros(0, np.int32)]
 
     def __enter__(self):
         self.file = open(f"{self.path}.ids", "wb")
         return self
 
-    def write(self, sequences):
-        sequences = list(sequences)
-        self.lengths.extend(map(len, sequences))
-        ids = itertools.chain.from_iterable(sequences)
-        self.file.write(np.fromiter(ids, np.int32).tobytes())
+    @property
+    def count(self):
+        return sum(map(len, self.lengths))
+
+    def write(self, ids, lengths, is_kept):
+        """Writes those sequences, one after the other in `ids`, to keep."""
+        self.lengths.append(lengths[is_kept].astype(np.int32))
+        self.file.write(ids[np.repeat(is_kept, lengths)].tobytes())
 
     def __exit__(self, *_):
         self.file.close()
-        np.save(f"{self.path}.offsets.npy", _offsets(self.lengths))
+        lengths = np.concatenate(self.lengths)
+        np.save(f"{self.path}.offsets.npy", _offsets(lengths))
 
 
 def _offsets(lengths):
@@ -176,7 +177,7 @@ def load_pairs(directory):
         for side in ("source", "target")
         for array in (
             np.memmap(directory / f"{side}.ids", np.int32, mode="r"),
-            np.load(directory / f"{side}.offsets.npy"),
+            np.load(directory / f"{side}.offsets.npy", mmap_mode="r"),
         )
     ]
     report = json.loads((directory / "report.json").read_text())
@@ -199,7 +200,7 @@ class Bucket(NamedTuple):
     source_length: int  # S
     target_length: int  # T
     batch_size: int  # B
-    pairs: np.ndarray  # int64 indices
+    pairs: np.ndarray  # int32 indices, ascending
 
 
 def make_buckets(source_lengths, target_lengths, tokens_per_batch, num_buckets):
@@ -217,49 +218,75 @@ def make_buckets(source_lengths, target_lengths, tokens_per_batch, num_buckets):
         tokens_per_batch: int, at least the largest length.
         num_buckets: int.
     """
-    lengths = np.stack([source_lengths, target_lengths], axis=1)
-    boxes = [_Box(lengths, np.arange(len(lengths)), tokens_per_batch)]
+    distinct, shape_of_pair = _distinct_shapes(source_lengths, target_lengths)
+    boxes = [_Box(distinct, np.arange(len(distinct.counts)), tokens_per_batch)]
     while len(boxes) < num_buckets:
         best = max(boxes, key=lambda box: box.saving)
         if best.saving <= 0:
             break
         boxes.remove(best)
         boxes.extend(best.cut())
+    box_of_shape = np.empty(len(distinct.counts), np.int32)
+    for n, box in enumerate(boxes):
+        box_of_shape[box.members] = n
+    box_of_pair = box_of_shape[shape_of_pair]
     buckets = []
-    for box in boxes:
+    for n, box in enumerate(boxes):
         S, T = (int(length) for length in box.shape)
-        buckets.append(Bucket(S, T, tokens_per_batch // max(S, T), box.pairs))
+        pairs = np.flatnonzero(box_of_pair == n).astype(np.int32)
+        buckets.append(Bucket(S, T, tokens_per_batch // max(S, T), pairs))
     return sorted(buckets, key=lambda bucket: bucket[:2])
 
 
-class _Box:
-    """Pairs whose lengths lie in one rectangle, and the best cut through it."""
+class _Shapes(NamedTuple):
+    """The lengths that pairs have, N of them; far fewer than pairs."""
 
-    def __init__(self, lengths_P2, pairs, tokens_per_batch):
-        self.lengths_P2, self.pairs = lengths_P2, pairs
+    lengths_N2: np.ndarray  # int64
+    counts: np.ndarray  # int64 [N], of pairs
+
+
+def _distinct_shapes(source_lengths, target_lengths):
+    """Returns the _Shapes of pairs, and which is that of each: int64 [P]."""
+    width = int(np.max(target_lengths)) + 1
+    distinct, shape_of_pair, counts = np.unique(
+        np.asarray(source_lengths) * width + target_lengths,
+        return_inverse=True,
+        return_counts=True,
+    )
+    lengths_N2 = np.stack(np.divmod(distinct, width), axis=1)
+    return _Shapes(lengths_N2, counts), shape_of_pair
+
+
+class _Box:
+    """Shapes in one rectangle of the plane, and the best cut through it."""
+
+    def __init__(self, distinct, members, tokens_per_batch):
+        self.distinct, self.members = distinct, members
         self.tokens_per_batch = tokens_per_batch
-        self.shape = lengths_P2[pairs].max(axis=0)
+        self.shape = distinct.lengths_N2[members].max(axis=0)
         cuts = [self._best_cut(axis) for axis in (0, 1)]
         self.saving, self.axis, self.at = max(cuts)
 
     def _best_cut(self, axis):
         """Returns (padding saved, axis, largest length of the lower half)."""
-        lengths = self.lengths_P2[self.pairs]
+        lengths = self.distinct.lengths_N2[self.members]
+        counts = self.distinct.counts[self.members]
         other = 1 - axis
         size = int(self.shape[axis]) + 1
-        count = np.bincount(lengths[:, axis], minlength=size)
+        count = np.zeros(size, np.int64)
+        np.add.at(count, lengths[:, axis], counts)
         longest_other = np.zeros(size, np.int64)
         np.maximum.at(longest_other, lengths[:, axis], lengths[:, other])
         # Of the pairs up to each length, and of those above it:
         below = np.cumsum(count)
-        above = len(lengths) - below
+        above = below[-1] - below
         other_below = np.maximum.accumulate(longest_other)
         other_above = np.maximum.accumulate(longest_other[::-1])[::-1]
         other_above = np.append(other_above[1:], 0)
         longest = np.maximum.accumulate(np.where(count, np.arange(size), 0))
         padded = below * (longest + other_below)
         padded += above * (self.shape[axis] + other_above)
-        saving = len(lengths) * self.shape.sum() - padded
+        saving = below[-1] * self.shape.sum() - padded
         fills = self._fills(below, np.maximum(longest, other_below))
         fills &= self._fills(above, np.maximum(self.shape[axis], other_above))
         saving = np.where(fills, saving, 0)
@@ -271,9 +298,10 @@ class _Box:
         return 2 * count * np.maximum(longer_side, 1) >= self.tokens_per_batch
 
     def cut(self):
-        is_below = self.lengths_P2[self.pairs, self.axis] <= self.at
+        lengths = self.distinct.lengths_N2[self.members, self.axis]
+        is_below = lengths <= self.at
         return [
-            _Box(self.lengths_P2, self.pairs[half], self.tokens_per_batch)
+            _Box(self.distinct, self.members[half], self.tokens_per_batch)
             for half in (is_below, ~is_below)
         ]
 
@@ -310,7 +338,7 @@ class BatchPlan:
         return bisect.bisect_right(epochs, step, key=self.first_step) - 1
 
     def batch(self, step):
-        """Returns (Bucket, int64 [B] indices of its pairs) of a step from 0."""
+        """Returns (Bucket, int32 [B] indices of its pairs) of a step from 0."""
         epoch = self.epoch_of(step)
         n, k = self._epoch(epoch)[step - self.first_step(epoch)]
         bucket = self.buckets[n]
