@@ -20,6 +20,7 @@ from t2t_lite.errors import InputError
 
 _LINES_AT_ONCE = 10_000
 _BATCHES_AHEAD = 4
+_LEAST_OF_A_BATCH = 1 / 4  # That a bucket holds.
 
 
 class TokenPairs(NamedTuple):
@@ -112,15 +113,12 @@ def _write_pairs(pairs, vocabulary, max_length, directory):
             seen += len(chunk)
             chunk = [(s, t) for s, t in chunk if s.strip() and t.strip()]
             with_text += len(chunk)
-            source_ids = vocabulary.encode([s for s, _ in chunk])
-            target_ids = vocabulary.encode_target([t for _, t in chunk])
-            fits = [
-                max(len(s), len(t)) <= max_length
-                for s, t in zip(source_ids, target_ids, strict=True)
-            ]
-            source.write(itertools.compress(source_ids, fits))
-            target.write(itertools.compress(target_ids, fits))
-    kept = len(source.lengths)
+            source_ids = vocabulary.encode_flat([s for s, _ in chunk])
+            target_ids = vocabulary.encode_target_flat([t for _, t in chunk])
+            fits = np.maximum(source_ids[1], target_ids[1]) <= max_length
+            source.write(*source_ids, fits)
+            target.write(*target_ids, fits)
+    kept = source.count
     if not kept:
         raise InputError(
             f"no pair of the {seen} in the corpus has text on both sides and "
@@ -147,21 +145,25 @@ class _SideWriter:
 
     def __init__(self, path):
         self.path = path
-        self.lengths = []
+        self.lengths = [np.zeros(0, np.int32)]
 
     def __enter__(self):
         self.file = open(f"{self.path}.ids", "wb")
         return self
 
-    def write(self, sequences):
-        sequences = list(sequences)
-        self.lengths.extend(map(len, sequences))
-        ids = itertools.chain.from_iterable(sequences)
-        self.file.write(np.fromiter(ids, np.int32).tobytes())
+    @property
+    def count(self):
+        return sum(map(len, self.lengths))
+
+    def write(self, ids, lengths, is_kept):
+        """Writes those sequences, one after the other in `ids`, to keep."""
+        self.lengths.append(lengths[is_kept].astype(np.int32))
+        self.file.write(ids[np.repeat(is_kept, lengths)].tobytes())
 
     def __exit__(self, *_):
         self.file.close()
-        np.save(f"{self.path}.offsets.npy", _offsets(self.lengths))
+        lengths = np.concatenate(self.lengths)
+        np.save(f"{self.path}.offsets.npy", _offsets(lengths))
 
 
 def _offsets(lengths):
@@ -176,7 +178,7 @@ def load_pairs(directory):
         for side in ("source", "target")
         for array in (
             np.memmap(directory / f"{side}.ids", np.int32, mode="r"),
-            np.load(directory / f"{side}.offsets.npy"),
+            np.load(directory / f"{side}.offsets.npy", mmap_mode="r"),
         )
     ]
     report = json.loads((directory / "report.json").read_text())
@@ -199,17 +201,19 @@ class Bucket(NamedTuple):
     source_length: int  # S
     target_length: int  # T
     batch_size: int  # B
-    pairs: np.ndarray  # int64 indices
+    pairs: np.ndarray  # int32 indices, ascending
 
 
 def make_buckets(source_lengths, target_lengths, tokens_per_batch, num_buckets):
     """Returns at most `num_buckets` Buckets that between them hold all pairs.
 
-    The lengths' plane is cut in two where that saves the most padding, then
-    one of the halves is, and so on, as a regression tree is grown. A batch
-    holds as many pairs as fit `tokens_per_batch` on its longer side. No cut
-    leaves less than half a batch on a side, so that a bucket completes a batch
-    at least every two epochs, unless the whole corpus is smaller than that.
+    A pair goes to the smallest shape that it fits, and a batch holds as many
+    pairs as fit `tokens_per_batch` on its longer side. The first shape fits
+    all; each further one is put where it saves the most padding beside those
+    that there are. Then each is moved to where it saves the most beside all
+    the others, until none moves. No bucket is left with less than a quarter of
+    a batch, so that it completes one at least every four epochs, unless the
+    whole corpus is smaller than that.
 
     Args:
         source_lengths: int [P].
@@ -217,65 +221,109 @@ def make_buckets(source_lengths, target_lengths, tokens_per_batch, num_buckets):
         tokens_per_batch: int, at least the largest length.
         num_buckets: int.
     """
-    lengths = np.stack([source_lengths, target_lengths], axis=1)
-    boxes = [_Box(lengths, np.arange(len(lengths)), tokens_per_batch)]
-    while len(boxes) < num_buckets:
-        best = max(boxes, key=lambda box: box.saving)
-        if best.saving <= 0:
-            break
-        boxes.remove(best)
-        boxes.extend(best.cut())
+    source_sizes, source_ranks = _ranked(source_lengths)
+    target_sizes, target_ranks = _ranked(target_lengths)
+    S, T = len(source_sizes), len(target_sizes)
+    cell_of_pair = source_ranks * T + target_ranks
+    counts_ST = np.bincount(cell_of_pair, minlength=S * T).reshape(S, T)
+    grid = _Grid(source_sizes, target_sizes, counts_ST, tokens_per_batch)
+    shapes = grid.shapes(num_buckets)
+    bucket_of_pair = grid.assigned(shapes).ravel()[cell_of_pair]
     buckets = []
-    for box in boxes:
-        S, T = (int(length) for length in box.shape)
-        buckets.append(Bucket(S, T, tokens_per_batch // max(S, T), box.pairs))
+    for n, (s, t) in enumerate(shapes):
+        pairs = np.flatnonzero(bucket_of_pair == n).astype(np.int32)
+        S, T = int(source_sizes[s]), int(target_sizes[t])
+        buckets.append(Bucket(S, T, tokens_per_batch // max(S, T), pairs))
     return sorted(buckets, key=lambda bucket: bucket[:2])
 
 
-class _Box:
-    """Pairs whose lengths lie in one rectangle, and the best cut through it."""
+def _ranked(lengths):
+    """Returns the lengths that occur, and the place there of each: int [P]."""
+    sizes = np.flatnonzero(np.bincount(lengths))
+    return sizes, np.searchsorted(sizes, lengths)
 
-    def __init__(self, lengths_P2, pairs, tokens_per_batch):
-        self.lengths_P2, self.pairs = lengths_P2, pairs
-        self.tokens_per_batch = tokens_per_batch
-        self.shape = lengths_P2[pairs].max(axis=0)
-        cuts = [self._best_cut(axis) for axis in (0, 1)]
-        self.saving, self.axis, self.at = max(cuts)
 
-    def _best_cut(self, axis):
-        """Returns (padding saved, axis, largest length of the lower half)."""
-        lengths = self.lengths_P2[self.pairs]
-        other = 1 - axis
-        size = int(self.shape[axis]) + 1
-        count = np.bincount(lengths[:, axis], minlength=size)
-        longest_other = np.zeros(size, np.int64)
-        np.maximum.at(longest_other, lengths[:, axis], lengths[:, other])
-        # Of the pairs up to each length, and of those above it:
-        below = np.cumsum(count)
-        above = len(lengths) - below
-        other_below = np.maximum.accumulate(longest_other)
-        other_above = np.maximum.accumulate(longest_other[::-1])[::-1]
-        other_above = np.append(other_above[1:], 0)
-        longest = np.maximum.accumulate(np.where(count, np.arange(size), 0))
-        padded = below * (longest + other_below)
-        padded += above * (self.shape[axis] + other_above)
-        saving = len(lengths) * self.shape.sum() - padded
-        fills = self._fills(below, np.maximum(longest, other_below))
-        fills &= self._fills(above, np.maximum(self.shape[axis], other_above))
-        saving = np.where(fills, saving, 0)
-        at = int(np.argmax(saving))
-        return int(saving[at]), axis, at
+class _Grid:
+    """The distinct lengths of pairs, and how many pairs have which.
 
-    def _fills(self, count, longer_side):
-        """Returns whether so many pairs are at least half a batch."""
-        return 2 * count * np.maximum(longer_side, 1) >= self.tokens_per_batch
+    Here S and T count distinct lengths, and a shape is a place (s, t) among
+    them: it fits the pairs up to there.
 
-    def cut(self):
-        is_below = self.lengths_P2[self.pairs, self.axis] <= self.at
-        return [
-            _Box(self.lengths_P2, self.pairs[half], self.tokens_per_batch)
-            for half in (is_below, ~is_below)
-        ]
+    Args:
+        source_sizes: int [S], ascending.
+        target_sizes: int [T], ascending.
+        counts_ST: int [S, T], of pairs.
+        tokens_per_batch: int.
+    """
+
+    def __init__(self, source_sizes, target_sizes, counts_ST, tokens_per_batch):
+        sizes = source_sizes[:, None], target_sizes[None, :]
+        self.tokens_ST = sizes[0] + sizes[1]
+        # Shapes by size; of two with as many tokens, one has the smaller s.
+        S = len(source_sizes)
+        self.rank_ST = self.tokens_ST * S + np.arange(S)[:, None]
+        self.batch_sizes_ST = tokens_per_batch / np.maximum(*sizes)
+        self.counts_ST = counts_ST
+
+    def assigned(self, shapes):
+        """Returns which of the shapes is the smallest that fits: int [S, T]."""
+        which_ST = np.zeros(self.counts_ST.shape, np.int32)
+        largest_first = sorted(
+            range(len(shapes)), key=lambda n: -self.rank_ST[shapes[n]]
+        )
+        for n in largest_first:
+            s, t = shapes[n]
+            which_ST[: s + 1, : t + 1] = n
+        return which_ST
+
+    def shapes(self, num_shapes):
+        """Returns at most so many shapes that leave little padding."""
+        shapes = [tuple(n - 1 for n in self.counts_ST.shape)]
+        while len(shapes) < num_shapes:
+            saving, shape = self._best_beside(shapes)
+            if not saving:
+                break
+            shapes.append(shape)
+        has_moved = True
+        while has_moved:
+            has_moved = False
+            for n in range(1, len(shapes)):
+                others = shapes[:n] + shapes[n + 1 :]
+                saving, shape = self._best_beside(others)
+                moved = [*shapes[:n], shape, *shapes[n + 1 :]]
+                if saving and self._padded(moved) < self._padded(shapes):
+                    shapes, has_moved = moved, True
+        return shapes
+
+    def _padded(self, shapes):
+        """Returns the tokens of all pairs, padding included."""
+        tokens = np.array([self.tokens_ST[shape] for shape in shapes])
+        return (tokens[self.assigned(shapes)] * self.counts_ST).sum()
+
+    def _best_beside(self, shapes):
+        """Returns (padding saved, shape) of the best shape to add; 0 if none.
+
+        For each place at once: how many pairs of each bucket would come over,
+        what each would save, and whether enough come and enough stay.
+        """
+        which_ST = self.assigned(shapes)
+        saving_ST, coming_ST = np.zeros((2, *self.counts_ST.shape), np.int64)
+        is_allowed_ST = np.ones(self.counts_ST.shape, bool)
+        for n, shape in enumerate(shapes):
+            members_ST = np.where(which_ST == n, self.counts_ST, 0)
+            fit_ST = members_ST.cumsum(axis=0).cumsum(axis=1)
+            is_smaller_ST = self.rank_ST < self.rank_ST[shape]
+            leaving_ST = np.where(is_smaller_ST, fit_ST, 0)
+            coming_ST += leaving_ST
+            saving_ST += leaving_ST * (self.tokens_ST[shape] - self.tokens_ST)
+            is_allowed_ST &= (leaving_ST == 0) | (
+                members_ST.sum() - leaving_ST
+                >= _LEAST_OF_A_BATCH * self.batch_sizes_ST[shape]
+            )
+        is_allowed_ST &= coming_ST >= _LEAST_OF_A_BATCH * self.batch_sizes_ST
+        saving_ST *= is_allowed_ST
+        best = np.unravel_index(np.argmax(saving_ST), saving_ST.shape)
+        return int(saving_ST[best]), tuple(map(int, best))
 
 
 class BatchPlan:
@@ -310,7 +358,7 @@ class BatchPlan:
         return bisect.bisect_right(epochs, step, key=self.first_step) - 1
 
     def batch(self, step):
-        """Returns (Bucket, int64 [B] indices of its pairs) of a step from 0."""
+        """Returns (Bucket, int32 [B] indices of its pairs) of a step from 0."""
         epoch = self.epoch_of(step)
         n, k = self._epoch(epoch)[step - self.first_step(epoch)]
         bucket = self.buckets[n]

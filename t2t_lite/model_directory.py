@@ -2,7 +2,7 @@
 
 settings.json          the resolved hparams, the corpus and its hashes
 vocabulary.model       the SentencePiece model
-tokens/                the training corpus as token ids
+tokens/                the training corpus as token ids, unless in a cache
 checkpoints/step-N.*   the last ones, N updates into training
 best/step-N.*          the one that scores best on dev
 averaged/step-N.*      written by bin/average_checkpoints

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from absl import logging
 
-from t2t_lite import batching, memory, tokenization, trees
+from t2t_lite import batching, memory, token_cache, tokenization, trees
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import MAY_CHANGE
 from t2t_lite.model_directory import ModelDirectory, Settings
@@ -72,15 +72,17 @@ def prepare(directory, hparams, text, options):
         InputError: what the run was begun with differs, named; or the corpus or
             the vocabulary cannot be used.
     """
-    begun = directory.settings_path.exists()
-    old = directory.settings() if begun else None
+    has_begun = directory.settings_path.exists()
+    old = directory.settings() if has_begun else None
     if old is not None:
         _refuse_other_hparams(directory, old.hparams, hparams)
     directory.path.mkdir(parents=True, exist_ok=True)
     vocabulary = _vocabulary(directory, hparams, text, options)
     if old is not None and vocabulary.sha256 != old.vocabulary_sha256:
         raise _refusal(directory, "another vocabulary", options.vocabulary)
-    pairs, report = _tokens(directory, hparams, text, vocabulary, begun)
+    pairs, report = _tokens(
+        directory, hparams, text, vocabulary, old, options.cache_dir
+    )
     logging.info("Training corpus: %s.", report)
     micro_batch_tokens = (
         options.micro_batch_tokens
@@ -187,25 +189,26 @@ def _vocabulary_beside(warm_start_from):
     )
 
 
-def _tokens(directory, hparams, text, vocabulary, begun):
+def _tokens(directory, hparams, text, vocabulary, old, cache_dir):
     """Returns (TokenPairs, CorpusReport) of the training corpus."""
-    made_by = {
-        "vocabulary_sha256": vocabulary.sha256,
-        "max_length": hparams.max_length,
-    }
+    read_pairs = text.readers["train"]
+    data_sha256 = None  # Of a new run, known once the text is tokenized.
+    if old is not None or cache_dir is not None or directory.tokens.exists():
+        data_sha256 = batching.hash_pairs(read_pairs())
+    if old is not None and data_sha256 != old.data_sha256:
+        raise _refusal(directory, "other training text", "this corpus")
+    made_by = data_sha256, vocabulary.sha256, hparams.max_length
+    if cache_dir is not None:
+        return token_cache.shared_tokens(
+            cache_dir, read_pairs, data_sha256, vocabulary, hparams.max_length
+        )
     if directory.tokens.exists():
         pairs, report = batching.load_pairs(directory.tokens)
-        data_sha256 = batching.hash_pairs(text.readers["train"]())
-        if report.is_of(data_sha256, **made_by):
+        if report.is_of(*made_by):
             return pairs, report
-        if begun:
-            raise _refusal(directory, "other training text", "this corpus")
         shutil.rmtree(directory.tokens)
     logging.info("Tokenizing the training corpus.")
     batching.tokenize_pairs(
-        text.readers["train"](),
-        vocabulary,
-        hparams.max_length,
-        directory.tokens,
+        read_pairs(), vocabulary, hparams.max_length, directory.tokens
     )
     return batching.load_pairs(directory.tokens)

@@ -47,6 +47,7 @@ class RunOptions:
     patience: int | None = None  # evaluations without a better dev score
     warm_start_from: str | None = None  # a model directory or a checkpoint
     vocabulary: str | None = None  # a SentencePiece model
+    cache_dir: str | None = None  # of tokens; None: the model directory
     sustained_tflops: float | None = None  # of one device, to estimate the cost
 
     def __post_init__(self):

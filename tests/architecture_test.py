@@ -15,7 +15,7 @@ LAYERS = [
     # 1: functions
     (
         *("positions", "masks", "loss", "optimization", "beam_search"),
-        *("tokenization", "batching", "memory", "training_cost"),
+        *("tokenization", "batching", "token_cache", "memory", "training_cost"),
         *("paper_bleu", "table_3", "trees", "tree_constraint", "windows"),
     ),
     # 2: layers

@@ -1,6 +1,7 @@
 """Batches: full, of few shapes, with little padding, and the same each time."""
 
 import collections
+import hashlib
 import itertools
 import os
 import pathlib
@@ -106,22 +107,42 @@ def test_little_of_a_batch_is_padding(case):
     for bucket, indices in case.batches:
         padded += len(indices) * (bucket.source_length + bucket.target_length)
         tokens += (case.source[indices] + case.target[indices]).sum()
-    # Measured: 12.3% of lengths that vary as those made up do, and less of
-    # real ones.
-    assert 1 - tokens / padded <= (0.13 if len(case.source) == 20_011 else 0.09)
+    # Less of real lengths, for those made up vary more.
+    limit = 0.1 if len(case.source) == 20_011 else 0.07
+    assert 1 - tokens / padded <= limit
 
 
-def test_each_pair_is_in_one_bucket_which_fits_it(case):
+def test_each_pair_is_in_the_smallest_bucket_that_fits_it(case):
     indices = np.concatenate([bucket.pairs for bucket in case.buckets])
     assert sorted(indices) == list(range(len(case.source)))
+    tokens = {
+        bucket[:2]: np.where(
+            (case.source <= bucket.source_length)
+            & (case.target <= bucket.target_length),
+            sum(bucket[:2]),
+            10**6,
+        )
+        for bucket in case.buckets
+    }
+    least = np.min(list(tokens.values()), axis=0)
     for bucket in case.buckets:
-        assert case.source[bucket.pairs].max() == bucket.source_length
-        assert case.target[bucket.pairs].max() == bucket.target_length
+        np.testing.assert_array_equal(
+            least[bucket.pairs], sum(bucket[:2]), f"{bucket}"
+        )
 
 
-def test_a_bucket_holds_at_least_half_a_batch(case):
+def test_a_bucket_holds_at_least_a_quarter_of_a_batch(case):
     for bucket in case.buckets:
-        assert 2 * len(bucket.pairs) >= bucket.batch_size
+        assert 4 * len(bucket.pairs) >= bucket.batch_size
+
+
+@pytest.mark.parametrize("limit", [1500, 5000, 9000, 30_000])
+def test_a_small_corpus_has_fewer_buckets_of_as_much_each(limit):
+    lengths = sentence_lengths(613, 3)
+    buckets = batching.make_buckets(*lengths, limit, 70)
+    assert 1 <= len(buckets) < 70
+    for bucket in buckets:
+        assert 4 * len(bucket.pairs) >= bucket.batch_size
 
 
 def test_a_batch_holds_pairs_of_its_bucket_only(case):
@@ -138,21 +159,57 @@ def padding(buckets):
     )
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_two_buckets_are_cut_where_brute_force_would(seed):
-    lengths = np.stack(sentence_lengths(71, seed))
-    least = min(
-        sum(
-            half.sum() * lengths[:, half].max(axis=1).sum()
-            for half in (lengths[side] <= at, lengths[side] > at)
+def padding_of_shapes(lengths, shapes, limit):
+    """Returns the padded tokens, None where a bucket would be too small."""
+    # Of two shapes with as many tokens, the one with the shorter source.
+    ranks = [
+        np.where(
+            (lengths[0] <= s) & (lengths[1] <= t), 1000 * (s + t) + s, 10**9
         )
-        for side in (0, 1)
-        for at in range(2, lengths[side].max())
-        if (lengths[side] <= at).any()
+        for s, t in shapes
+    ]
+    sizes = np.bincount(np.argmin(ranks, axis=0), minlength=len(shapes))
+    fills = all(
+        4 * size * max(shape) >= limit
+        for size, shape in zip(sizes, shapes, strict=True)
     )
-    buckets = batching.make_buckets(*lengths, 300, 2)
+    return int((np.min(ranks, axis=0) // 1000).sum()) if fills else None
+
+
+def places(lengths):
+    return itertools.product(*(np.unique(side).tolist() for side in lengths))
+
+
+@pytest.mark.parametrize("limit", [300, 1500])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_second_bucket_is_the_one_that_brute_force_finds(seed, limit):
+    lengths = np.stack(sentence_lengths(71, seed))
+    largest = tuple(lengths.max(axis=1).tolist())
+    paddings = {
+        padding_of_shapes(lengths, [largest, shape], limit)
+        for shape in places(lengths)
+        if shape != largest
+    }
+    assert None in paddings
+    buckets = batching.make_buckets(*lengths, limit, 2)
     assert len(buckets) == 2
-    assert padding(buckets) == least
+    assert padding(buckets) == min(paddings - {None})
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_bucket_but_the_largest_would_be_better_elsewhere(seed):
+    lengths = np.stack(sentence_lengths(71, seed))
+    buckets = batching.make_buckets(*lengths, 300, 5)
+    shapes = [bucket[:2] for bucket in buckets]
+    largest = tuple(lengths.max(axis=1).tolist())
+    assert len(shapes) == 5
+    assert largest in shapes
+    for n, shape in itertools.product(range(5), places(lengths)):
+        if largest in (shapes[n], shape):
+            continue
+        moved = [*shapes[:n], shape, *shapes[n + 1 :]]
+        found = padding_of_shapes(lengths, moved, 300)
+        assert found is None or found >= padding(buckets)
 
 
 def test_more_buckets_leave_less_padding():
@@ -383,6 +440,27 @@ def test_training_batches_from_a_step_are_the_tail_of_those_from_0():
         for old, new in zip(whole[first:], tail, strict=True):
             np.testing.assert_array_equal(old[0], new[0])
             np.testing.assert_array_equal(old[1], new[1])
+
+
+# The sha256 of these steps' batches; another one breaks the promise that a run
+# goes on as if it had never stopped. To see what it is now:
+#   pytest tests/batching_test.py -k same_as_ever
+GOLDEN_STEPS = (0, 1, 2, 41, 1009, 10**6)
+GOLDEN = "075759340b392c2c1067a9e88624910928e8f1c18cfa2377d02896207be85c79"
+
+
+def test_the_batch_of_a_seed_and_a_step_is_the_same_as_ever():
+    pairs, _ = pairs_of_ids(1009, 8)
+    buckets = batching.make_buckets(
+        pairs.source_lengths, pairs.target_lengths, 700, 11
+    )
+    plan = batching.BatchPlan(buckets, 13)
+    digest = hashlib.sha256()
+    for step in GOLDEN_STEPS:
+        bucket, indices = plan.batch(step)
+        for ids in batching.pad_batch(pairs, indices, *bucket[:2]):
+            digest.update(f"{ids.dtype} {ids.shape}".encode() + ids.tobytes())
+    assert digest.hexdigest() == GOLDEN
 
 
 def test_training_batches_have_two_axes_and_whole_numbers():

@@ -5,11 +5,12 @@ import itertools
 import random
 import sys
 
+import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
 
-from t2t_lite import tokenization
+from t2t_lite import tokenization, trees
 from t2t_lite.errors import InputError
 from t2t_lite.tokenization import EOS, PAD, Vocabulary
 
@@ -99,6 +100,31 @@ def test_any_number_of_threads_gives_the_same_ids(bpe):
     lines = CORPUS + ODD_LINES
     alone = bpe.encode(lines, num_threads=1)
     assert bpe.encode(lines, num_threads=3) == alone
+
+
+def sequences(ids, lengths):
+    ends = np.cumsum(lengths).tolist()
+    return [ids[a:b].tolist() for a, b in itertools.pairwise([0, *ends])]
+
+
+@pytest.mark.parametrize("lines", [CORPUS + ODD_LINES, ["", "a", ""], [""], []])
+def test_flat_ids_are_those_of_each_line_one_after_the_other(bpe, lines):
+    ids, lengths = bpe.encode_flat(lines)
+    assert (ids.dtype, lengths.dtype) == (np.int32, np.int64)
+    assert len(ids) == sum(lengths)
+    assert sequences(ids, lengths) == bpe.encode(lines)
+    assert sequences(*bpe.encode_target_flat(lines)) == bpe.encode(lines)
+
+
+def test_flat_ids_of_trees_are_those_of_their_symbols():
+    tree = "(TOP (S (NP (DT A) (NN dog)) (VP (VBZ runs)) (. .)))"
+    symbols = trees.symbols([trees.read_one(tree)])
+    vocabulary = tokenization.learn(CORPUS, "bpe", SIZE, symbols)
+    lines = [tree, "(TOP (NN dog))"]
+    ids, lengths = vocabulary.encode_target_flat(lines)
+    assert ids.dtype == np.int32
+    assert sequences(ids, lengths) == vocabulary.encode_target(lines)
+    assert sequences(ids, lengths) != vocabulary.encode(lines)
 
 
 def test_known_words_take_fewer_ids_than_bytes(vocabulary):

@@ -196,6 +196,48 @@ def test_other_text_is_refused(whole, tmp_path):
     assert "was trained with other training text" in errors
 
 
+def test_other_text_is_refused_without_the_tokens_too(whole, corpus, tmp_path):
+    model_dir = tmp_path / "model"
+    shutil.copytree(whole[0], model_dir)
+    shutil.rmtree(model_dir / "tokens")
+    other = binaries.write_corpus(tmp_path, num_pairs=61)
+    status, _, errors = binaries.run("train", *_flags(other, model_dir))
+    assert status == 1
+    assert "was trained with other training text" in errors
+    status, _, errors = binaries.run("train", *_flags(corpus, model_dir))
+    assert status == 0, errors
+    assert f"All {_STEPS} updates are done." in errors
+
+
+def test_runs_share_a_cache_and_end_with_the_same_bits(whole, corpus, tmp_path):
+    cache = tmp_path / "cache"
+    flags = [
+        _flags(corpus, tmp_path / name, f"--cache_dir={cache}")
+        for name in ("a", "b")
+    ]
+    processes = [binaries.start("train", *of_run) for of_run in flags]
+    logs = []
+    for process in processes:
+        logs.append(process.communicate(timeout=2 * binaries.TIMEOUT_S)[1])
+        assert process.returncode == 0, logs
+    assert sum("Tokenizing the training corpus" in log for log in logs) == 1
+    assert sum("Using the tokens in" in log for log in logs) == 1
+    for name in ("a", "b"):
+        _assert_same(_last(tmp_path / name), _last(whole[0]))
+        assert not (tmp_path / name / "tokens").exists()
+    (copy,) = (path for path in cache.iterdir() if path.is_dir())
+    status, _, log = binaries.run("train", *flags[0])
+    assert status == 0, log
+    assert f"Using the tokens in {copy}." in log
+    assert not re.search(r"^[WE]\d{4} ", log, re.M)
+    other = binaries.write_corpus(tmp_path, num_pairs=61)
+    status, _, log = binaries.run(
+        "train", *_flags(other, tmp_path / "a", f"--cache_dir={cache}")
+    )
+    assert status == 1
+    assert "was trained with other training text" in log
+
+
 def test_steps_and_precision_may_change(whole, corpus, tmp_path):
     model_dir, _ = whole
     more = tmp_path / "model"

@@ -1,0 +1,198 @@
+"""Times the input pipeline alone, from text to padded batches, and its memory.
+
+    python tests/benchmarks/feeding_benchmark.py --multi30k=FOLDER
+    python tests/benchmarks/feeding_benchmark.py --synthetic_pairs=4500000
+
+FOLDER holds train.en and train.de; the environment's MULTI30K is its default.
+With --synthetic_pairs, made-up text as long as that of news takes their place,
+and the memory that the process has is printed beside. TensorFlow's import and
+the learning of a vocabulary come first and are not part of any figure.
+"""
+
+import os
+import pathlib
+import re
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2]))
+
+import numpy as np
+from absl import app, flags
+
+from data import text_files
+from t2t_lite import batching, token_cache, tokenization
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string(
+    "multi30k", os.environ.get("MULTI30K"), "Folder of train.en and train.de."
+)
+flags.DEFINE_integer("synthetic_pairs", None, "Made-up pairs instead.")
+flags.DEFINE_string("cache_dir", None, "Default: a temporary one.")
+flags.DEFINE_integer("vocabulary_size", 8000, "Learned from the text.")
+flags.DEFINE_integer("tokens_per_batch", 25_000, "On each side.")
+flags.DEFINE_integer("num_buckets", 24, "Shapes.")
+flags.DEFINE_integer("max_length", 256, "Tokens on a side.")
+flags.DEFINE_integer("epochs", 3, "From the cache.")
+
+_DISTINCT_LINES = 20_000
+_LEARNED_FROM = 20_000
+_FAR_STEP = 1_000_000
+
+
+class Clock:
+    """Prints lines with the seconds since it was made."""
+
+    def __init__(self):
+        self.start, self.cpu_start = time.perf_counter(), time.process_time()
+
+    def say(self, what, num_pairs=None):
+        seconds = time.perf_counter() - self.start
+        cpu_seconds = time.process_time() - self.cpu_start
+        speed = f"{num_pairs / seconds:,.0f} pairs/s" if num_pairs else ""
+        print(
+            f"{what:40} {seconds:7.2f} s (CPU {cpu_seconds:7.2f})  {speed:18}"
+            f"{memory()}",
+            flush=True,
+        )
+
+
+def memory():
+    """Returns what the process has in memory, and had at most, as text.
+
+    "own" is what it allocated, "mapped" are files, which the system may drop.
+    """
+    own, mapped, most = map(megabytes, ("RssAnon", "RssFile", "VmHWM"))
+    return f"own {own:.0f}, mapped {mapped:.0f}, most {most:.0f} MB"
+
+
+def megabytes(name):
+    status = pathlib.Path("/proc/self/status").read_text()
+    return int(re.search(rf"{name}:\s+(\d+) kB", status)[1]) / 1000
+
+
+def synthetic_pairs(num_pairs):
+    """Yields pairs of made-up lines whose lengths vary as those of news."""
+    generator = np.random.default_rng(1)
+    words = [
+        "".join(map(chr, generator.integers(97, 123, length)))
+        for length in generator.integers(2, 9, 5000)
+    ]
+    frequencies = 1 / np.arange(1, len(words) + 1)  # As Zipf says.
+    frequencies /= frequencies.sum()
+    lengths = generator.lognormal(2.9, 0.5, _DISTINCT_LINES)
+    sources, targets = (
+        [
+            " ".join(generator.choice(words, max(1, int(n)), p=frequencies))
+            for n in lengths * generator.lognormal(0.02, spread, len(lengths))
+        ]
+        for spread in (0, 0.18)
+    )
+    for start in range(0, num_pairs, 10_000):
+        count = min(10_000, num_pairs - start)
+        for n in generator.integers(0, _DISTINCT_LINES, count).tolist():
+            yield sources[n], targets[n]
+
+
+def text():
+    """Returns a function that returns the pairs anew."""
+    if FLAGS.synthetic_pairs:
+        return lambda: synthetic_pairs(FLAGS.synthetic_pairs)
+    if not FLAGS.multi30k:
+        raise app.UsageError("give --multi30k or --synthetic_pairs")
+    paths = [f"{FLAGS.multi30k}/train.{side}" for side in ("en", "de")]
+    return lambda: text_files.pairs(*paths)
+
+
+def vocabulary_of(read_pairs):
+    pairs = zip(read_pairs(), range(_LEARNED_FROM), strict=False)
+    lines = [side for pair, _ in pairs for side in pair]
+    return tokenization.learn(lines, "bpe", FLAGS.vocabulary_size)
+
+
+class Feed:
+    """The batches of a corpus, by way of the cache."""
+
+    def __init__(self, cache_dir, read_pairs, vocabulary):
+        data_sha256 = batching.hash_pairs(read_pairs())
+        self.pairs, self.report = token_cache.shared_tokens(
+            cache_dir, read_pairs, data_sha256, vocabulary, FLAGS.max_length
+        )
+        buckets = batching.make_buckets(
+            self.pairs.source_lengths,
+            self.pairs.target_lengths,
+            FLAGS.tokens_per_batch,
+            FLAGS.num_buckets,
+        )
+        self.plan = batching.BatchPlan(buckets, seed=1)
+
+    def batches(self, first_step, num_pairs):
+        """Yields batches, until they hold so many pairs."""
+        dataset = batching.training_batches(
+            self.pairs, self.plan, first_step, 2 * _FAR_STEP
+        )
+        for source_ids, target_ids in dataset.as_numpy_iterator():
+            yield source_ids, target_ids
+            num_pairs -= len(source_ids)
+            if num_pairs <= 0:
+                return
+
+    def time_epochs(self, clock, what, epochs):
+        own = [megabytes("RssAnon")]
+        num_pairs, batches = epochs * self.report.kept, 0
+        for batches, _ in enumerate(self.batches(0, num_pairs), start=1):
+            if batches == 1:
+                clock.say(f"{what}: first batch")
+            if batches % 16 == 0:
+                own.append(megabytes("RssAnon"))
+        clock.say(f"{what}: {epochs} epochs, {batches} batches", num_pairs)
+        own.append(megabytes("RssAnon"))
+        print(
+            f"  own memory: {own[0]:.0f} MB at the start, at most "
+            f"{max(own):.0f}, at the end {own[-1]:.0f}"
+        )
+
+    def say_padding(self):
+        """Prints how full the batches of ten epochs are, and of what."""
+        lengths = self.pairs.source_lengths + self.pairs.target_lengths
+        tokens = padded = longer = 0
+        steps = self.plan.first_step(10)
+        for step in range(steps):
+            (S, T, B, _), indices = self.plan.batch(step)
+            tokens += lengths[indices].sum()
+            padded += B * (S + T)
+            longer += B * max(S, T)
+        print(
+            f"  {len(self.plan.buckets)} shapes; padding "
+            f"{1 - tokens / padded:.2%}; the longer side fills "
+            f"{longer / steps / FLAGS.tokens_per_batch:.2%} of the limit"
+        )
+
+
+def main(_):
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    import tensorflow as tf
+
+    list(tf.data.Dataset.range(1))  # So that TensorFlow is all there.
+    read_pairs = text()
+    vocabulary = vocabulary_of(read_pairs)
+    with tempfile.TemporaryDirectory() as folder:
+        cache_dir = FLAGS.cache_dir or folder
+        clock = Clock()
+        clock.say("beginning")
+        feed = Feed(cache_dir, read_pairs, vocabulary)
+        feed.time_epochs(clock, "from text", 1)
+        print(f"  {feed.report}")
+        feed.say_padding()
+        clock = Clock()
+        feed = Feed(cache_dir, read_pairs, vocabulary)
+        feed.time_epochs(clock, "from the cache", FLAGS.epochs)
+        clock = Clock()
+        feed = Feed(cache_dir, read_pairs, vocabulary)
+        next(feed.batches(_FAR_STEP, 1))
+        clock.say(f"from the cache: batch of step {_FAR_STEP:,}")
+
+
+if __name__ == "__main__":
+    app.run(main)
