@@ -4,8 +4,8 @@
     python tests/benchmarks/translating.py --model_dir=DIR --input=FILE
 
 The first searches with random weights of transformer_base, V = 32,000: sources
-of 25 tokens, beam 4, exactly 32 tokens out. The second translates the lines of a
-file by a trained model, each to its end. Both are without length penalty, for
+of 25 tokens, beam 4, exactly 32 tokens out. The second translates the lines of
+a file by a trained model, each to its end. Both are without length penalty, for
 CTranslate2 has another one. It is measured too with --peer_python=PYTHON, that
 of an environment that has it; --rounds is 3.
 
