@@ -21,6 +21,7 @@ from t2t_lite.errors import InputError
 _LINES_AT_ONCE = 10_000
 _BATCHES_AHEAD = 4
 _LEAST_OF_A_BATCH = 1 / 4  # That a bucket holds.
+_MOST_SIZES = 256  # Of one side, that shapes are made of.
 
 
 class TokenPairs(NamedTuple):
@@ -210,10 +211,10 @@ def make_buckets(source_lengths, target_lengths, tokens_per_batch, num_buckets):
     A pair goes to the smallest shape that it fits, and a batch holds as many
     pairs as fit `tokens_per_batch` on its longer side. The first shape fits
     all; each further one is put where it saves the most padding beside those
-    that there are. Then each is moved to where it saves the most beside all
-    the others, until none moves. No bucket is left with less than a quarter of
-    a batch, so that it completes one at least every four epochs, unless the
-    whole corpus is smaller than that.
+    that there are. Then each but the first is moved to where it saves the most
+    beside all the others, until none moves. No bucket is left with less than a
+    quarter of a batch, so that it completes one at least every four epochs,
+    unless the whole corpus is smaller than that.
 
     Args:
         source_lengths: int [P].
@@ -232,14 +233,23 @@ def make_buckets(source_lengths, target_lengths, tokens_per_batch, num_buckets):
     buckets = []
     for n, (s, t) in enumerate(shapes):
         pairs = np.flatnonzero(bucket_of_pair == n).astype(np.int32)
-        S, T = int(source_sizes[s]), int(target_sizes[t])
-        buckets.append(Bucket(S, T, tokens_per_batch // max(S, T), pairs))
+        batch_size = tokens_per_batch // max(source_sizes[s], target_sizes[t])
+        # The longest of its pairs may be shorter than the shape.
+        S = int(source_lengths[pairs].max())
+        T = int(target_lengths[pairs].max())
+        buckets.append(Bucket(S, T, int(batch_size), pairs))
     return sorted(buckets, key=lambda bucket: bucket[:2])
 
 
 def _ranked(lengths):
-    """Returns the lengths that occur, and the place there of each: int [P]."""
+    """Returns sizes, and for each length the place of the least it fits in.
+
+    They are the lengths that occur, or so many of these, evenly spread, that
+    the search over pairs of sizes stays short.
+    """
     sizes = np.flatnonzero(np.bincount(lengths))
+    if len(sizes) > _MOST_SIZES:
+        sizes = sizes[np.linspace(0, len(sizes) - 1, _MOST_SIZES).astype(int)]
     return sizes, np.searchsorted(sizes, lengths)
 
 

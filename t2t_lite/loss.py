@@ -66,8 +66,8 @@ def projected_cross_entropy(
 
     The logits are computed for one chunk of tokens after the other, and with
     them the chunk's part of both gradients: no more than a chunk of them exists
-    at a time, none is computed twice, and padding takes no time. Without a
-    gradient to be taken, `cross_entropy` does less.
+    at a time, none is computed twice, and chunks of nothing but padding are
+    left out. Without a gradient to be taken, `cross_entropy` does less.
 
     Args:
         x_BTD: float [B, T, D], the decoder's output. The products are computed
@@ -175,8 +175,10 @@ def _loss_and_gradients(
         return (
             start + chunk_size,
             loss + ops.sum(loss_C * is_token_C),
-            ops.slice_update(
-                x_PD, (start, 0), ops.matmul(gradient_CV, matrix_VD)
+            ops.scatter_update(
+                x_PD,
+                (start + position_C)[:, None],
+                ops.matmul(gradient_CV, matrix_VD),
             ),
             gradient_VD + ops.cast(part_VD, "float32"),
         )

@@ -148,13 +148,14 @@ def _vocabulary(directory, hparams, text, options):
             f"parsing, and only then; this run's task is {hparams.task}: start "
             "without --vocabulary and --warm_start_from, or with others"
         )
-    if options.vocabulary or warm is not None:
-        _require_tree_symbols(vocabulary, text.readers["train"])
     if warm is not None and warm.sha256 != vocabulary.sha256:
         raise InputError(
             f"{options.warm_start_from} has another vocabulary than this run: "
             "start without --vocabulary, in a new --model_dir"
         )
+    is_given = options.vocabulary or warm is not None
+    if is_given and not directory.settings_path.exists():
+        _require_tree_symbols(vocabulary, text.readers["train"])
     return vocabulary
 
 

@@ -20,6 +20,7 @@ from absl import logging
 from t2t_lite import batching
 from t2t_lite.errors import InputError
 
+_FORMAT = 1  # To be raised when the files or the ids of a text change.
 _CHECKSUMS = "checksums.json"
 _CHECKED = (
     *("source.ids", "source.offsets.npy"),
@@ -48,7 +49,7 @@ def shared_tokens(cache_dir, read_pairs, data_sha256, vocabulary, max_length):
     """
     made_by = data_sha256, vocabulary.sha256, max_length
     path = pathlib.Path(cache_dir) / (
-        f"{data_sha256[:16]}-{vocabulary.sha256[:16]}-{max_length}"
+        f"{data_sha256[:16]}-{vocabulary.sha256[:16]}-{max_length}-{_FORMAT}"
     )
     if not _is_sound(path, made_by):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -67,7 +68,7 @@ def _is_sound(path, made_by):
         if checksums != _checksums(path):
             return False
         _, report = batching.load_pairs(path)
-    except (OSError, ValueError, TypeError):  # Absent, cut short, or other.
+    except (FileNotFoundError, ValueError, TypeError):  # Absent, cut short.
         return False
     return report.is_of(*made_by)
 

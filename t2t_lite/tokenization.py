@@ -228,7 +228,10 @@ class Vocabulary:
         return tf.concat([ids, tf.RaggedTensor.from_tensor(eos)], axis=1)
 
     def tokens_tensor(self, ids_BT):
-        """Returns the string tensor [B, T] of `tokens`; "" for padding."""
+        """Returns the string tensor [B, T] of `tokens`; "" for padding.
+
+        Symbols of trees stay as SentencePiece writes them.
+        """
         import tensorflow as tf
 
         pieces_BT = self._new_op().id_to_string(

@@ -57,7 +57,8 @@ def forward_flops(
         hparams: HParams.
         vocabulary_size: int, V.
         batch_size: int, B.
-        source_length: int, S. Padding is computed like tokens and counts alike.
+        source_length: int, S. Padding counts like tokens, though the loss
+            leaves some of it out.
         target_length: int, T.
 
     Returns:

@@ -212,6 +212,22 @@ def test_no_bucket_but_the_largest_would_be_better_elsewhere(seed):
         assert found is None or found >= padding(buckets)
 
 
+@pytest.mark.parametrize("most_sizes", [3, 20])
+def test_many_lengths_are_sought_among_some_of_them(most_sizes, monkeypatch):
+    source, target = sentence_lengths(2003, 11)
+    exact = batching.make_buckets(source, target, 1500, 8)
+    monkeypatch.setattr(batching, "_MOST_SIZES", most_sizes)
+    buckets = batching.make_buckets(source, target, 1500, 8)
+    assert 2 < len(buckets) <= 8
+    assert [b[:3] for b in buckets] != [b[:3] for b in exact]
+    indices = np.concatenate([bucket.pairs for bucket in buckets])
+    assert sorted(indices) == list(range(len(source)))
+    for bucket in buckets:
+        assert bucket.source_length == source[bucket.pairs].max()
+        assert bucket.target_length == target[bucket.pairs].max()
+        assert bucket.batch_size * max(bucket[:2]) <= 1500
+
+
 def test_more_buckets_leave_less_padding():
     lengths = sentence_lengths(613, 3)
     paddings = [

@@ -157,9 +157,12 @@ def test_chunks_give_the_loss_and_the_gradients_of_the_whole(chunks, smoothing):
 @pytest.mark.parametrize("xla", [False, True])
 def test_one_graph_takes_any_batch_in_chunks(chunks, xla):
     graph = tf.function(
-        lambda x, ids: projected_cross_entropy(x, EMBEDDING, ids, 0.1),
+        lambda x, embedding, ids: projected_cross_entropy(
+            x, embedding, ids, 0.1
+        ),
         input_signature=[
             tf.TensorSpec([None, None, D]),
+            tf.TensorSpec([V, D]),
             tf.TensorSpec([None, None], tf.int32),
         ],
         jit_compile=xla,
@@ -168,15 +171,13 @@ def test_one_graph_takes_any_batch_in_chunks(chunks, xla):
     for rows, length in ((2, 7), (1, 5), (2, 1)):
         x = tf.constant(X[:rows, :length])
         ids = TARGET[:rows, :length].astype("int32")
-        results = []
-        for function in (
-            graph,
-            lambda *a: plainly_projected(a[0], EMBEDDING, a[1], 0.1),
-        ):
+        embedding, results = tf.constant(EMBEDDING), []
+        for function in (graph, lambda *a: plainly_projected(*a, 0.1)):
             with tf.GradientTape() as tape:
-                tape.watch(x)
-                loss, tokens = function(x, ids)
-            results.append((loss, tokens, tape.gradient(loss, x)))
+                tape.watch([x, embedding])
+                loss, tokens = function(x, embedding, ids)
+            gradients = tape.gradient(loss, [x, embedding])
+            results.append((loss, tokens, *gradients))
         assert_close(*results, rtol=1e-5, atol=1e-5)
 
 

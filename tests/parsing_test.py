@@ -202,7 +202,7 @@ def test_no_text_is_tokenized_to_a_symbol(vocabulary):
     text = [
         *TREES,
         *vocabulary.tree_symbols,
-        *(f"<{s}>" for s in vocabulary.tree_symbols),
+        *(f"<<{s}>>" for s in vocabulary.tree_symbols),
     ]
     for line, ids in zip(text, vocabulary.encode(text), strict=True):
         assert not symbols & set(ids)

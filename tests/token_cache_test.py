@@ -82,6 +82,22 @@ def test_tokens_are_made_once_and_used_again(cache, vocabulary, caplog):
     assert report.is_of(DATA_SHA256, vocabulary.sha256, MAX_LENGTH)
 
 
+def test_a_copy_that_cannot_be_read_for_now_is_no_damaged_one(
+    cache, monkeypatch
+):
+    cache()
+
+    def fails(_):
+        raise OSError("stale file handle")
+
+    with monkeypatch.context() as stale:
+        stale.setattr(token_cache, "_checksums", fails)
+        with pytest.raises(OSError, match="stale"):
+            cache()
+    cache()
+    assert cache.times_read == 1
+
+
 def test_what_is_in_the_cache_is_mapped_into_memory(cache):
     for pairs, _ in (cache(), cache()):
         assert all(isinstance(array, np.memmap) for array in pairs)
