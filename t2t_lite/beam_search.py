@@ -92,7 +92,9 @@ def beam_search(
             possible ones; the others are whatever else had been found.
         num_found: int up to W, how many must have been found.
         constraint: Constraint, or None. Its `advance` is first given `eos`, as
-            `step` is. Probabilities are shared out among allowed tokens.
+            `step` is. What it forbids is left out of the search, and leaves the
+            probabilities of the rest as they are: a hypothesis that may only go
+            on with what is not likely falls behind.
         rooms: list of int, rising to `max_length`: for how many tokens the
             cache has room at first, and when that is used up; so a step costs
             what the longest hypothesis so far does, not the longest there may
@@ -104,6 +106,7 @@ def beam_search(
 
     Source: section 6.1; Wu et al. 2016, section 7.
     """
+    step = _with_log_probs(step)
     if constraint is not None:
         step, reorder = _constrained(step, reorder, constraint)
         cache = (cache, constraint.state)
@@ -124,15 +127,26 @@ def beam_search(
     return search.results(state, max_lengths_B)
 
 
+def _with_log_probs(step):
+    """Returns `step` with log probabilities in the place of logits."""
+
+    def normalized_step(ids_BW, cache):
+        logits_BWV, cache = step(ids_BW, cache)
+        return ops.log_softmax(ops.cast(logits_BWV, "float32")), cache
+
+    return normalized_step
+
+
 def _constrained(step, reorder, constraint):
     """Returns `step` and `reorder` of the cache (cache, constraint's state)."""
 
     def constrained_step(ids_BW, cache):
         cache, state = cache
         state = constraint.advance(state, ids_BW)
-        logits_BWV, cache = step(ids_BW, cache)
+        log_probs_BWV, cache = step(ids_BW, cache)
         allowed_BWV = constraint.allowed(state)
-        return ops.where(allowed_BWV, logits_BWV, _IMPOSSIBLE), (cache, state)
+        log_probs_BWV = ops.where(allowed_BWV, log_probs_BWV, _IMPOSSIBLE)
+        return log_probs_BWV, (cache, state)
 
     def reorder_both(cache, parent_BW):
         cache, state = cache
@@ -196,9 +210,9 @@ class _Search:
 
     def advance(self, state, max_lengths_B):
         """Returns the state with one more token in each alive hypothesis."""
-        logits_BWV, cache = self.step(self._newest(state), state.cache)
+        log_probs_BWV, cache = self.step(self._newest(state), state.cache)
         log_probs_BK, parents_BK, tokens_BK = self._candidates(
-            state, logits_BWV
+            state, log_probs_BWV
         )
         ids_BKT = _gather(state.alive_ids_BWT, parents_BK)
         ids_BKT = ops.slice_update(
@@ -237,14 +251,13 @@ class _Search:
         ids_BW1 = ops.slice(state.alive_ids_BWT, (0, 0, last), (B, W, 1))
         return ops.where(state.length == 0, self.eos, ids_BW1[..., 0])
 
-    def _candidates(self, state, logits_BWV):
+    def _candidates(self, state, log_probs_BWV):
         """Returns the K = 2W best continuations: log probs, parents, tokens.
 
         At most W of them end, one of each parent, so W others are left.
         """
-        B, W, V = ops.shape(logits_BWV)
-        K = min(2 * self.W, self.W * logits_BWV.shape[-1])
-        log_probs_BWV = ops.log_softmax(ops.cast(logits_BWV, "float32"))
+        B, W, V = ops.shape(log_probs_BWV)
+        K = min(2 * self.W, self.W * log_probs_BWV.shape[-1])
         log_probs_BWV = log_probs_BWV + state.alive_log_probs_BW[..., None]
         log_probs_BK, flat_BK = ops.top_k(
             ops.reshape(log_probs_BWV, (B, W * V)), K

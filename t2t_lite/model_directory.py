@@ -2,6 +2,7 @@
 
 settings.json          the resolved hparams, the corpus and its hashes
 vocabulary.model       the SentencePiece model
+tags.npz               of a parser, the tags of words (hparams.tag_dictionary)
 tokens/                the training corpus as token ids, unless in a cache
 checkpoints/step-N.*   the last ones, N updates into training
 best/step-N.*          the one that scores best on dev
@@ -18,6 +19,7 @@ import pathlib
 
 from t2t_lite import checkpoints, hparams
 from t2t_lite.errors import InputError
+from t2t_lite.tag_dictionary import TagDictionary
 from t2t_lite.tokenization import Vocabulary
 from t2t_lite.transformer import Transformer
 
@@ -48,6 +50,7 @@ class ModelDirectory:
         self.path = pathlib.Path(path)
         self.settings_path = self.path / "settings.json"
         self.vocabulary_path = self.path / "vocabulary.model"
+        self.tags_path = self.path / "tags.npz"
         self.tokens = self.path / "tokens"
         self.checkpoints = self.path / "checkpoints"
         self.best = self.path / "best"
@@ -109,6 +112,12 @@ class ModelDirectory:
     def vocabulary(self):
         """Returns the run's Vocabulary."""
         return Vocabulary.load(self.vocabulary_path)
+
+    def tag_dictionary(self):
+        """Returns the run's TagDictionary, None if it has none."""
+        if not self.settings().hparams.tag_dictionary:
+            return None
+        return TagDictionary.load(self.tags_path)
 
     def weights(self, which="last", average_last=1):
         """Returns (description, tensors): the model's weights by name.

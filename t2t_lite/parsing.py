@@ -27,6 +27,8 @@ class LineParser(LineTranslator):
         vocabulary: Vocabulary with the symbols of trees.
         options: SearchOptions.
         xla: bool, whether XLA compiles the search.
+        tag_dictionary: TagDictionary, the tags that words may have; None for
+            all.
 
     Raises:
         InputError: the vocabulary has no trees, or there is no room for them.
@@ -34,7 +36,9 @@ class LineParser(LineTranslator):
     Source: section 6.3.
     """
 
-    def __init__(self, model, vocabulary, options, xla=False):
+    def __init__(
+        self, model, vocabulary, options, xla=False, tag_dictionary=None
+    ):
         if options.max_extra_length < 2:
             raise InputError(
                 "max_extra_length must be at least 2 to parse, for the "
@@ -47,6 +51,7 @@ class LineParser(LineTranslator):
         pieces = vocabulary.tokens(range(vocabulary.size))
         self._spaces_V = np.array([p.count(_SPACE_OF_PIECES) for p in pieces])
         self._xla = xla
+        self._tag_dictionary = tag_dictionary
 
     def translate(self, lines, first_line=1):
         """Returns for each line a list of `nbest` Translations, best first.
@@ -123,7 +128,12 @@ class LineParser(LineTranslator):
         num_words_B = tf.reduce_sum(
             tf.gather(tf.constant(self._spaces_V, tf.int32), source_ids), 1
         )
-        return self._symbols.constraint(num_words_B, max_lengths_B, beam_width)
+        tags_BNV = self._tag_dictionary and self._tag_dictionary.tags(
+            source_ids, self._spaces_V > 0
+        )
+        return self._symbols.constraint(
+            num_words_B, max_lengths_B, beam_width, tags_BNV
+        )
 
     def _tree(self, ids_T, words):
         """Returns a tree as a line; "" for no words, or no such tree found."""
@@ -180,4 +190,10 @@ class Parser(LineParser):
                 "opens it"
             )
         options = SearchOptions.of(model.hparams, **options)
-        super().__init__(model, directory.vocabulary(), options, xla)
+        super().__init__(
+            model,
+            directory.vocabulary(),
+            options,
+            xla,
+            directory.tag_dictionary(),
+        )

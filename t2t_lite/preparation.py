@@ -9,7 +9,14 @@ from typing import NamedTuple
 
 from absl import logging
 
-from t2t_lite import batching, memory, token_cache, tokenization, trees
+from t2t_lite import (
+    batching,
+    memory,
+    tag_dictionary,
+    token_cache,
+    tokenization,
+    trees,
+)
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import MAY_CHANGE
 from t2t_lite.model_directory import ModelDirectory, Settings
@@ -101,8 +108,16 @@ def prepare(directory, hparams, text, options):
     )
     # Last, so that a directory with settings has all the rest.
     vocabulary.save(directory.vocabulary_path)
+    if hparams.tag_dictionary and old is None:
+        _save_tag_dictionary(directory, vocabulary, text.readers["train"])
     directory.save_settings(settings)
     return Prepared(vocabulary, pairs, settings)
+
+
+def _save_tag_dictionary(directory, vocabulary, read_pairs):
+    read_trees = (trees.read_one(tree) for _, tree in read_pairs() if tree)
+    dictionary = tag_dictionary.learn(read_trees, vocabulary)
+    dictionary.save(directory.tags_path)
 
 
 def _refuse_other_hparams(directory, old, new):

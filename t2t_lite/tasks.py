@@ -13,7 +13,8 @@ class Task(NamedTuple):
     """One task: lines to lines, and how good they are.
 
     open: (model_dir, **options) to the Translator or Parser of a directory.
-    of_model: (model, vocabulary, options, xla) to that of a model in memory.
+    of_model: (model, ModelDirectory, SearchOptions) to that of a model in
+        memory, the rest of which is in the directory; without XLA.
     scores: (list of outputs, list of references, language=None,
         with_margins=False) to a dict of evaluation.Score by their names in
         JSON. What the first one says decides which model is best.
@@ -86,13 +87,20 @@ def _normalized(line):
 _TASKS = {
     "translation": Task(
         translation.Translator,
-        translation.LineTranslator.of_model,
+        lambda model, directory, options: translation.LineTranslator.of_model(
+            model, directory.vocabulary(), options, xla=False
+        ),
         evaluation.score_text,
         lambda source, target: (source, target),
     ),
     "parsing": Task(
         parsing.Parser,
-        parsing.LineParser,
+        lambda model, directory, options: parsing.LineParser(
+            model,
+            directory.vocabulary(),
+            options,
+            tag_dictionary=directory.tag_dictionary(),
+        ),
         _bracketing_scores,
         _words_and_tree,
     ),

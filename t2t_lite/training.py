@@ -338,7 +338,7 @@ class _Run:
             self._evaluator = _DevEvaluator(
                 self.task,
                 self.trainer.model,
-                self.vocabulary,
+                self.directory,
                 self.held_out["dev"],
             )
         scores = self._evaluator(stop)
@@ -415,8 +415,9 @@ class _DevEvaluator:
     A wide beam is for the end: here it is that of translation at most.
     """
 
-    def __init__(self, task, model, vocabulary, pairs):
+    def __init__(self, task, model, directory, pairs):
         self.score = task.score
+        vocabulary = directory.vocabulary()
         self.sources, self.references = map(list, zip(*pairs, strict=True))
         token_pairs = batching.pairs_in_memory(
             vocabulary.encode(self.sources),
@@ -426,9 +427,8 @@ class _DevEvaluator:
         width = min(model.hparams.beam_width, _WIDEST_DEV_BEAM)
         self.translator = task.of_model(
             model,
-            vocabulary,
+            directory,
             decoding.SearchOptions.of(model.hparams, beam_width=width),
-            xla=False,
         )
 
     def __call__(self, stop):

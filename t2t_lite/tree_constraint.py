@@ -56,7 +56,7 @@ class TreeSymbols:
         self.is_root_V = np.arange(self.V) == root
         self.is_opening_V[root] = False
 
-    def constraint(self, num_words_B, max_lengths_B, beam_width):
+    def constraint(self, num_words_B, max_lengths_B, beam_width, tags_BNV=None):
         """Returns the Constraint to trees over the words of B sentences.
 
         The outermost bracket is TOP and stands nowhere else, each bracket
@@ -68,6 +68,8 @@ class TreeSymbols:
             max_lengths_B: int32, the most tokens of each sentence, EOS
                 included: at least num_words_B + 3.
             beam_width: int, W.
+            tags_BNV: bool, the tags that each word may have, at least one; None
+                for all tags.
         """
         B, W = ops.shape(num_words_B)[0], beam_width
 
@@ -81,7 +83,18 @@ class TreeSymbols:
             words_left_BW=of_each_hypothesis(num_words_B),
             tokens_left_BW=of_each_hypothesis(max_lengths_B),
         )
-        return Constraint(state, self.advance, self.allowed)
+
+        def tags(state):
+            if tags_BNV is None:
+                return ops.convert_to_tensor(self.is_tag_V)
+            word_BW = num_words_B[:, None] - state.words_left_BW
+            last = ops.shape(tags_BNV)[1] - 1
+            word_BW = ops.clip(word_BW, 0, last)
+            return ops.take_along_axis(tags_BNV, word_BW[..., None], axis=1)
+
+        return Constraint(
+            state, self.advance, lambda state: self.allowed(state, tags(state))
+        )
 
     def advance(self, state, ids_BW):
         """Returns the TreeState after one more symbol of each hypothesis."""
@@ -103,8 +116,13 @@ class TreeSymbols:
             state.tokens_left_BW - _count(moves_BW),
         )
 
-    def allowed(self, state):
-        """Returns bool [B, W, V]: the symbols that may come next."""
+    def allowed(self, state, tags_BWV):
+        """Returns bool [B, W, V]: the symbols that may come next.
+
+        Args:
+            state: TreeState.
+            tags_BWV: bool, the tags that the next word may have.
+        """
         depth_BW, words_left_BW = state.depth_BW, state.words_left_BW
         has_words_BW = words_left_BW > 0
         is_inside_BW = depth_BW > 0
@@ -127,7 +145,7 @@ class TreeSymbols:
         closing_BW1 = ops.take_along_axis(state.open_BWN, innermost_BW1, axis=2)
         ids_V = ops.arange(self.V, dtype="int32")
         return (
-            (may_tag_BW[..., None] & self.is_tag_V)
+            (may_tag_BW[..., None] & tags_BWV)
             | (may_open_BW[..., None] & self.is_opening_V)
             | (may_close_BW[..., None] & ops.equal(ids_V, closing_BW1))
             | ((~is_inside_BW & has_words_BW)[..., None] & self.is_root_V)

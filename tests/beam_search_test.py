@@ -509,35 +509,59 @@ def test_cached_decoding_finds_what_full_passes_do(tiny_hparams):
     np.testing.assert_allclose(grown.scores_BW, full.scores_BW, atol=1e-4)
 
 
-@pytest.mark.parametrize("beam_width", [2, ALL])
-def test_a_constraint_is_a_table_without_what_it_forbids(beam_width):
-    """The constraint: no token follows itself."""
-    table = random_table(seed=18)
-    last_token = (np.arange(table.shape[1]) - 1) % V
-    without = table.copy()
-    without[:, np.arange(1, table.shape[1]), last_token[1:]] = -1e9
-
-    def allowed(newest_BW):
-        return ops.not_equal(newest_BW[..., None], ops.arange(V))
-
-    constraint = module.Constraint(
-        state=tf.fill([len(table), beam_width], -1),
+def never_twice(num_rows, beam_width):
+    """Returns the Constraint that no token follows itself."""
+    return module.Constraint(
+        state=tf.fill([num_rows, beam_width], -1),
         # The first token that it is given stands before all others.
         advance=lambda newest_BW, ids_BW: tf.where(newest_BW == -1, -2, ids_BW),
-        allowed=allowed,
+        allowed=lambda newest_BW: ops.not_equal(
+            newest_BW[..., None], ops.arange(V)
+        ),
     )
-    found = search(table, [T, T], beam_width=beam_width, constraint=constraint)
-    expected = search(without, [T, T], beam_width=beam_width)
-    is_possible = expected[1] > -1e6
-    assert is_possible.sum() > 3
-    np.testing.assert_array_equal(
-        found[0][is_possible], expected[0][is_possible]
+
+
+def is_never_twice(ids):
+    return all(a != b for a, b in itertools.pairwise(ids))
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_a_constraint_leaves_out_what_it_forbids_and_no_more(alpha):
+    table = random_table(seed=18)
+    ids_BWT, scores_BW = search(
+        table,
+        [T, T],
+        alpha=alpha,
+        num_results=5,
+        constraint=never_twice(2, ALL),
     )
-    np.testing.assert_allclose(
-        found[1][is_possible], expected[1][is_possible], rtol=1e-5
+    for table_NV, ids_WT, scores_W in zip(
+        table, ids_BWT, scores_BW, strict=True
+    ):
+        everything = exhaustive(table_NV, T, alpha)
+        expected = [pair for pair in everything if is_never_twice(pair[1])]
+        assert expected[:5] != everything[:5]
+        for n, (score, ids) in enumerate(expected[:5]):
+            assert without_padding(ids_WT[n]) == ids
+            np.testing.assert_allclose(scores_W[n], score, rtol=1e-5)
+
+
+def test_a_constrained_beam_keeps_the_models_probabilities():
+    """What may only go on with the unlikely falls behind.
+
+    After 0 all but 0 is unlikely; after 2, 3 is as good as sure. Shared out
+    among what is allowed, 0 and what follows would win.
+    """
+    table = np.zeros((1, 21, V), "float32")
+    table[0, 0] = [0.1, -9.0, 0.0, -9.0]
+    table[0, child(0, 0, V)] = [9.0, -9.0, -1.0, -9.0]
+    table[0, child(0, 2, V)] = [-9.0, -9.0, -9.0, 9.0]
+    for first, second in ((0, 2), (2, 3)):
+        table[0, child(child(0, first, V), second, V), EOS] = 9.0
+    found, _ = search(
+        table, [3], beam_width=2, constraint=never_twice(1, 2), alpha=0.0
     )
-    unconstrained = search(table, [T, T], beam_width=beam_width)
-    assert (unconstrained[0] != found[0]).any()
+    assert found[0, 0].tolist() == [2, 3, EOS]
 
 
 def test_length_penalty_is_that_of_wu_et_al():

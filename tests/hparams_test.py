@@ -76,6 +76,7 @@ EXCEPTIONS = {
     "transformer_parsing_semi_supervised": PARSING,
     "transformer_parsing_small": {
         "label_smoothing": 0.0,
+        "beam_width": 10,
         "length_penalty": 0.3,
     },
 }

@@ -55,6 +55,38 @@ def test_what_is_allowed_is_what_some_tree_goes_on_with(num_words, max_length):
             assert found == expected[tuple(prefix_W[1:].tolist())]
 
 
+def test_a_word_has_only_tags_that_it_may_have():
+    ids = IDS | {"B": len(NAMES), "C": len(NAMES) + 1}
+    symbols = TreeSymbols(ids)
+    may_have = [["A", "C"], ["B"], ["A", "B", "C"]]
+    tags_NV = np.zeros((5, symbols.V), bool)  # Two more than there are words.
+    for n, names in enumerate(may_have):
+        tags_NV[n, [ids[name] for name in names]] = True
+    state, advance, allowed = symbols.constraint(
+        tf.constant([3, 3]),
+        tf.constant([20, 20]),
+        2,
+        tf.constant([tags_NV] * 2),
+    )
+
+    def tags():
+        return [
+            [[n for n in "ABC" if may_V[ids[n]]] for may_V in may_WV]
+            for may_WV in allowed(state).numpy()
+        ]
+
+    for name in ("</s>", "(TOP"):
+        state = advance(state, tf.fill([2, 2], (IDS | {"</s>": EOS})[name]))
+    assert tags() == [[["A", "C"]] * 2] * 2
+    # One hypothesis goes on to the second word, one to a bracket before it.
+    state = advance(state, tf.constant([[ids["A"], ids["(S"]]] * 2))
+    assert tags() == [[["B"], ["A", "C"]]] * 2
+    state = advance(state, tf.constant([[ids["B"], ids["C"]]] * 2))
+    assert tags() == [[["A", "B", "C"], ["B"]]] * 2
+    state = advance(state, tf.constant([[ids["C"], ids["B"]]] * 2))
+    assert tags() == [[[], ["A", "B", "C"]]] * 2
+
+
 @pytest.mark.parametrize("missing", ["(TOP", ")TOP", ")S"])
 def test_a_vocabulary_without_the_symbols_of_trees_is_refused(missing):
     ids = {name: i for name, i in IDS.items() if name != missing}
