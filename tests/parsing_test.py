@@ -1,6 +1,8 @@
 """Parsers: trees over exactly the words, and a training run of one."""
 
+import collections
 import dataclasses
+import itertools
 import random
 
 import pytest
@@ -18,6 +20,7 @@ from t2t_lite import (
     parsing,
     preparation,
     serving,
+    tag_dictionary,
     tasks,
     tokenization,
     training,
@@ -62,7 +65,9 @@ def vocabulary():
     return tokenization.learn(WORDS * 9, "bpe", 2000, symbols)
 
 
-def parser_of(vocabulary, hparams=PARSING, seed=0, **options):
+def parser_of(
+    vocabulary, hparams=PARSING, seed=0, tag_dictionary=None, **options
+):
     """A parser with random weights."""
     model = tiny_transformer(
         hparams,
@@ -71,7 +76,9 @@ def parser_of(vocabulary, hparams=PARSING, seed=0, **options):
         num_target_ids=vocabulary.num_target_ids,
     )
     options = decoding.SearchOptions.of(hparams, **options)
-    return parsing.LineParser(model, vocabulary, options)
+    return parsing.LineParser(
+        model, vocabulary, options, tag_dictionary=tag_dictionary
+    )
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +111,25 @@ def test_output_is_whole_where_there_is_little_room(
     parser = parser_of(vocabulary, max_extra_length=max_extra_length, seed=2)
     for line, tree in zip(WORDS, parser(WORDS), strict=True):
         assert_parses(tree, line.split())
+
+
+def test_words_have_only_the_tags_of_a_dictionary(vocabulary):
+    forest = [trees.read_one(line) for line in TREES] * 5
+    dictionary = tag_dictionary.learn(forest, vocabulary)
+    shown = collections.defaultdict(set)
+    for leaf in itertools.chain(*map(trees.pre_terminals, forest)):
+        shown[leaf.children[0]].add(leaf.label)
+
+    def wrong_tags(dictionary):
+        parser = parser_of(vocabulary, tag_dictionary=dictionary)
+        for line, found in zip(WORDS, parser(WORDS), strict=True):
+            assert_parses(found, line.split())
+            for leaf in trees.pre_terminals(trees.read_one(found)):
+                if leaf.label not in shown[leaf.children[0]]:
+                    yield leaf
+
+    assert not list(wrong_tags(dictionary))
+    assert len(list(wrong_tags(None))) > 5
 
 
 def test_odd_words_come_back(parser):
@@ -253,7 +279,9 @@ def text_of(pairs):
 
 def test_a_run_learns_to_parse_and_its_directory_parses(tmp_path, capsys):
     pairs = list(zip(WORDS, TREES, strict=True)) * 4
-    hparams = dataclasses.replace(PARSING, vocabulary_size=2000)
+    hparams = dataclasses.replace(
+        PARSING, vocabulary_size=2000, tag_dictionary=True
+    )
     options = training.RunOptions(save_every_steps=60, evaluate_every_steps=60)
     training.train(tmp_path / "run", hparams, text_of(pairs), options)
     printed = capsys.readouterr().out
