@@ -47,11 +47,18 @@ def given(default=corpora.DEFAULT):
 
     Args:
         default: the corpus that no flags mean; None to return None for them.
+
+    Raises:
+        InputError: a flag is empty.
     """
+    path_flags = [*_TEXT_FLAGS, *_TREE_FLAGS, *corpora.PLACES.values()]
+    for name in ["corpus", *path_flags]:
+        if flags.FLAGS[name].value == "":
+            raise corpora.InputError(f"--{name} is empty")
     # Absolute, so that a model directory can be used from any folder.
     names = {
         name: _absolute(flags.FLAGS[name].value)
-        for name in [*_TEXT_FLAGS, *_TREE_FLAGS, *corpora.PLACES.values()]
+        for name in path_flags
         if flags.FLAGS[name].value
     }
     corpus_name = flags.FLAGS.corpus or (None if names else default)
@@ -89,11 +96,16 @@ def corpus(names):
 
 
 def require_task(of, hparams):
-    """Raises InputError where a Corpus has trees and the task is another."""
+    """Raises InputError where a Corpus is of another task."""
     if of.target_language == "trees" and hparams.task != "parsing":
         raise corpora.InputError(
             f"{of.name} is a corpus of trees, and the task is {hparams.task}: "
             "a parser is trained by one of the transformer_parsing presets"
+        )
+    if hparams.task == "parsing" and of.name in corpora.CORPORA:
+        raise corpora.InputError(
+            f"{of.name} is a corpus of translations, and the task is parsing: "
+            "give treebank files with --train_trees, or --corpus=wsj"
         )
 
 

@@ -58,7 +58,8 @@ class HParams:
     max_extra_length: int = 50
     # What it learns: translation, or (section 6.3) words to a tree: parsing.
     task: str = "translation"
-    # Whether a parser's words have only tags that training has shown.
+    # Whether a parser's words have only tags that training has shown with such
+    # words.
     tag_dictionary: bool = False
 
     def __post_init__(self):
@@ -316,13 +317,21 @@ def override(hparams, assignments):
         if name not in types:
             raise InputError(f"unknown field {name!r}{_nearest(name, types)}")
         try:
-            changes[name] = types[name](text)
+            changes[name] = _parsed(types[name], text)
         except ValueError:
             raise InputError(
                 f"{name} must be of type {types[name].__name__}; received "
                 f"{text!r}"
             ) from None
     return dataclasses.replace(hparams, **changes)
+
+
+def _parsed(kind, text):
+    if kind is not bool:
+        return kind(text)
+    if text.lower() not in ("true", "false"):
+        raise ValueError("neither true nor false")
+    return text.lower() == "true"
 
 
 def from_dict(values):

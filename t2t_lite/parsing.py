@@ -85,8 +85,9 @@ class LineParser(LineTranslator):
 
     def _ids(self, words):
         """Returns the ids of each line; none for one without words."""
+        # As a treebank writes them, for the model has seen no others.
         lines = [
-            " ".join(of_line).replace(_SPACE_OF_PIECES, "_")
+            " ".join(map(trees.escaped, of_line)).replace(_SPACE_OF_PIECES, "_")
             for of_line in words
         ]
         encoded = self.vocabulary.encode(lines)

@@ -79,6 +79,7 @@ def prepare(directory, hparams, text, options):
         InputError: what the run was begun with differs, named; or the corpus or
             the vocabulary cannot be used.
     """
+    cache_dir = _cache_dir(options)
     has_begun = directory.settings_path.exists()
     old = directory.settings() if has_begun else None
     if old is not None:
@@ -88,7 +89,7 @@ def prepare(directory, hparams, text, options):
     if old is not None and vocabulary.sha256 != old.vocabulary_sha256:
         raise _refusal(directory, "another vocabulary", options.vocabulary)
     pairs, report = _tokens(
-        directory, hparams, text, vocabulary, old, options.cache_dir
+        directory, hparams, text, vocabulary, old, cache_dir
     )
     logging.info("Training corpus: %s.", report)
     micro_batch_tokens = (
@@ -112,6 +113,16 @@ def prepare(directory, hparams, text, options):
         _save_tag_dictionary(directory, vocabulary, text.readers["train"])
     directory.save_settings(settings)
     return Prepared(vocabulary, pairs, settings)
+
+
+def _cache_dir(options):
+    """Returns the path of --cache_dir, None if there is none."""
+    if options.cache_dir is None:
+        return None
+    path = pathlib.Path(options.cache_dir).expanduser()
+    if path.exists() and not path.is_dir():
+        raise InputError(f"--cache_dir must be a folder; {path} is a file")
+    return path
 
 
 def _save_tag_dictionary(directory, vocabulary, read_pairs):

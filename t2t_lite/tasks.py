@@ -80,7 +80,8 @@ def _normalized(line):
         return trees.normalized(trees.read_one(line))
     except InputError as error:
         raise InputError(
-            f"a parser learns from trees, and a target line is none: {error}"
+            "a parser's target lines are trees (treebanks go in --train_trees, "
+            f"--dev_trees and --test_trees), and one is none: {error}"
         ) from None
 
 

@@ -284,7 +284,8 @@ class Translator(LineTranslator):
         )
         if model.hparams.task != "translation":
             raise InputError(
-                f"{model_dir} was trained to parse: t2t_lite.Parser opens it"
+                f"{model_dir} was trained to parse; this takes a model that "
+                "translates (in Python, t2t_lite.Parser opens it)"
             )
         options = SearchOptions.of(model.hparams, **options)
         super().__init__(

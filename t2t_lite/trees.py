@@ -179,8 +179,13 @@ def _closed(stack: list[_Bracket]) -> Tree | None:
             f"the word {word!r} stands beside brackets in ({label} ...); it "
             "needs a tag of its own, (TAG word)"
         )
-    if not label and (num_words or stack):
-        raise InputError("only the outermost bracket may have no label")
+    if not label and stack:
+        raise InputError(
+            "only an outermost bracket may have no label: is the tree that "
+            f"begins on line {stack[0].line} not closed?"
+        )
+    if not label and num_words:
+        raise InputError("a word needs a tag, (TAG word)")
     if not num_words:
         closed = [Tree(label, tuple(children))]
     else:

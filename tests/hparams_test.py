@@ -186,6 +186,20 @@ def test_the_later_of_two_overrides_wins():
     assert override(HParams(), ["d_ff=7", "d_ff=9"]).d_ff == 9
 
 
+@pytest.mark.parametrize("text", ["true", "False", "TRUE"])
+def test_a_bool_is_written_as_true_or_false(text):
+    parser = preset("transformer_parsing_small")
+    changed = override(parser, [f"tag_dictionary={text}"])
+    assert changed.tag_dictionary is (text.lower() == "true")
+
+
+@pytest.mark.parametrize("text", ["", "0", "no"])
+def test_what_is_neither_true_nor_false_is_refused(text):
+    parser = preset("transformer_parsing_small")
+    with pytest.raises(InputError, match="tag_dictionary must be of type bool"):
+        override(parser, [f"tag_dictionary={text}"])
+
+
 def test_no_override_changes_nothing():
     assert override(preset("transformer_big"), []) == preset("transformer_big")
 

@@ -148,6 +148,13 @@ def test_odd_words_come_back(parser):
     assert_parses(parser("  the \t cat  "), ["the", "cat"])
 
 
+def test_parentheses_are_parsed_as_a_treebank_writes_them(parser):
+    texts = ["the ( cat )", "the -LRB- cat -RRB-"]
+    found, scores = parser(texts, with_scores=True)
+    assert found[0] == found[1]
+    assert scores[0] == scores[1]
+
+
 def test_a_blank_line_has_a_blank_tree_and_a_list_keeps_its_order(parser):
     lines = ["", *WORDS, "  "]
     found = parser(lines)

@@ -85,8 +85,10 @@ _TRAIN_FLAGS = [
     ),
     (
         ["--hparams=transformer_parsing_small"],
-        "a parser learns from trees, and a target line is none",
+        "embedded is a corpus of translations, and the task is parsing",
     ),
+    (["--train_trees="], "--train_trees is empty"),
+    ([f"--cache_dir={__file__}"], "--cache_dir must be a folder"),
     (["surplus"], "takes flags only; received 'surplus'"),
 ]
 
