@@ -1,7 +1,7 @@
 """The system of "Attention Is All You Need" on TensorFlow and Keras.
 
 One key to the shapes, used in names everywhere (after Noam Shazeer's shape
-suffixes): `q_BLHK` is a query tensor of shape [B, L, H, K].
+suffixes): `q_BHLK` is a query tensor of shape [B, H, L, K].
 
   B  batch (sentences)            D  d_model
   S  source length                F  d_ff

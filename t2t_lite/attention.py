@@ -29,14 +29,14 @@ def recorded_weights():
         _recorded.reset(token)
 
 
-def attention_weights(q_BLHK, k_BMHK, may_attend=None):
+def attention_weights(q_BHLK, k_BHMK, may_attend=None):
     """Returns softmax(Q K^T / sqrt(d_k)) for each head, float32 [B, H, L, M].
 
     Args: those of `dot_product_attention`.
     """
-    d_k = q_BLHK.shape[-1]
-    logits_BHLM = ops.einsum("blhk,bmhk->bhlm", q_BLHK * d_k**-0.5, k_BMHK)
-    logits_BHLM = ops.cast(logits_BHLM, "float32")
+    d_k = q_BHLK.shape[-1]
+    k_BHKM = ops.swapaxes(k_BHMK, -1, -2)
+    logits_BHLM = ops.cast(ops.matmul(q_BHLK * d_k**-0.5, k_BHKM), "float32")
     if may_attend is not None:
         logits_BHLM = ops.where(may_attend, logits_BHLM, _NEVER)
     if logits_BHLM.shape[-1] == 1:  # Keras warns of a softmax over one.
@@ -45,36 +45,36 @@ def attention_weights(q_BLHK, k_BMHK, may_attend=None):
 
 
 def dot_product_attention(
-    q_BLHK, k_BMHK, v_BMHK, may_attend=None, dropout=None, record=None
+    q_BHLK, k_BHMK, v_BHMK, may_attend=None, dropout=None, record=None
 ):
     """Returns the values mixed by softmax(Q K^T / sqrt(d_k)) V for each head.
 
     Args:
-        q_BLHK: float queries.
-        k_BMHK: float keys, of the queries' depth d_k.
-        v_BMHK: float values, of depth d_v.
+        q_BHLK: float queries. More axes may stand before the last two.
+        k_BHMK: float keys, of the queries' depth d_k.
+        v_BHMK: float values, of depth d_v.
         may_attend: bool, broadcasts to [B, H, L, M]; or None for no limits. A
             query that may attend to nothing gets the mean of all values.
         dropout: a function of the weights [B, H, L, M], or None.
         record: a function that is shown the weights before that, or None.
 
     Returns:
-        float [B, L, H, d_v], of the values' dtype. The softmax is computed in
+        float [B, H, L, d_v], of the values' dtype. The softmax is computed in
         float32 whatever that is.
 
     Source: section 3.2.1, Eq. 1.
     """
-    weights_BHLM = attention_weights(q_BLHK, k_BMHK, may_attend)
+    weights_BHLM = attention_weights(q_BHLK, k_BHMK, may_attend)
     if record is not None:
         record(weights_BHLM)
-    weights_BHLM = ops.cast(weights_BHLM, v_BMHK.dtype)
+    weights_BHLM = ops.cast(weights_BHLM, v_BHMK.dtype)
     if dropout is not None:
         weights_BHLM = dropout(weights_BHLM)
-    return ops.einsum("bhlm,bmhk->blhk", weights_BHLM, v_BMHK)
+    return ops.matmul(weights_BHLM, v_BHMK)
 
 
 def windowed_attention(
-    q_BLHK, k_BLHK, v_BLHK, before, after, may_attend_B11L=None, dropout=None
+    q_BHLK, k_BHLK, v_BHLK, before, after, may_attend_B11L=None, dropout=None
 ):
     """Returns what `dot_product_attention` does where attention is restricted.
 
@@ -83,70 +83,65 @@ def windowed_attention(
     time and memory for r = before + 1 + after, not O(L^2 d).
 
     Args:
-        q_BLHK: float queries.
-        k_BLHK: float keys.
-        v_BLHK: float values, of depth d_v.
+        q_BHLK: float queries.
+        k_BHLK: float keys.
+        v_BHLK: float values, of depth d_v.
         before: int, how far back a position attends.
         after: int, how far ahead.
         may_attend_B11L: bool, which keys may be attended to; None for all.
         dropout: a function of the weights, or None.
 
     Returns:
-        float [B, L, H, d_v]. A query that may attend to nothing within its
+        float [B, H, L, d_v]. A query that may attend to nothing within its
         window gets no mean of all values but of some.
 
     Source: section 4, "restricted" self-attention; Table 1.
     """
-    B, L = ops.shape(q_BLHK)[:2]
+    B, _, L, _ = ops.shape(q_BHLK)
     cut = windows.blocks(before, after)
     C, M = cut.size, cut.num_keys
     num_blocks = (L + C - 1) // C  # N
-    is_key_BL = (
-        ops.ones((B, L), "bool")
+    is_key_B1L = (
+        ops.ones((B, 1, L), "bool")
         if may_attend_B11L is None
-        else ops.broadcast_to(may_attend_B11L[:, 0, 0], (B, L))
+        else ops.broadcast_to(may_attend_B11L[:, 0], (B, 1, L))
     )
-    k_BNMHK, v_BNMHK, is_key_BNM = (
+    k_BHNMK, v_BHNMK, is_key_B1NM = (
         _with_neighbours(_blocks(x, num_blocks, C), cut.before, cut.after)
-        for x in (k_BLHK, v_BLHK, ops.cast(is_key_BL, "int32"))
+        for x in (k_BHLK, v_BHLK, ops.cast(is_key_B1L, "int32"))
     )
     key = ops.arange(M) - C * cut.before
     distance_CM = key[None] - ops.arange(C)[:, None]
     is_near_CM = (distance_CM >= -before) & (distance_CM <= after)
-    is_near_11CM = is_near_CM[None, None]
-    may_attend_X1CM = is_near_11CM & (
-        ops.reshape(is_key_BNM, (B * num_blocks, 1, 1, M)) > 0
+    heads_BHNCK = dot_product_attention(
+        _blocks(q_BHLK, num_blocks, C),
+        k_BHNMK,
+        v_BHNMK,
+        is_near_CM & (is_key_B1NM[:, :, :, None] > 0),
+        dropout,
     )
-    q_BNCHK = _blocks(q_BLHK, num_blocks, C)
-    q_XCHK, k_XMHK, v_XMHK = (
-        ops.reshape(x, (B * num_blocks, *x.shape[2:]))
-        for x in (q_BNCHK, k_BNMHK, v_BNMHK)
-    )
-    heads_XCHK = dot_product_attention(
-        q_XCHK, k_XMHK, v_XMHK, may_attend_X1CM, dropout
-    )
-    joined = ops.reshape(heads_XCHK, (B, num_blocks * C, *heads_XCHK.shape[2:]))
-    return joined[:, :L]
+    H, K = heads_BHNCK.shape[1], heads_BHNCK.shape[-1]
+    return ops.reshape(heads_BHNCK, (B, H, num_blocks * C, K))[:, :, :L]
 
 
-def _blocks(x_BL, num_blocks, C):
-    """Returns [B, N, C, ...]: x cut into N blocks, the last filled with 0."""
-    B, L = ops.shape(x_BL)[:2]
-    rest = x_BL.shape[2:]
+def _blocks(x_BHL, num_blocks, C):
+    """Returns [B, H, N, C, ...]: N blocks of x, the last filled with 0."""
+    B, H, L = ops.shape(x_BHL)[:3]
+    rest = x_BHL.shape[3:]
     missing = num_blocks * C - L
-    padded = ops.pad(x_BL, ((0, 0), (0, missing), *((0, 0) for _ in rest)))
-    return ops.reshape(padded, (B, num_blocks, C, *rest))
+    widths = ((0, 0), (0, 0), (0, missing), *((0, 0) for _ in rest))
+    return ops.reshape(ops.pad(x_BHL, widths), (B, H, num_blocks, C, *rest))
 
 
-def _with_neighbours(x_BNC, has_previous, has_next):
-    """Returns [B, N, M, ...]: each block between those beside it, 0 outside."""
-    nothing = ops.zeros_like(x_BNC[:, :1])
-    parts = [x_BNC]
+def _with_neighbours(x_BHNC, has_previous, has_next):
+    """Returns [B, H, N, M, ...]: blocks between their neighbours, 0 outside."""
+    nothing = ops.zeros_like(x_BHNC[:, :, :1])
+    parts = [x_BHNC]
     if has_previous:
-        parts = [ops.concatenate([nothing, x_BNC[:, :-1]], 1), *parts]
+        parts = [ops.concatenate([nothing, x_BHNC[:, :, :-1]], 2), *parts]
     if has_next:
-        parts = [*parts, ops.concatenate([x_BNC[:, 1:], nothing], 1)]
-    return ops.concatenate(parts, 2)
+        parts = [*parts, ops.concatenate([x_BHNC[:, :, 1:], nothing], 2)]
+    return ops.concatenate(parts, 3)
 
 
 @keras.saving.register_keras_serializable("t2t_lite")
@@ -200,29 +195,52 @@ class MultiHeadAttention(keras.layers.Layer):
         )
 
     def queries(self, x):
-        """Returns q_BLHK for x [B, L, D]."""
-        return self._split(self._times(x, self.query))
+        """Returns q_BHLK for x [B, L, D]."""
+        return self._split(self._times(x, self.query), self.num_heads)
 
     def keys_and_values(self, memory):
-        """Returns (k_BMHK, v_BMHK) for memory [B, M, D]."""
+        """Returns (k_BHMK, v_BHMK) for memory [B, M, D]."""
         key = self._times(memory, self.key)
         value = self._times(memory, self.value)
-        return self._split(key), self._split(value)
+        return self._split(key, self.num_heads), self._split(
+            value, self.num_heads
+        )
 
-    def attend(self, q_BLHK, k_BMHK, v_BMHK, may_attend, training=False):
+    def self_projection(self):
+        """Returns what `all_heads` multiplies by, [D, h (2 d_k + d_v)]."""
+        return ops.concatenate([self.query, self.key, self.value], 1)
+
+    def all_heads(self, x, projection):
+        """Returns `queries(x)` and `keys_and_values(x)` from one product.
+
+        Args:
+            x: float [B, L, D].
+            projection: what `self_projection` returned.
+
+        Returns:
+            (q_BHLK, k_BHLK, v_BHLK).
+        """
+        joined, H = self._times(x, projection), self.num_heads
+        if self.d_k == self.d_v:  # One transposition is enough, too.
+            return ops.split(self._split(joined, 3 * H), 3, axis=1)
+        ends = [H * self.d_k, 2 * H * self.d_k]
+        return [self._split(part, H) for part in ops.split(joined, ends, -1)]
+
+    def attend(self, q_BHLK, k_BHMK, v_BHMK, may_attend, training=False):
         """Returns [B, L, D]: the heads' attention, joined by W^O."""
-        heads_BLHK = dot_product_attention(
-            q_BLHK,
-            k_BMHK,
-            v_BMHK,
+        heads_BHLK = dot_product_attention(
+            q_BHLK,
+            k_BHMK,
+            v_BHMK,
             may_attend,
             self._dropout(training),
             self._record,
         )
-        return self.project(heads_BLHK)
+        return self.project(heads_BHLK)
 
-    def project(self, heads_BLHK):
+    def project(self, heads_BHLK):
         """Returns [B, L, D]: Concat(head_1 .. head_h) W^O."""
+        heads_BLHK = ops.swapaxes(heads_BHLK, 1, 2)
         B, L = ops.shape(heads_BLHK)[:2]
         joined = ops.reshape(heads_BLHK, (B, L, self.num_heads * self.d_v))
         return self._times(joined, self.output_matrix)
@@ -256,32 +274,32 @@ class MultiHeadAttention(keras.layers.Layer):
         if memory is None:
             memory_mask = x_mask if mask is None else mask
         may_attend = masks.within(may_attend, memory_mask)
-        q_BLHK = self.queries(x)
-        k_BMHK, v_BMHK = self.keys_and_values(x if memory is None else memory)
+        q_BHLK = self.queries(x)
+        k_BHMK, v_BHMK = self.keys_and_values(x if memory is None else memory)
         if self.window is None or memory is not None:
-            return self.attend(q_BLHK, k_BMHK, v_BMHK, may_attend, training)
-        return self._attend_nearby(q_BLHK, k_BMHK, v_BMHK, may_attend, training)
+            return self.attend(q_BHLK, k_BHMK, v_BHMK, may_attend, training)
+        return self._attend_nearby(q_BHLK, k_BHMK, v_BHMK, may_attend, training)
 
-    def _attend_nearby(self, q_BLHK, k_BLHK, v_BLHK, may_attend, training):
+    def _attend_nearby(self, q_BHLK, k_BHLK, v_BHLK, may_attend, training):
         if may_attend is not None and may_attend.shape[1:3] != (1, 1):
             raise ValueError(
                 "may_attend must be the same for all heads and queries where "
                 f"there is a window; received shape {may_attend.shape}"
             )
         if _recorded.get() is not None:
-            is_near = masks.nearby(ops.shape(q_BLHK)[1], *self.window)
+            is_near = masks.nearby(ops.shape(q_BHLK)[2], *self.window)
             if may_attend is not None:
                 is_near = is_near & may_attend
-            self._record(attention_weights(q_BLHK, k_BLHK, is_near))
-        heads_BLHK = windowed_attention(
-            q_BLHK,
-            k_BLHK,
-            v_BLHK,
+            self._record(attention_weights(q_BHLK, k_BHLK, is_near))
+        heads_BHLK = windowed_attention(
+            q_BHLK,
+            k_BHLK,
+            v_BHLK,
             *self.window,
             may_attend,
             self._dropout(training),
         )
-        return self.project(heads_BLHK)
+        return self.project(heads_BHLK)
 
     def _times(self, x, matrix):
         """Returns x times a matrix, in the layer's precision.
@@ -292,10 +310,11 @@ class MultiHeadAttention(keras.layers.Layer):
         dtype = self.compute_dtype
         return ops.matmul(ops.cast(x, dtype), ops.cast(matrix, dtype))
 
-    def _split(self, joined):
+    def _split(self, joined, num_heads):
         B, L = ops.shape(joined)[:2]
-        depth = joined.shape[-1] // self.num_heads
-        return ops.reshape(joined, (B, L, self.num_heads, depth))
+        depth = joined.shape[-1] // num_heads
+        x_BLHK = ops.reshape(joined, (B, L, num_heads, depth))
+        return ops.swapaxes(x_BLHK, 1, 2)
 
     def _record(self, weights_BHLM):
         weights = _recorded.get()

@@ -5,9 +5,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import keras
+import numpy as np
 from keras import ops
 
 _IMPOSSIBLE = -1e9  # A log probability below any that a hypothesis can have.
+_CHUNK = 128  # Numbers whose maximum `_top_k` looks at first.
 _NEVER_REACHED = -1e6  # Only impossible hypotheses have scores below it.
 
 
@@ -151,7 +153,7 @@ def _constrained(step, reorder, constraint):
     def reorder_both(cache, parent_BW):
         cache, state = cache
         return reorder(cache, parent_BW), keras.tree.map_structure(
-            lambda x: _gather(x, parent_BW), state
+            lambda x: gather(x, parent_BW), state
         )
 
     return constrained_step, reorder_both
@@ -214,10 +216,9 @@ class _Search:
         log_probs_BK, parents_BK, tokens_BK = self._candidates(
             state, log_probs_BWV
         )
-        ids_BKT = _gather(state.alive_ids_BWT, parents_BK)
-        ids_BKT = ops.slice_update(
-            ids_BKT, (0, 0, state.length), tokens_BK[..., None]
-        )
+        ids_BKT = gather(state.alive_ids_BWT, parents_BK)
+        is_next_T = ops.arange(ops.shape(ids_BKT)[2]) == state.length
+        ids_BKT = ops.where(is_next_T, tokens_BK[..., None], ids_BKT)
         length = state.length + 1
         has_room_B1 = (state.length < max_lengths_B)[:, None]
         is_end_BK = ops.equal(tokens_BK, self.eos)
@@ -235,14 +236,14 @@ class _Search:
             length=length,
             alive_ids_BWT=ops.where(
                 has_room_B1[..., None],
-                _gather(ids_BKT, kept_BW),
+                gather(ids_BKT, kept_BW),
                 state.alive_ids_BWT,
             ),
             alive_log_probs_BW=ops.where(
                 has_room_B1, log_probs_BW, state.alive_log_probs_BW
             ),
             finished=finished,
-            cache=self.reorder(cache, _gather(parents_BK, kept_BW)),
+            cache=self.reorder(cache, gather(parents_BK, kept_BW)),
         )
 
     def _newest(self, state):
@@ -259,10 +260,9 @@ class _Search:
         B, W, V = ops.shape(log_probs_BWV)
         K = min(2 * self.W, self.W * log_probs_BWV.shape[-1])
         log_probs_BWV = log_probs_BWV + state.alive_log_probs_BW[..., None]
-        log_probs_BK, flat_BK = ops.top_k(
+        log_probs_BK, flat_BK = _top_k(
             ops.reshape(log_probs_BWV, (B, W * V)), K
         )
-        flat_BK = ops.cast(flat_BK, "int32")
         return log_probs_BK, flat_BK // V, flat_BK % V
 
     def results(self, state, max_lengths_B):
@@ -281,7 +281,7 @@ class _Search:
         )
         ids, scores = _joined(state.finished, alive)
         scores = ops.where(scores > _NEVER_REACHED, scores, -float("inf"))
-        return Hypotheses(_gather(ids, order_BW), _gather(scores, order_BW))
+        return Hypotheses(gather(ids, order_BW), gather(scores, order_BW))
 
 
 def _joined(*groups):
@@ -293,11 +293,42 @@ def _best(count, *groups):
     """Returns the `count` hypotheses of the highest scores among all groups."""
     ids, scores = _joined(*groups)
     scores_BW, chosen_BW = ops.top_k(scores, count)
-    return Hypotheses(_gather(ids, ops.cast(chosen_BW, "int32")), scores_BW)
+    return Hypotheses(gather(ids, ops.cast(chosen_BW, "int32")), scores_BW)
 
 
-def _gather(x, index_BN):
-    """Returns x[b, index_BN[b, n]] for x [B, M, ...]."""
-    if len(x.shape) == 3:
-        index_BN = index_BN[..., None]
-    return ops.take_along_axis(x, index_BN, axis=1)
+def _top_k(x_BN, k):
+    """Returns what `ops.top_k` does, ties included, from less of x.
+
+    The k best numbers are in the k chunks of the largest maxima. Finding those
+    is a plain reduction, which is much faster than the search for the best.
+    """
+    B, N = ops.shape(x_BN)
+    num_chunks = -(-N // _CHUNK)
+    if num_chunks <= k:
+        best_BK, index_BK = ops.top_k(x_BN, k)
+        return best_BK, ops.cast(index_BK, "int32")
+    if num_chunks * _CHUNK > N:
+        missing = num_chunks * _CHUNK - N
+        x_BN = ops.pad(x_BN, ((0, 0), (0, missing)), constant_values=-np.inf)
+    x_BNC = ops.reshape(x_BN, (B, num_chunks, _CHUNK))
+    _, chunk_BK = ops.top_k(ops.max(x_BNC, axis=-1), k)
+    # In order: of equal numbers the first one is the better.
+    chunk_BK = ops.sort(ops.cast(chunk_BK, "int32"), axis=-1)
+    of_chunks_BKC = gather(x_BNC, chunk_BK)
+    best_BK, place_BK = ops.top_k(
+        ops.reshape(of_chunks_BKC, (B, k * _CHUNK)), k
+    )
+    place_BK = ops.cast(place_BK, "int32")
+    of_best_BK = gather(chunk_BK, place_BK // _CHUNK)
+    return best_BK, of_best_BK * _CHUNK + place_BK % _CHUNK
+
+
+def gather(x_BM, index_BN):
+    """Returns x[b, index[b, n]] as [B, N, ...], for x [B, M, ...].
+
+    As rows of one matrix: `ops.take_along_axis` looks up each number alone.
+    """
+    B, M = ops.shape(x_BM)[:2]
+    rest = ops.shape(x_BM)[2:]
+    row_BN = ops.arange(B, dtype="int32")[:, None] * M + index_BN
+    return ops.take(ops.reshape(x_BM, (B * M, *rest)), row_BN, axis=0)

@@ -224,7 +224,20 @@ class DecoderLayer(_Block):
             x, self.feed_forward, self.feed_forward(x), training
         )
 
-    def step(self, x_BWD, cache, memory, position, is_ancestor_B1WM, visible):
+    def constants(self, memory, may_attend_memory):
+        """Returns what is the same in all steps of decoding.
+
+        Args:
+            memory: float [B, S, D].
+            may_attend_memory: bool [B, 1, 1, S].
+        """
+        return (
+            self.self_attention.self_projection(),
+            *self.memory_attention.keys_and_values(memory),
+            may_attend_memory,
+        )
+
+    def step(self, x_BWD, cache, constants, write, is_ancestor_B1WM, visible):
         """Returns one position's output, and the cache with it.
 
         The W hypotheses of a sentence share one cache: at each position it
@@ -233,9 +246,10 @@ class DecoderLayer(_Block):
 
         Args:
             x_BWD: float, the vector of the newest token of each hypothesis.
-            cache: (keys, values), each float [B, positions, W, H, K].
-            memory: (k_BSHK, v_BSHK, may_attend_B11S) of `memory_attention`.
-            position: int scalar, where x_BWD stands.
+            cache: (keys, values), each float [B, H, positions, W, K].
+            constants: what `constants` returned.
+            write: a function ([B, H, positions, W, K], new [B, H, W, K]) to
+                the first with the second at the position of x_BWD.
             is_ancestor_B1WM: bool [B, 1, W, M * W], what may be attended to
                 of the visible positions.
             visible: (first, M) of these positions; None for all there are.
@@ -244,17 +258,13 @@ class DecoderLayer(_Block):
             (float [B, W, D], cache).
         """
         attention = self.self_attention
-        cache = tuple(
-            ops.slice_update(old, (0, position, 0, 0, 0), new[:, None])
-            for old, new in zip(
-                cache, attention.keys_and_values(x_BWD), strict=True
-            )
-        )
+        projection, *memory = constants
+        q_BHWK, *new_parts = attention.all_heads(x_BWD, projection)
+        cache = tuple(map(write, cache, new_parts))
         keys, values = (
             _join_positions_and_beam(part, visible) for part in cache
         )
-        q_BWHK = attention.queries(x_BWD)
-        attended = attention.attend(q_BWHK, keys, values, is_ancestor_B1WM)
+        attended = attention.attend(q_BHWK, keys, values, is_ancestor_B1WM)
         x_BWD = self._add_and_norm(x_BWD, attention, attended)
         attention = self.memory_attention
         attended = attention.attend(attention.queries(x_BWD), *memory)
@@ -263,11 +273,11 @@ class DecoderLayer(_Block):
         return self._add_and_norm(x_BWD, self.feed_forward, output), cache
 
 
-def _join_positions_and_beam(cache_BMWHK, visible):
-    B, M, W, H, K = ops.shape(cache_BMWHK)
+def _join_positions_and_beam(cache_BHMWK, visible):
+    B, H, M, W, K = ops.shape(cache_BHMWK)
     if visible is not None:
         first, M = visible
-        cache_BMWHK = ops.slice(
-            cache_BMWHK, (0, first, 0, 0, 0), (B, M, W, H, K)
+        cache_BHMWK = ops.slice(
+            cache_BHMWK, (0, 0, first, 0, 0), (B, H, M, W, K)
         )
-    return ops.reshape(cache_BMWHK, (B, M * W, H, K))
+    return ops.reshape(cache_BHMWK, (B, H, M * W, K))

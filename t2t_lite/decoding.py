@@ -64,6 +64,7 @@ def search(
     num_found=1,
     constraint=None,
     max_source=None,
+    grows=False,
 ):
     """Returns the Hypotheses of a batch of sources.
 
@@ -79,6 +80,8 @@ def search(
         constraint: a function (source_ids, int32 max_lengths_B, int W) to the
             beam_search.Constraint of the batch, or None.
         max_source: int, the largest S, where S is not known before.
+        grows: bool, whether the cache is as long as the hypotheses are in each
+            step, which XLA cannot have.
     """
     T = room(model.hparams, ops.shape(source_ids)[1], options)
     lengths_B = ops.sum(ops.cast(ops.not_equal(source_ids, PAD), "int32"), 1)
@@ -88,8 +91,13 @@ def search(
         ops.minimum(lengths_B + options.max_extra_length, T),
         0,
     )
-    rooms = _rooms(model.hparams, options, T, max_source)
-    step, cache = model.start_decoding(source_ids, options.beam_width, rooms[0])
+    rooms = None if grows else _rooms(model.hparams, options, T, max_source)
+    step, cache = model.start_decoding(
+        source_ids,
+        options.beam_width,
+        _no_room() if grows else rooms[0],
+        grows,
+    )
     is_padding_V = ops.equal(ops.arange(model.num_target_ids), PAD)
 
     def step_without_padding(ids_BW, cache):
@@ -112,6 +120,13 @@ def search(
         rooms=rooms,
         grow=transformer.grown,
     )
+
+
+def _no_room():
+    """Returns 0 as an int tensor that no shape takes for a number."""
+    if tf.executing_eagerly():
+        return 0
+    return tf.compat.v1.placeholder_with_default(tf.constant(0), [])
 
 
 def _rooms(hparams, options, T, max_source):
@@ -244,7 +259,8 @@ def ids_translator(
     Args:
         model: Transformer.
         options: SearchOptions.
-        xla: bool, whether XLA compiles the search, once for each shape.
+        xla: bool, whether XLA compiles the search, once for each shape; None:
+            where there is a GPU. (A CPU hardly gains what compiling costs.)
         max_length: int, the most ids of a source; that of the model's hparams
             when not given.
         num_found: int, that of `search`.
@@ -255,6 +271,8 @@ def ids_translator(
         Hypotheses ids_NWT and scores_NW. An empty sequence gets no ids, and
         the scores 0, -inf, -inf, ...
     """
+    if xla is None:
+        xla = bool(tf.config.list_physical_devices("GPU"))
     max_length = max_length or model.hparams.max_length
     T, W = room(model.hparams, max_length, options), options.beam_width
     if xla:
@@ -271,6 +289,7 @@ def ids_translator(
             num_found,
             constraint,
             max_length,
+            grows=not xla,
         ),
         input_signature=[tf.TensorSpec([None, None], tf.int32)],
         jit_compile=xla or None,

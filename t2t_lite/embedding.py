@@ -51,10 +51,22 @@ class TiedEmbedding(keras.layers.Layer):
             x: float [..., D].
             num_ids: int, of how many ids, from 0 on; None for all.
         """
+        return self.project(x, self.projection(num_ids))
+
+    def projection(self, num_ids=None):
+        """Returns what `project` multiplies by, [D, V] in the layer's dtype.
+
+        Args:
+            num_ids: int; None for all.
+        """
         # Keras casts variables within `call` alone.
         embedding = ops.cast(self.of_first(num_ids), self.compute_dtype)
+        return ops.transpose(embedding)
+
+    def project(self, x, projection_DV):
+        """Returns float32 logits [..., V] for vectors x [..., D]."""
         x = ops.cast(x, self.compute_dtype)
-        return ops.cast(ops.matmul(x, ops.transpose(embedding)), "float32")
+        return ops.cast(ops.matmul(x, projection_DV), "float32")
 
     def of_first(self, num_ids=None):
         """Returns float32 [V, D]: the vectors of the ids 0 to num_ids - 1.

@@ -1,11 +1,13 @@
 """The model: an encoder, a decoder, and the embedding they share."""
 
+import functools
 from typing import NamedTuple
 
 import keras
 from keras import ops
 
 from t2t_lite import masks
+from t2t_lite.beam_search import gather
 from t2t_lite.blocks import DecoderLayer, EncoderLayer
 from t2t_lite.embedding import PositionEmbedding, TiedEmbedding
 from t2t_lite.hparams import EOS, HParams, from_dict
@@ -19,7 +21,7 @@ class DecoderCache(NamedTuple):
 
     position: object  # int32 [], of the next token
     ancestor_BWM: object  # int32, the slot of hypothesis w's ancestor at m
-    layers: tuple  # N of (k_BMWHK, v_BMWHK)
+    layers: tuple  # N of (k_BHMWK, v_BHMWK)
 
 
 class _Stack(keras.layers.Layer):
@@ -196,13 +198,10 @@ class Decoder(_Stack):
             )
         return x
 
-    def memories(self, memory_BSD, may_attend_B11S):
-        """Returns what each layer's `step` takes as its memory."""
+    def constants(self, memory_BSD, may_attend_B11S):
+        """Returns what is the same in all steps, of each layer."""
         return [
-            (
-                *layer.memory_attention.keys_and_values(memory_BSD),
-                may_attend_B11S,
-            )
+            layer.constants(memory_BSD, may_attend_B11S)
             for layer in self.layers
         ]
 
@@ -213,7 +212,7 @@ class Decoder(_Stack):
         H, dtype = attention.num_heads, self.compute_dtype
 
         def zeros(depth):
-            return ops.zeros((B, M, W, H, depth), dtype)
+            return ops.zeros((B, H, M, W, depth), dtype)
 
         return DecoderCache(
             position=ops.convert_to_tensor(0, "int32"),
@@ -224,27 +223,32 @@ class Decoder(_Stack):
             ),
         )
 
-    def step(self, x_BWD, cache, memories):
+    def step(self, x_BWD, cache, constants, grows=False):
         """Returns the next vectors and cache; equals `call` at one position.
 
         Args:
             x_BWD: float, the embedded newest token of each of W hypotheses.
             cache: DecoderCache of the positions before.
-            memories: what `memories` returned.
+            constants: what `constants` returned.
+            grows: bool, whether the cache has room for the positions before
+                alone, and gets longer.
 
         Returns:
             (float [B, W, D], DecoderCache).
         """
-        cache = _own_slot_at_this_position(cache)
+        write = functools.partial(
+            _appended if grows else _overwritten, position=cache.position
+        )
+        cache = _own_slot_at_this_position(cache, write)
         visible = self._visible(cache)
         is_ancestor = _is_ancestor(cache, visible)
         x_BWD = _at_one_position(x_BWD, cache.position, self.embed)
         layers = []
-        for layer, old, memory in zip(
-            self.layers, cache.layers, memories, strict=True
+        for layer, old, of_layer in zip(
+            self.layers, cache.layers, constants, strict=True
         ):
             x_BWD, new = layer.step(
-                x_BWD, old, memory, cache.position, is_ancestor, visible
+                x_BWD, old, of_layer, write, is_ancestor, visible
             )
             layers.append(new)
         return x_BWD, cache._replace(
@@ -267,14 +271,26 @@ def _at_one_position(x_BWD, position, embed):
     return ops.reshape(x, (B, W, D))
 
 
-def _own_slot_at_this_position(cache):
+def _overwritten(old_BXM, new_BX, position):
+    """Returns the old tensor [B, X, M, ...] with the new one at a position."""
+    B, X = ops.shape(new_BX)[:2]
+    places = ops.arange(B)[:, None], ops.arange(X), position
+    index_BX3 = ops.stack([ops.broadcast_to(n, (B, X)) for n in places], -1)
+    # A slice_update copies the whole of it in each step, XLA or not.
+    return ops.scatter_update(old_BXM, index_BX3, new_BX)
+
+
+def _appended(old_BXM, new_BX, position):
+    """Returns the old tensor [B, X, position, ...] and the new one after it."""
+    del position  # It is how many there are.
+    return ops.concatenate([old_BXM, new_BX[:, :, None]], 2)
+
+
+def _own_slot_at_this_position(cache, write):
     """Returns the cache in which hypothesis w keeps this position in slot w."""
     B, W, _ = ops.shape(cache.ancestor_BWM)
-    own_BW1 = ops.broadcast_to(ops.arange(W, dtype="int32")[:, None], (B, W, 1))
-    start = (0, 0, cache.position)
-    return cache._replace(
-        ancestor_BWM=ops.slice_update(cache.ancestor_BWM, start, own_BW1)
-    )
+    own_BW = ops.broadcast_to(ops.arange(W, dtype="int32"), (B, W))
+    return cache._replace(ancestor_BWM=write(cache.ancestor_BWM, own_BW))
 
 
 def _smaller(number, length):
@@ -303,10 +319,7 @@ def reorder(cache, parent_BW):
         cache: DecoderCache.
         parent_BW: int, which of the W hypotheses each one continues.
     """
-    ancestor_BWM = ops.take_along_axis(
-        cache.ancestor_BWM, parent_BW[..., None], axis=1
-    )
-    return cache._replace(ancestor_BWM=ancestor_BWM)
+    return cache._replace(ancestor_BWM=gather(cache.ancestor_BWM, parent_BW))
 
 
 def grown(cache, max_length):
@@ -320,7 +333,7 @@ def grown(cache, max_length):
     return cache._replace(
         ancestor_BWM=padded(cache.ancestor_BWM, 2),
         layers=tuple(
-            tuple(padded(part, 1) for part in layer) for layer in cache.layers
+            tuple(padded(part, 2) for part in layer) for layer in cache.layers
         ),
     )
 
@@ -425,26 +438,32 @@ class Transformer(keras.Model):
         x = self.embedding(source_ids)
         return self.encoder(x, may_attend=may_attend, training=training)
 
-    def start_decoding(self, source_ids, beam_width, max_length):
+    def start_decoding(self, source_ids, beam_width, max_length, grows=False):
         """Returns (step, cache) for a beam search over one batch of sources.
 
         Args:
             source_ids: int [B, S], padded with 0.
             beam_width: int, W.
-            max_length: int, the most tokens that will be decoded.
+            max_length: int, for how many tokens the cache has room.
+            grows: bool, whether the cache gets longer by one position a step,
+                from the `max_length` of 0. A loop over it must not take its
+                length for a number.
 
         Returns:
             step: a function (int ids_BW, cache) to (float32 logits_BWV, cache).
             cache: DecoderCache, empty.
         """
-        memories = self.decoder.memories(
+        constants = self.decoder.constants(
             self.encode(source_ids), masks.not_padding(source_ids)
         )
 
+        # Once, not in each step: that takes longer than the product.
+        projection_DV = self.embedding.projection(self.num_target_ids)
+
         def step(ids_BW, cache):
             x_BWD = self.embedding(ids_BW)
-            x_BWD, cache = self.decoder.step(x_BWD, cache, memories)
-            return self._logits(x_BWD), cache
+            x_BWD, cache = self.decoder.step(x_BWD, cache, constants, grows)
+            return self.embedding.project(x_BWD, projection_DV), cache
 
         B = ops.shape(source_ids)[0]
         return step, self.decoder.empty_cache(B, beam_width, max_length)

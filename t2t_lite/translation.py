@@ -44,7 +44,7 @@ class LineTranslator:
         self.options, self.max_length = options, max_length
 
     @classmethod
-    def of_model(cls, model, vocabulary, options, xla=True):
+    def of_model(cls, model, vocabulary, options, xla=None):
         """Returns the LineTranslator of a Transformer in memory."""
         translator = cls(
             ids_translator(model, options, xla),
@@ -262,7 +262,8 @@ class Translator(LineTranslator):
         checkpoint: "last", "best", "averaged", or the path of a checkpoint.
         average_last: int; above 1, the mean of so many of the last ones.
         precision: "float32", "bfloat16" or "float16".
-        xla: bool, whether XLA compiles the search, once for each shape.
+        xla: bool, whether XLA compiles the search, once for each shape; None:
+            where there is a GPU.
         options: what to change in the SearchOptions of the model's settings.
 
     Raises:
@@ -275,7 +276,7 @@ class Translator(LineTranslator):
         checkpoint="last",
         average_last=1,
         precision="float32",
-        xla=True,
+        xla=None,
         **options,
     ):
         directory = model_directory.ModelDirectory(model_dir)

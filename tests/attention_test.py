@@ -19,8 +19,8 @@ def normal(*shape):
 
 
 def heads():
-    """Returns q_BLHK, k_BMHK, v_BMHK; the values' depth is another."""
-    return normal(B, L, H, K), normal(B, M, H, K), normal(B, M, H, K_V)
+    """Returns q_BHLK, k_BHMK, v_BHMK; the values' depth is another."""
+    return normal(B, H, L, K), normal(B, H, M, K), normal(B, H, M, K_V)
 
 
 def some_may_attend(*shape):
@@ -35,23 +35,23 @@ def test_attention_is_equation_1_for_each_head(mask_shape):
     q, k, v = heads()
     may_attend = mask_shape and some_may_attend(*mask_shape)
     found = dot_product_attention(q, k, v, may_attend)
-    assert found.shape == (B, L, H, K_V)
+    assert found.shape == (B, H, L, K_V)
     allowed_BHLM = np.broadcast_to(
         True if may_attend is None else may_attend, (B, H, L, M)
     )
     for b, h in np.ndindex(B, H):
         expected = reference.attention(
-            *(x[b, :, h].astype("float64") for x in (q, k, v)),
+            *(x[b, h].astype("float64") for x in (q, k, v)),
             allowed_BHLM[b, h],
         )
-        np.testing.assert_allclose(found[b, :, h], expected, atol=1e-5)
+        np.testing.assert_allclose(found[b, h], expected, atol=1e-5)
 
 
 def test_what_may_not_be_attended_to_has_no_influence_at_all():
     q, k, v = heads()
     may_attend = some_may_attend(B, 1, 1, M)
     before = dot_product_attention(q, k, v, may_attend)
-    hidden = ~may_attend[:, 0, 0]
+    hidden = np.broadcast_to(~may_attend[:, 0], (B, H, M))
     k[hidden], v[hidden] = 10.0, 1e6
     after = dot_product_attention(q, k, v, may_attend)
     np.testing.assert_array_equal(before, after)
@@ -62,7 +62,7 @@ def test_a_query_that_may_attend_to_nothing_gets_the_mean(dtype):
     q, k, v = (ops.cast(x, dtype) for x in heads())
     nothing = np.zeros((B, 1, 1, M), bool)
     found = ops.cast(dot_product_attention(q, k, v, nothing), "float32")
-    mean = np.asarray(ops.cast(v, "float32")).mean(axis=1, keepdims=True)
+    mean = np.asarray(ops.cast(v, "float32")).mean(axis=2, keepdims=True)
     tolerance = 1e-5 if dtype == "float32" else 0.05
     np.testing.assert_allclose(
         found, np.broadcast_to(mean, found.shape), atol=tolerance
@@ -98,7 +98,7 @@ def test_dropout_is_given_the_weights():
     (weights,) = (np.asarray(x) for x in given)
     assert weights.shape == (B, H, L, M)
     np.testing.assert_allclose(weights.sum(axis=-1), 1.0, rtol=1e-5)
-    expected = np.einsum("bhlm,bmhk->blhk", weights * kept_BHLM, v)
+    expected = np.einsum("bhlm,bhmk->bhlk", weights * kept_BHLM, v)
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
@@ -119,6 +119,17 @@ def test_multi_head_attention_is_one_head_after_the_other(d_v, to_itself):
             x[b], memory[b], weights, H, may_attend[b, 0]
         )
         np.testing.assert_allclose(found[b], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("d_v", [None, K_V])
+def test_one_product_gives_what_three_do(d_v):
+    layer = MultiHeadAttention(H, K, d_v)
+    x = normal(B, L, D)
+    layer.build(x.shape)
+    found = layer.all_heads(x, layer.self_projection())
+    expected = (layer.queries(x), *layer.keys_and_values(x))
+    for some, others in zip(found, expected, strict=True):
+        np.testing.assert_allclose(some, others, atol=1e-6)
 
 
 def test_projections_have_no_biases_and_glorots_range():
@@ -192,21 +203,21 @@ WINDOWS = [(0, 0), (2, 2), (2, 0), (20, 20), (20, 0), (3, 5), (100, 100)]
 @pytest.mark.parametrize("length", [1, 7, 32, 50])
 @pytest.mark.parametrize("window", WINDOWS)
 def test_windowed_attention_is_full_attention_with_a_mask(window, length):
-    q, k, v = (normal(B, length, H, depth) for depth in (K, K, K_V))
+    q, k, v = (normal(B, H, length, depth) for depth in (K, K, K_V))
     is_key = some_may_attend(B, 1, 1, length)
     is_key[0] = True
     may_attend = is_key & np.asarray(masks.nearby(length, *window))
     found = attention.windowed_attention(q, k, v, *window, is_key)
     expected = dot_product_attention(q, k, v, may_attend)
-    attends = np.broadcast_to(may_attend, (B, 1, length, length))[:, 0].any(-1)
-    assert found.shape == (B, length, H, K_V)
+    attends = np.broadcast_to(may_attend, (B, H, length, length)).any(-1)
+    assert found.shape == (B, H, length, K_V)
     np.testing.assert_allclose(found[attends], expected[attends], atol=1e-5)
 
 
 @pytest.mark.parametrize("window", WINDOWS)
 def test_windowed_attention_in_a_graph_of_unknown_length_is_the_same(window):
-    q, k, v = (normal(B, 37, H, K) for _ in range(3))
-    spec = tf.TensorSpec([None, None, H, K])
+    q, k, v = (normal(B, H, 37, K) for _ in range(3))
+    spec = tf.TensorSpec([None, H, None, K])
     graph = tf.function(
         lambda q, k, v: attention.windowed_attention(q, k, v, *window),
         input_signature=[spec] * 3,
@@ -219,7 +230,7 @@ def test_windowed_attention_in_a_graph_of_unknown_length_is_the_same(window):
 
 
 def test_gradients_of_windowed_attention_are_those_with_a_mask():
-    q, k, v = (tf.constant(normal(B, 50, H, K)) for _ in range(3))
+    q, k, v = (tf.constant(normal(B, H, 50, K)) for _ in range(3))
     may_attend = masks.nearby(50, 3, 3)
 
     def gradients(attend):
@@ -241,7 +252,7 @@ def test_a_windows_computation_grows_with_the_length_alone():
     length = 2048
     graph = tf.function(
         lambda q, k, v: attention.windowed_attention(q, k, v, 8, 8)
-    ).get_concrete_function(*[tf.TensorSpec([1, length, 1, 4])] * 3)
+    ).get_concrete_function(*[tf.TensorSpec([1, 1, length, 4])] * 3)
     sizes = [
         np.prod(output.shape.as_list())
         for op in graph.graph.get_operations()

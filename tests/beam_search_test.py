@@ -564,6 +564,29 @@ def test_a_constrained_beam_keeps_the_models_probabilities():
     assert found[0, 0].tolist() == [2, 3, EOS]
 
 
+@pytest.mark.parametrize("size", [9, 128, 1000, 1024, 5000, 32_000])
+@pytest.mark.parametrize("distinct", [2, 40, 10**6])
+def test_the_best_of_the_best_chunks_are_the_best_of_all(size, distinct):
+    """Few distinct numbers are many ties, of which the first ones count."""
+    random = np.random.default_rng(size)
+    x = random.integers(distinct, size=(4, size)).astype("float32")
+    x[1, size // 2 :] = module._IMPOSSIBLE
+    x[2:] -= distinct
+    for row in x[2:]:  # A few large numbers are in as many chunks.
+        row[random.choice(size, 9, replace=False)] = [3, 2, 2, 2, 2, 1, 1, 1, 1]
+    expected, expected_index = ops.top_k(x, 8)
+    found, index = module._top_k(x, 8)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(index, expected_index)
+
+
+def test_gather_takes_from_each_sentence_its_own():
+    x = np.random.default_rng(0).normal(size=(3, 5, 2))
+    index = np.array([[4, 4], [0, 1], [3, 0]])
+    expected = np.stack([x[b][index[b]] for b in range(3)])
+    np.testing.assert_array_equal(module.gather(x, index), expected)
+
+
 def test_length_penalty_is_that_of_wu_et_al():
     for alpha in ALPHAS:
         found = ops.convert_to_numpy(

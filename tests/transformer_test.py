@@ -159,10 +159,12 @@ def test_logits_of_a_few_ids_are_the_first_of_all():
 # Decoding step by step.
 
 
-def test_cached_steps_equal_one_teacher_forced_pass(tiny_model):
+@pytest.mark.parametrize("grows", [False, True])
+def test_cached_steps_equal_one_teacher_forced_pass(tiny_model, grows):
     """Hypotheses change places after each step, as in a beam search."""
     random = np.random.default_rng(0)
-    step, cache = tiny_model.start_decoding(SOURCE, W, max_length=T + 2)
+    room = 0 if grows else T + 2
+    step, cache = tiny_model.start_decoding(SOURCE, W, room, grows)
     source_of_each = np.repeat(SOURCE, W, axis=0)
     history_BWT = np.full((B, W, T), EOS)
     for t in range(T):

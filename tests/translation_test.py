@@ -82,6 +82,34 @@ def test_xla_changes_no_translation(vocabulary, hparams):
     assert {len(ts) for ts in compiled.translate([])} == set()
 
 
+def test_without_a_gpu_xla_compiles_what_it_is_told_to_alone(
+    vocabulary, monkeypatch
+):
+    compiled = []
+    function = tf.function
+
+    def noting(*args, jit_compile=None, **kwargs):
+        compiled.append(jit_compile)
+        return function(*args, jit_compile=jit_compile, **kwargs)
+
+    monkeypatch.setattr(tf, "function", noting)
+    options = SearchOptions.of(TINY)
+    for xla, gpus, expected in (
+        (None, [], False),
+        (None, ["a GPU"], True),
+        (True, [], True),
+        (False, ["a GPU"], False),
+    ):
+        monkeypatch.setattr(
+            tf.config, "list_physical_devices", lambda _, gpus=gpus: gpus
+        )
+        compiled.clear()
+        LineTranslator.of_model(
+            random_model(TINY, vocabulary), vocabulary, options, xla=xla
+        )
+        assert (True in compiled) == expected
+
+
 def test_each_line_gets_as_many_results_as_asked_for_best_first(translator):
     for found in translator.translate(LINES):
         scores = [translation.score for translation in found]
