@@ -274,8 +274,11 @@ class MultiHeadAttention(keras.layers.Layer):
         if memory is None:
             memory_mask = x_mask if mask is None else mask
         may_attend = masks.within(may_attend, memory_mask)
-        q_BHLK = self.queries(x)
-        k_BHMK, v_BHMK = self.keys_and_values(x if memory is None else memory)
+        if memory is None:
+            heads = self.all_heads(x, self.self_projection())
+        else:
+            heads = (self.queries(x), *self.keys_and_values(memory))
+        q_BHLK, k_BHMK, v_BHMK = heads
         if self.window is None or memory is not None:
             return self.attend(q_BHLK, k_BHMK, v_BHMK, may_attend, training)
         return self._attend_nearby(q_BHLK, k_BHMK, v_BHMK, may_attend, training)

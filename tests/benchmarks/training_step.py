@@ -66,7 +66,7 @@ def peak_flops(precision):
     return 2 * n**3 / by_turns.median_seconds(lambda: product().numpy())
 
 
-def commands(peer_python):
+def commands(peer_python, with_xla):
     """Returns the command of each measurement by its name."""
     ours = [sys.executable, __file__, "--measure"]
     return (
@@ -74,6 +74,7 @@ def commands(peer_python):
         | {
             name: [*ours, "update", precision, int(xla)]
             for name, (precision, xla) in _WAYS.items()
+            if with_xla or not xla
         }
         | (
             {
@@ -131,6 +132,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--peer_python")
+    parser.add_argument("--xla", action="store_true", help="with XLA as well")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--measure", nargs="+", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -143,7 +145,7 @@ def main():
             else peak_flops(precision)
         )
         return
-    report(by_turns.rounds(commands(args.peer_python), args.rounds))
+    report(by_turns.rounds(commands(args.peer_python, args.xla), args.rounds))
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ _VOCABULARY_SIZE, _SOURCE_LENGTH, _TARGET_LENGTH = 32_000, 25, 32
 _WAYS = {  # Of this package: precision, and whether XLA compiles.
     "t2t_lite, XLA": ("float32", True),
     "t2t_lite": ("float32", False),
-    "t2t_lite, XLA, bfloat16": ("bfloat16", True),
+    "t2t_lite, bfloat16": ("bfloat16", False),
 }
 _PEERS = {  # Workers, and threads of each.
     "CTranslate2, 2 x 1": (2, 1),
