@@ -50,7 +50,7 @@ def peak_bytes(hparams, vocabulary_size, precision, tokens):
     return (
         _bytes_of_state(hparams, vocabulary_size)
         + tokens * _bytes_per_token(hparams, precision)
-        + _bytes_of_loss(hparams, vocabulary_size, tokens)
+        + bytes_of_loss(hparams, vocabulary_size, tokens)
     )
 
 
@@ -70,7 +70,7 @@ def _bytes_per_token(hparams, precision):
     return width * (hparams.num_layers * of_layer + 3 * D)
 
 
-def _bytes_of_loss(hparams, vocabulary_size, tokens):
+def bytes_of_loss(hparams, vocabulary_size, tokens):
     """A chunk's logits thrice, and two more matrices like the embedding."""
     logits = min(tokens * vocabulary_size, loss.CHUNK_LOGITS)
     return 4 * (3 * logits + 2 * vocabulary_size * hparams.d_model)

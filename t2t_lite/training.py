@@ -6,6 +6,7 @@ import math
 import pathlib
 import signal
 import tempfile
+import textwrap
 import time
 
 import numpy as np
@@ -28,6 +29,7 @@ from t2t_lite.progress import Progress, not_finite
 from t2t_lite.trainer import Trainer, is_chief, make_strategy
 
 _LINES_SHOWN = 3
+_WIDTH_SHOWN = 500  # Characters of each; a tree can have thousands.
 _LINES_AT_ONCE = 256
 _WIDEST_DEV_BEAM = 4
 
@@ -403,9 +405,13 @@ class _Run:
             score = self.task.score(translations, references)
             print(f"{split} {score.name} {score.value:.2f} ({score.signature})")
         for n in range(min(_LINES_SHOWN, len(sources))):
+            shown = sources[n], references[n], translations[n]
+            source, reference, output = (
+                textwrap.shorten(text, _WIDTH_SHOWN) for text in shown
+            )
             print(
-                f"\n  source     {sources[n]}\n  reference  {references[n]}"
-                f"\n  output     {translations[n]}"
+                f"\n  source     {source}\n  reference  {reference}"
+                f"\n  output     {output}"
             )
 
 

@@ -6,7 +6,9 @@ measured in the same minutes, round by round, and only ratios carry over.
 
 import json
 import os
+import pathlib
 import platform
+import re
 import statistics
 import subprocess
 import time
@@ -21,6 +23,12 @@ def median_seconds(function, warm_up=2, calls=5):
         if n >= warm_up:
             seconds.append(time.perf_counter() - start)
     return statistics.median(seconds)
+
+
+def memory_bytes(kind):
+    """Returns VmRSS, what this process holds, or VmHWM, the most it held."""
+    status = pathlib.Path("/proc/self/status").read_text()
+    return 1024 * int(re.search(rf"{kind}:\s+(\d+) kB", status)[1])
 
 
 def measure(command):

@@ -11,18 +11,21 @@ the seconds of a call, the medians of both and their ratios. Linux only.
 
     python tests/benchmarks/loss_benchmark.py micro_batches
 
-prints what transformer_base takes at 1024 tokens, both ways, beside the
-estimate of t2t_lite.memory, and the micro-batch that fits 16 GiB by it.
+prints what an update of transformer_base takes at 1024 tokens, both ways, and
+the largest micro-batches of base and big that fit 16 GiB by the estimate of
+t2t_lite.memory, with a plain loss at as many copies of its logits as it was
+measured to keep.
 """
 
 import json
 import os
 import pathlib
-import re
 import statistics
 import subprocess
 import sys
 import time
+
+import by_turns
 
 sys.path[:0] = map(str, pathlib.Path(__file__).absolute().parents[1:3])
 
@@ -30,24 +33,19 @@ _V, _D, _LENGTH, _PADDED = 37_000, 512, 32, 3
 _ROUNDS = 3
 _CALLS = 3
 _WAYS = ("plain", "chunks")
-
-
-def memory_bytes(kind):
-    """Returns VmRSS, what this process holds, or VmHWM, the most it held."""
-    status = pathlib.Path("/proc/self/status").read_text()
-    return 1024 * int(re.search(rf"{kind}:\s+(\d+) kB", status)[1])
+_PLAIN_COPIES = 3.2  # Of float32 logits: 1.93 GB at 4096 tokens.
 
 
 def peak_and_seconds(function):
     """Returns (bytes above those held before, seconds of the fastest call)."""
     pathlib.Path("/proc/self/clear_refs").write_text("5")  # The peak is now.
-    before = memory_bytes("VmRSS")
+    before = by_turns.memory_bytes("VmRSS")
     seconds = []
     for _ in range(_CALLS):
         start = time.perf_counter()
         function()
         seconds.append(time.perf_counter() - start)
-    return memory_bytes("VmHWM") - before, min(seconds)
+    return by_turns.memory_bytes("VmHWM") - before, min(seconds)
 
 
 def all_at_once(x_BTD, embedding, target_ids, smoothing, loss_scale=1.0):
@@ -138,6 +136,33 @@ def compare(what, tokens, precision):
     print(f"  ratio   {ratios[0]:5.2f}    {ratios[1]:6.2f}")
 
 
+def print_largest_micro_batches():
+    """Prints how many target tokens fit 16 GiB, both ways."""
+    from t2t_lite import memory
+    from t2t_lite.hparams import PRESETS
+
+    for name in ("transformer_base", "transformer_big"):
+        for precision in ("float32", "bfloat16"):
+
+            def peak(way, tokens, name=name, precision=precision):
+                estimate = memory.peak_bytes(
+                    PRESETS[name], _V, precision, tokens
+                )
+                if way == "chunks":
+                    return estimate
+                in_chunks = memory.bytes_of_loss(PRESETS[name], _V, tokens)
+                return estimate - in_chunks + 4 * _PLAIN_COPIES * _V * tokens
+
+            most = {
+                way: max(
+                    (n for n in range(0, 65_536, 256) if peak(way, n) < 2**34),
+                    default=0,
+                )
+                for way in _WAYS
+            }
+            print(f"{name}, {precision}: {most} target tokens fit 16 GiB")
+
+
 def main(*args):
     if args[:1] == ("measure",):
         what, way, tokens, precision = args[1:]
@@ -149,6 +174,8 @@ def main(*args):
     for tokens in sizes:
         for precision in ("float32", "bfloat16"):
             compare(what, tokens, precision)
+    if what == "update":
+        print_largest_micro_batches()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,166 @@
+"""Fits how time and memory grow with the sizes of the work.
+
+    python tests/benchmarks/scaling.py [search] [update]
+
+One size at a time takes its values, the others stay: an update of a model of
+d_model 256, and a search by it of exactly 32 tokens, without XLA. Each
+measurement is a process of its own; memory is the peak of the process above
+what it held before. For each size stand the seconds and megabytes, and the
+exponents between the two largest values.
+"""
+
+import argparse
+import dataclasses
+import json
+import math
+import pathlib
+import sys
+import time
+
+import by_turns
+
+sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2]))
+
+_TOKENS_OUT = 32
+_DEFAULTS = {
+    "source length": 64,
+    "batch": 8,
+    "beam": 4,
+    "vocabulary": 8_000,
+    "layers": 2,
+}
+_VALUES = {
+    "source length": (16, 64, 256, 1024),
+    "batch": (2, 8, 32, 128),
+    "beam": (1, 4, 8, 16),
+    "vocabulary": (2_000, 8_000, 32_000, 128_000),
+    "layers": (1, 2, 4, 8),
+}
+
+
+def prepared(sizes):
+    """Returns the HParams of these sizes, and random source_ids."""
+    import numpy as np
+
+    from t2t_lite.hparams import PRESETS
+
+    hparams = dataclasses.replace(
+        PRESETS["transformer_multi30k"],
+        num_layers=sizes["layers"],
+        max_length=sizes["source length"],
+    )
+    shape = sizes["batch"], sizes["source length"]
+    ids = np.random.default_rng(0).integers(2, sizes["vocabulary"], shape)
+    return hparams, ids.astype(np.int32)
+
+
+def update(sizes):
+    """Returns the function that does one update."""
+    from t2t_lite.trainer import Trainer
+
+    hparams, ids = prepared(sizes)
+    trainer = Trainer(hparams, sizes["vocabulary"])
+    return lambda: trainer.update(ids, ids).loss.numpy()
+
+
+def search(sizes):
+    """Returns the function that searches for 32 tokens that hold no end."""
+    import tensorflow as tf
+    from keras import ops
+
+    from t2t_lite import beam_search, hparams, transformer
+    from t2t_lite.decoding import _no_room
+
+    settings, ids = prepared(sizes)
+    model = transformer.Transformer(settings, sizes["vocabulary"])
+    model.build()
+    W = sizes["beam"]
+
+    def run(source_ids):
+        step, cache = model.start_decoding(source_ids, W, _no_room(), True)
+
+        def without_end(ids_BW, cache):
+            logits, cache = step(ids_BW, cache)
+            is_end = ops.arange(sizes["vocabulary"]) == hparams.EOS
+            return ops.where(is_end, -1e9, logits), cache
+
+        return beam_search.beam_search(
+            without_end,
+            cache,
+            transformer.reorder,
+            ops.full((ops.shape(source_ids)[0],), _TOKENS_OUT, "int32"),
+            max_length=_TOKENS_OUT,
+            beam_width=W,
+            alpha=0.6,
+            eos=hparams.EOS,
+        ).scores_BW
+
+    graph = tf.function(
+        run,
+        input_signature=[tf.TensorSpec([None, None], tf.int32)],
+        autograph=False,
+    )
+    return lambda: graph(ids).numpy()
+
+
+_WORK = {"search": search, "update": update}
+
+
+def measure(what, sizes):
+    """Returns (seconds, peak bytes) of the work in this process."""
+    small = _DEFAULTS | {"batch": 2, "source length": 16}
+    # Libraries and threads are there when the memory is looked at.
+    _WORK[what](small)()
+    before = by_turns.memory_bytes("VmRSS")
+    run = _WORK[what](sizes)
+    run()
+    seconds = []
+    while len(seconds) < 3:
+        start = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - start)
+    peak = by_turns.memory_bytes("VmHWM") - before
+    return sorted(seconds)[1], max(1, peak)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("work", nargs="*", choices=[[], *_WORK])
+    parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.measure:
+        what, sizes = args.measure
+        print(json.dumps(measure(what, json.loads(sizes))))
+        return
+    print(by_turns.machine())
+    for what in args.work or _WORK:
+        for name, values in _VALUES.items():
+            if what == "update" and name == "beam":
+                continue
+            found = []
+            for value in values:
+                sizes = json.dumps(_DEFAULTS | {name: value})
+                found.append(
+                    by_turns.measure(
+                        [sys.executable, __file__, "--measure", what, sizes]
+                    )
+                )
+            exponents = [
+                math.log(last / before) / math.log(values[-1] / values[-2])
+                for before, last in zip(*found[-2:], strict=True)
+            ]
+            shown = "  ".join(
+                f"{value}: {seconds:.2f} s {peak / 1e6:.0f} MB"
+                for value, (seconds, peak) in zip(values, found, strict=True)
+            )
+            print(
+                f"{what:6}  {name:13}  {shown}  "
+                f"time n^{exponents[0]:.2f}  memory n^{exponents[1]:.2f}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
