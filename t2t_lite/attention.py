@@ -208,7 +208,8 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def self_projection(self):
         """Returns what `all_heads` multiplies by, [D, h (2 d_k + d_v)]."""
-        return ops.concatenate([self.query, self.key, self.value], 1)
+        matrices = ops.concatenate([self.query, self.key, self.value], 1)
+        return ops.cast(matrices, self.compute_dtype)
 
     def all_heads(self, x, projection):
         """Returns `queries(x)` and `keys_and_values(x)` from one product.

@@ -81,7 +81,8 @@ def beam_search(
         step: a function (int32 ids_BW, cache) to (float32 logits_BWV, cache):
             the newest token of each hypothesis to logits of the one after it.
             A token that must not follow has a logit of -inf or about -1e9.
-        cache: a nested structure of tensors of fixed shapes.
+        cache: a nested structure of tensors whose shapes `step` keeps; in a
+            graph without XLA an axis of unknown size may change.
         reorder: a function (cache, int32 parent_BW) to the cache in which
             hypothesis w continues hypothesis parent_BW[:, w].
         max_lengths_B: int32 [B], the most tokens of each sentence, with EOS.

@@ -93,7 +93,7 @@ def define_model_flags():
         "Of the computation; softmax and scores are float32.",
     )
     flags.DEFINE_bool(
-        "xla", None, "Compile the search with XLA; default: on a GPU."
+        "xla", None, "Compile the search by XLA; default: translation on a GPU."
     )
     flags.DEFINE_integer("beam_width", None, "Default: the model's.")
     flags.DEFINE_float("length_penalty", None, "Default: the model's.")

@@ -16,7 +16,7 @@ _AT_ONCE = 2048  # Tokens of one side of a batch, padding included.
 _AT_ONCE_WIDE = 384  # The same for beams of more than _WIDEST_AT_ONCE.
 _NEVER = -1e9
 _WIDEST_AT_ONCE = 8  # Beams wider than this take fewer rows.
-_FIRST_ROOM = 64  # Tokens that a cache holds at first, if it is to grow.
+_FIRST_ROOM = 64  # Tokens that the first of several rooms of a cache holds.
 
 
 class SearchOptions(NamedTuple):
@@ -93,10 +93,7 @@ def search(
     )
     rooms = None if grows else _rooms(model.hparams, options, T, max_source)
     step, cache = model.start_decoding(
-        source_ids,
-        options.beam_width,
-        _no_room() if grows else rooms[0],
-        grows,
+        source_ids, options.beam_width, None if grows else rooms[0]
     )
     is_padding_V = ops.equal(ops.arange(model.num_target_ids), PAD)
 
@@ -120,13 +117,6 @@ def search(
         rooms=rooms,
         grow=transformer.grown,
     )
-
-
-def _no_room():
-    """Returns 0 as an int tensor that no shape takes for a number."""
-    if tf.executing_eagerly():
-        return 0
-    return tf.compat.v1.placeholder_with_default(tf.constant(0), [])
 
 
 def _rooms(hparams, options, T, max_source):
@@ -272,7 +262,7 @@ def ids_translator(
         the scores 0, -inf, -inf, ...
     """
     if xla is None:
-        xla = bool(tf.config.list_physical_devices("GPU"))
+        xla = bool(tf.config.get_visible_devices("GPU"))
     max_length = max_length or model.hparams.max_length
     T, W = room(model.hparams, max_length, options), options.beam_width
     if xla:

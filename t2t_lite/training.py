@@ -6,7 +6,6 @@ import math
 import pathlib
 import signal
 import tempfile
-import textwrap
 import time
 
 import numpy as np
@@ -406,13 +405,16 @@ class _Run:
             print(f"{split} {score.name} {score.value:.2f} ({score.signature})")
         for n in range(min(_LINES_SHOWN, len(sources))):
             shown = sources[n], references[n], translations[n]
-            source, reference, output = (
-                textwrap.shorten(text, _WIDTH_SHOWN) for text in shown
-            )
+            source, reference, output = map(_clipped, shown)
             print(
                 f"\n  source     {source}\n  reference  {reference}"
                 f"\n  output     {output}"
             )
+
+
+def _clipped(text):
+    more = len(text) - _WIDTH_SHOWN
+    return text if more <= 0 else f"{text[:_WIDTH_SHOWN]} ... ({more} more)"
 
 
 class _DevEvaluator:

@@ -276,8 +276,12 @@ def _overwritten(old_BXM, new_BX, position):
     B, X = ops.shape(new_BX)[:2]
     places = ops.arange(B)[:, None], ops.arange(X), position
     index_BX3 = ops.stack([ops.broadcast_to(n, (B, X)) for n in places], -1)
-    # A slice_update copies the whole of it in each step, XLA or not.
-    return ops.scatter_update(old_BXM, index_BX3, new_BX)
+    # Under XLA a slice_update copies the whole of it in each step.
+    return ops.scatter_update(
+        old_BXM,
+        ops.reshape(index_BX3, (B * X, 3)),
+        ops.reshape(new_BX, (B * X, *ops.shape(new_BX)[2:])),
+    )
 
 
 def _appended(old_BXM, new_BX, position):
@@ -438,16 +442,16 @@ class Transformer(keras.Model):
         x = self.embedding(source_ids)
         return self.encoder(x, may_attend=may_attend, training=training)
 
-    def start_decoding(self, source_ids, beam_width, max_length, grows=False):
+    def start_decoding(self, source_ids, beam_width, max_length=None):
         """Returns (step, cache) for a beam search over one batch of sources.
 
         Args:
             source_ids: int [B, S], padded with 0.
             beam_width: int, W.
-            max_length: int, for how many tokens the cache has room.
-            grows: bool, whether the cache gets longer by one position a step,
-                from the `max_length` of 0. A loop over it must not take its
-                length for a number.
+            max_length: int, for how many tokens the cache has room; None for a
+                cache that is one position longer after each step, which XLA
+                cannot have. A loop over that in a graph takes sources whose
+                length the graph does not know.
 
         Returns:
             step: a function (int ids_BW, cache) to (float32 logits_BWV, cache).
@@ -457,6 +461,9 @@ class Transformer(keras.Model):
             self.encode(source_ids), masks.not_padding(source_ids)
         )
 
+        grows = max_length is None
+        if grows:  # From 0 positions, which no graph takes for a fixed number.
+            max_length = 0 * ops.shape(source_ids)[1]
         # Once, not in each step: that takes longer than the product.
         projection_DV = self.embedding.projection(self.num_target_ids)
 

@@ -66,7 +66,12 @@ def vocabulary():
 
 
 def parser_of(
-    vocabulary, hparams=PARSING, seed=0, tag_dictionary=None, **options
+    vocabulary,
+    hparams=PARSING,
+    seed=0,
+    tag_dictionary=None,
+    xla=False,
+    **options,
 ):
     """A parser with random weights."""
     model = tiny_transformer(
@@ -77,7 +82,7 @@ def parser_of(
     )
     options = decoding.SearchOptions.of(hparams, **options)
     return parsing.LineParser(
-        model, vocabulary, options, tag_dictionary=tag_dictionary
+        model, vocabulary, options, xla, tag_dictionary=tag_dictionary
     )
 
 
@@ -94,7 +99,7 @@ def assert_parses(line, words):
 
 
 def test_every_output_is_a_tree_over_exactly_the_words(vocabulary):
-    """With a wide beam, and a cache that grows on the way."""
+    """With a wide beam."""
     parser = parser_of(vocabulary, beam_width=9, max_extra_length=80)
     rng, words = random.Random(0), WORDS[0].split()
     lines = [" ".join(rng.choices(words, k=n)) for n in range(1, 60)]
@@ -102,6 +107,18 @@ def test_every_output_is_a_tree_over_exactly_the_words(vocabulary):
     for line, tree in zip(lines, found, strict=True):
         assert_parses(tree, line.split())
     assert len({tree.count("(") for tree in found}) > 20
+
+
+def test_rooms_of_a_compiled_search_change_no_tree(vocabulary):
+    """XLA has caches of a fixed size, here of 64 positions, then of 108."""
+    rng, words = random.Random(0), WORDS[0].split()
+    lines = [" ".join(rng.choices(words, k=n)) for n in (17, 20, 22)]
+    compiled, plain = (
+        parser_of(vocabulary, xla=xla, max_extra_length=80)(lines)
+        for xla in (True, False)
+    )
+    assert max(len(tree.split()) for tree in plain) > 64
+    assert compiled == plain
 
 
 @pytest.mark.parametrize("max_extra_length", [2, 3, 7])

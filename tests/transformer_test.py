@@ -163,8 +163,8 @@ def test_logits_of_a_few_ids_are_the_first_of_all():
 def test_cached_steps_equal_one_teacher_forced_pass(tiny_model, grows):
     """Hypotheses change places after each step, as in a beam search."""
     random = np.random.default_rng(0)
-    room = 0 if grows else T + 2
-    step, cache = tiny_model.start_decoding(SOURCE, W, room, grows)
+    room = None if grows else T + 2
+    step, cache = tiny_model.start_decoding(SOURCE, W, room)
     source_of_each = np.repeat(SOURCE, W, axis=0)
     history_BWT = np.full((B, W, T), EOS)
     for t in range(T):

@@ -1,5 +1,6 @@
 """Lines to translations: nothing lost, and no line depends on another."""
 
+import dataclasses
 import itertools
 import math
 
@@ -69,7 +70,10 @@ def test_translations_come_in_the_order_of_their_lines(translator):
     assert_same(translator.translate(LINES[::-1]), found[::-1])
 
 
-@pytest.mark.parametrize("hparams", [TINY, LEARNED])
+WINDOW = dataclasses.replace(TINY, attention_window=5)
+
+
+@pytest.mark.parametrize("hparams", [TINY, LEARNED, WINDOW])
 def test_xla_changes_no_translation(vocabulary, hparams):
     model = random_model(hparams, vocabulary)
     options = SearchOptions.of(hparams, beam_width=2, max_extra_length=2)
@@ -101,7 +105,7 @@ def test_without_a_gpu_xla_compiles_what_it_is_told_to_alone(
         (False, ["a GPU"], False),
     ):
         monkeypatch.setattr(
-            tf.config, "list_physical_devices", lambda _, gpus=gpus: gpus
+            tf.config, "get_visible_devices", lambda _, gpus=gpus: gpus
         )
         compiled.clear()
         LineTranslator.of_model(

@@ -69,7 +69,6 @@ def search(sizes):
     from keras import ops
 
     from t2t_lite import beam_search, hparams, transformer
-    from t2t_lite.decoding import _no_room
 
     settings, ids = prepared(sizes)
     model = transformer.Transformer(settings, sizes["vocabulary"])
@@ -77,7 +76,7 @@ def search(sizes):
     W = sizes["beam"]
 
     def run(source_ids):
-        step, cache = model.start_decoding(source_ids, W, _no_room(), True)
+        step, cache = model.start_decoding(source_ids, W)
 
         def without_end(ids_BW, cache):
             logits, cache = step(ids_BW, cache)
@@ -112,6 +111,7 @@ def measure(what, sizes):
     # Libraries and threads are there when the memory is looked at.
     _WORK[what](small)()
     before = by_turns.memory_bytes("VmRSS")
+    by_turns.forget_peak()
     run = _WORK[what](sizes)
     run()
     seconds = []
