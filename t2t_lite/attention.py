@@ -200,10 +200,9 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def keys_and_values(self, memory):
         """Returns (k_BHMK, v_BHMK) for memory [B, M, D]."""
-        key = self._times(memory, self.key)
-        value = self._times(memory, self.value)
-        return self._split(key, self.num_heads), self._split(
-            value, self.num_heads
+        return tuple(
+            self._split(self._times(memory, matrix), self.num_heads)
+            for matrix in (self.key, self.value)
         )
 
     def self_projection(self):
@@ -274,11 +273,10 @@ class MultiHeadAttention(keras.layers.Layer):
         """
         if memory is None:
             memory_mask = x_mask if mask is None else mask
-        may_attend = masks.within(may_attend, memory_mask)
-        if memory is None:
             heads = self.all_heads(x, self.self_projection())
         else:
             heads = (self.queries(x), *self.keys_and_values(memory))
+        may_attend = masks.within(may_attend, memory_mask)
         q_BHLK, k_BHMK, v_BHMK = heads
         if self.window is None or memory is not None:
             return self.attend(q_BHLK, k_BHMK, v_BHMK, may_attend, training)

@@ -67,8 +67,6 @@ def beam_search(
     num_results=1,
     num_found=1,
     constraint=None,
-    rooms=None,
-    grow=None,
 ):
     """Returns the finished hypotheses with the best scores.
 
@@ -98,11 +96,6 @@ def beam_search(
             `step` is. What it forbids is left out of the search, and leaves the
             probabilities of the rest as they are: a hypothesis that may only go
             on with what is not likely falls behind.
-        rooms: list of int, rising to `max_length`: for how many tokens the
-            cache has room at first, and when that is used up; so a step costs
-            what the longest hypothesis so far does, not the longest there may
-            be. None if there is room for all from the start.
-        grow: a function (cache, int T) to the cache with room for T tokens.
 
     Returns:
         Hypotheses: the ids without the first token, EOS included.
@@ -113,20 +106,16 @@ def beam_search(
     if constraint is not None:
         step, reorder = _constrained(step, reorder, constraint)
         cache = (cache, constraint.state)
-        grow = _growing_first(grow)
     search = _Search(
         step, reorder, beam_width, alpha, eos, num_results, num_found
     )
     state = search.start(cache, max_lengths_B, max_length)
-    for n, room in enumerate(rooms or [max_length]):
-        if n > 0:
-            state = state._replace(cache=grow(state.cache, room))
-        (state,) = ops.while_loop(
-            functools.partial(search.goes_on, max_lengths_B, room),
-            lambda state: (search.advance(state, max_lengths_B),),
-            (state,),
-            maximum_iterations=max_length,
-        )
+    (state,) = ops.while_loop(
+        functools.partial(search.goes_on, max_lengths_B),
+        lambda state: (search.advance(state, max_lengths_B),),
+        (state,),
+        maximum_iterations=max_length,
+    )
     return search.results(state, max_lengths_B)
 
 
@@ -160,10 +149,6 @@ def _constrained(step, reorder, constraint):
     return constrained_step, reorder_both
 
 
-def _growing_first(grow):
-    return lambda cache, room: (grow(cache[0], room), cache[1])
-
-
 class _Search:
     """The parts of the loop, and what stays the same in all its steps."""
 
@@ -190,10 +175,9 @@ class _Search:
             cache=cache,
         )
 
-    def goes_on(self, max_lengths_B, room, state):
-        """Returns whether there is something to find, and room for it."""
-        may_improve_B = self.may_improve(state, max_lengths_B)
-        return ops.any(may_improve_B) & (state.length < room)
+    def goes_on(self, max_lengths_B, state):
+        """Returns whether there is something to find."""
+        return ops.any(self.may_improve(state, max_lengths_B))
 
     def may_improve(self, state, max_lengths_B):
         """Returns bool [B]: whether a sentence's results can still change.

@@ -16,7 +16,6 @@ _AT_ONCE = 2048  # Tokens of one side of a batch, padding included.
 _AT_ONCE_WIDE = 384  # The same for beams of more than _WIDEST_AT_ONCE.
 _NEVER = -1e9
 _WIDEST_AT_ONCE = 8  # Beams wider than this take fewer rows.
-_FIRST_ROOM = 64  # Tokens that the first of several rooms of a cache holds.
 
 
 class SearchOptions(NamedTuple):
@@ -63,7 +62,6 @@ def search(
     options,
     num_found=1,
     constraint=None,
-    max_source=None,
     grows=False,
 ):
     """Returns the Hypotheses of a batch of sources.
@@ -79,7 +77,6 @@ def search(
             been found.
         constraint: a function (source_ids, int32 max_lengths_B, int W) to the
             beam_search.Constraint of the batch, or None.
-        max_source: int, the largest S, where S is not known before.
         grows: bool, whether the cache is as long as the hypotheses are in each
             step, which XLA cannot have.
     """
@@ -91,9 +88,8 @@ def search(
         ops.minimum(lengths_B + options.max_extra_length, T),
         0,
     )
-    rooms = None if grows else _rooms(model.hparams, options, T, max_source)
     step, cache = model.start_decoding(
-        source_ids, options.beam_width, None if grows else rooms[0]
+        source_ids, options.beam_width, None if grows else T
     )
     is_padding_V = ops.equal(ops.arange(model.num_target_ids), PAD)
 
@@ -114,25 +110,7 @@ def search(
         num_found=max(options.nbest, num_found),
         constraint=constraint
         and constraint(source_ids, max_lengths_B, options.beam_width),
-        rooms=rooms,
-        grow=transformer.grown,
     )
-
-
-def _rooms(hparams, options, T, max_source):
-    """Returns the rooms of `beam_search`: doubling, if few will be used up.
-
-    Each costs a trace of the model's step, which a translation, 50 tokens
-    longer than its source at most, does not earn back.
-    """
-    most = room(hparams, max_source, options) if max_source else T
-    if options.max_extra_length <= _FIRST_ROOM or not isinstance(most, int):
-        return [T]
-    rooms, least = [], _FIRST_ROOM
-    while least < most:
-        rooms.append(ops.minimum(least, T) if max_source else least)
-        least *= 2
-    return [*rooms, T]
 
 
 def room(hparams, source_length, options):
@@ -273,13 +251,7 @@ def ids_translator(
         )
     search_batch = tf.function(
         lambda source_ids: search(
-            model,
-            source_ids,
-            options,
-            num_found,
-            constraint,
-            max_length,
-            grows=not xla,
+            model, source_ids, options, num_found, constraint, grows=not xla
         ),
         input_signature=[tf.TensorSpec([None, None], tf.int32)],
         jit_compile=xla or None,

@@ -236,8 +236,10 @@ class Decoder(_Stack):
         Returns:
             (float [B, W, D], DecoderCache).
         """
-        write = functools.partial(
-            _appended if grows else _overwritten, position=cache.position
+        write = (
+            _appended
+            if grows
+            else functools.partial(_overwritten, position=cache.position)
         )
         cache = _own_slot_at_this_position(cache, write)
         visible = self._visible(cache)
@@ -284,9 +286,8 @@ def _overwritten(old_BXM, new_BX, position):
     )
 
 
-def _appended(old_BXM, new_BX, position):
-    """Returns the old tensor [B, X, position, ...] and the new one after it."""
-    del position  # It is how many there are.
+def _appended(old_BXM, new_BX):
+    """Returns the old tensor [B, X, M, ...] and the new one after it."""
     return ops.concatenate([old_BXM, new_BX[:, :, None]], 2)
 
 
@@ -324,22 +325,6 @@ def reorder(cache, parent_BW):
         parent_BW: int, which of the W hypotheses each one continues.
     """
     return cache._replace(ancestor_BWM=gather(cache.ancestor_BWM, parent_BW))
-
-
-def grown(cache, max_length):
-    """Returns the DecoderCache with room for `max_length` positions."""
-
-    def padded(x, axis):
-        missing = max_length - ops.shape(x)[axis]
-        widths = [(0, missing if n == axis else 0) for n in range(len(x.shape))]
-        return ops.pad(x, widths)
-
-    return cache._replace(
-        ancestor_BWM=padded(cache.ancestor_BWM, 2),
-        layers=tuple(
-            tuple(padded(part, 2) for part in layer) for layer in cache.layers
-        ),
-    )
 
 
 def shift_right(target_ids_BT):

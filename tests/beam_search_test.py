@@ -494,19 +494,22 @@ def test_cached_decoding_finds_what_full_passes_do(tiny_hparams):
     )
     np.testing.assert_array_equal(cached.ids_BWT, full.ids_BWT)
     np.testing.assert_allclose(cached.scores_BW, full.scores_BW, atol=1e-4)
-    step, small_cache = model.start_decoding(source, W, 1)
-    grown = beam_search(
-        step,
-        small_cache,
-        transformer.reorder,
-        lengths_B,
-        max_length=longest,
-        rooms=[1, 4, longest],
-        grow=transformer.grown,
-        **rules,
-    )
-    np.testing.assert_array_equal(grown.ids_BWT, full.ids_BWT)
-    np.testing.assert_allclose(grown.scores_BW, full.scores_BW, atol=1e-4)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
+    def with_a_cache_that_grows(source):
+        step, cache = model.start_decoding(source, W)
+        return beam_search(
+            step,
+            cache,
+            transformer.reorder,
+            lengths_B,
+            max_length=longest,
+            **rules,
+        )
+
+    growing = with_a_cache_that_grows(source)
+    np.testing.assert_array_equal(growing.ids_BWT, full.ids_BWT)
+    np.testing.assert_allclose(growing.scores_BW, full.scores_BW, atol=1e-4)
 
 
 def never_twice(num_rows, beam_width):

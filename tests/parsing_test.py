@@ -109,8 +109,8 @@ def test_every_output_is_a_tree_over_exactly_the_words(vocabulary):
     assert len({tree.count("(") for tree in found}) > 20
 
 
-def test_rooms_of_a_compiled_search_change_no_tree(vocabulary):
-    """XLA has caches of a fixed size, here of 64 positions, then of 108."""
+def test_xla_changes_no_tree(vocabulary):
+    """Its cache has one size, the other's grows with the tree."""
     rng, words = random.Random(0), WORDS[0].split()
     lines = [" ".join(rng.choices(words, k=n)) for n in (17, 20, 22)]
     compiled, plain = (
