@@ -1,6 +1,5 @@
 """Beam search over any step function: it knows tokens and scores, no model."""
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -25,7 +24,8 @@ class Constraint(NamedTuple):
 
     state: Any  # of empty hypotheses: a nested structure of tensors [B, W, ...]
     advance: Callable  # (state, int32 ids_BW) to the state after these tokens
-    allowed: Callable  # state to bool [B, W, V]; one is True in each row
+    allowed: Callable  # (state, sentences) to bool [B, W, V], one in each row
+    sentences: Any = ()  # what does not change: tensors [B, ...]
 
 
 class _State(NamedTuple):
@@ -36,6 +36,7 @@ class _State(NamedTuple):
     """
 
     length: Any  # int32 [], tokens that each alive hypothesis has
+    max_lengths_B: Any  # int32
     alive_ids_BWT: Any  # int32
     alive_log_probs_BW: Any  # float32, best first
     finished: Hypotheses  # scores of empty places are _IMPOSSIBLE
@@ -67,6 +68,7 @@ def beam_search(
     num_results=1,
     num_found=1,
     constraint=None,
+    leaves_out=False,
 ):
     """Returns the finished hypotheses with the best scores.
 
@@ -79,8 +81,9 @@ def beam_search(
         step: a function (int32 ids_BW, cache) to (float32 logits_BWV, cache):
             the newest token of each hypothesis to logits of the one after it.
             A token that must not follow has a logit of -inf or about -1e9.
-        cache: a nested structure of tensors whose shapes `step` keeps; in a
-            graph without XLA an axis of unknown size may change.
+        cache: a nested structure of tensors [B, ...], or of scalars, whose
+            shapes `step` keeps; in a graph without XLA an axis of unknown size
+            may change.
         reorder: a function (cache, int32 parent_BW) to the cache in which
             hypothesis w continues hypothesis parent_BW[:, w].
         max_lengths_B: int32 [B], the most tokens of each sentence, with EOS.
@@ -96,6 +99,9 @@ def beam_search(
             `step` is. What it forbids is left out of the search, and leaves the
             probabilities of the rest as they are: a hypothesis that may only go
             on with what is not likely falls behind.
+        leaves_out: bool, whether sentences whose search has ended are left out
+            of the steps of the others. Shapes change then, which XLA cannot
+            have; a graph must not know B.
 
     Returns:
         Hypotheses: the ids without the first token, EOS included.
@@ -105,18 +111,14 @@ def beam_search(
     step = _with_log_probs(step)
     if constraint is not None:
         step, reorder = _constrained(step, reorder, constraint)
-        cache = (cache, constraint.state)
+        cache = (cache, constraint.state, constraint.sentences)
     search = _Search(
         step, reorder, beam_width, alpha, eos, num_results, num_found
     )
     state = search.start(cache, max_lengths_B, max_length)
-    (state,) = ops.while_loop(
-        functools.partial(search.goes_on, max_lengths_B),
-        lambda state: (search.advance(state, max_lengths_B),),
-        (state,),
-        maximum_iterations=max_length,
-    )
-    return search.results(state, max_lengths_B)
+    if leaves_out:
+        return search.leaving_out(state)
+    return search.results(search.run(state))
 
 
 def _with_log_probs(step):
@@ -130,23 +132,22 @@ def _with_log_probs(step):
 
 
 def _constrained(step, reorder, constraint):
-    """Returns `step` and `reorder` of the cache (cache, constraint's state)."""
+    """Returns `step` and `reorder` of (cache, state, sentences)."""
 
     def constrained_step(ids_BW, cache):
-        cache, state = cache
+        cache, state, sentences = cache
         state = constraint.advance(state, ids_BW)
         log_probs_BWV, cache = step(ids_BW, cache)
-        allowed_BWV = constraint.allowed(state)
+        allowed_BWV = constraint.allowed(state, sentences)
         log_probs_BWV = ops.where(allowed_BWV, log_probs_BWV, _IMPOSSIBLE)
-        return log_probs_BWV, (cache, state)
+        return log_probs_BWV, (cache, state, sentences)
 
-    def reorder_both(cache, parent_BW):
-        cache, state = cache
-        return reorder(cache, parent_BW), keras.tree.map_structure(
-            lambda x: gather(x, parent_BW), state
-        )
+    def reorder_all(cache, parent_BW):
+        cache, state, sentences = cache
+        state = keras.tree.map_structure(lambda x: gather(x, parent_BW), state)
+        return reorder(cache, parent_BW), state, sentences
 
-    return constrained_step, reorder_both
+    return constrained_step, reorder_all
 
 
 class _Search:
@@ -167,6 +168,7 @@ class _Search:
         no_ids_BWT = ops.zeros((B, W, T), "int32")
         return _State(
             length=ops.convert_to_tensor(0, "int32"),
+            max_lengths_B=ops.minimum(max_lengths_B, T),
             alive_ids_BWT=no_ids_BWT,
             alive_log_probs_BW=ops.broadcast_to(
                 ops.cast(only_first_W, "float32"), (B, W)
@@ -175,27 +177,60 @@ class _Search:
             cache=cache,
         )
 
-    def goes_on(self, max_lengths_B, state):
-        """Returns whether there is something to find."""
-        return ops.any(self.may_improve(state, max_lengths_B))
+    def run(self, state, least_open=1):
+        """Returns the state in which fewer than `least_open` may improve."""
+        (state,) = ops.while_loop(
+            lambda state: _count(self.may_improve(state)) >= least_open,
+            lambda state: (self.advance(state),),
+            (state,),
+        )
+        return state
 
-    def may_improve(self, state, max_lengths_B):
+    def leaving_out(self, state):
+        """Returns the results; sentences leave when a quarter has ended.
+
+        Each time costs a copy of what stays.
+        """
+        found = self.results(state)
+        place_B = ops.arange(ops.shape(state.max_lengths_B)[0], dtype="int32")
+
+        def until_some_leave(found, place_R, state):
+            R = ops.shape(place_R)[0]
+            state = self.run(state, least_open=3 * R // 4 + 1)
+            ids, scores = (
+                ops.scatter_update(of_all, place_R[:, None], of_these)
+                for of_all, of_these in zip(
+                    found, self.results(state), strict=True
+                )
+            )
+            (stays_R,) = ops.nonzero(self.may_improve(state))
+            place_R, state = _rows((place_R, state), stays_R)
+            return Hypotheses(ids, scores), place_R, state
+
+        found, _, _ = ops.while_loop(
+            lambda found, place_R, state: ops.shape(place_R)[0] > 0,
+            until_some_leave,
+            (found, place_B, state),
+        )
+        return found
+
+    def may_improve(self, state):
         """Returns bool [B]: whether a sentence's results can still change.
 
         A log probability only falls and the penalty only grows with length, so
         an alive hypothesis can at best keep its log probability until its
         largest length.
         """
-        penalty_B = length_penalty(max_lengths_B, self.alpha)
+        penalty_B = length_penalty(state.max_lengths_B, self.alpha)
         bound_B = state.alive_log_probs_BW[:, 0] / penalty_B
         worst_B = state.finished.scores_BW[:, self.num_results - 1]
         last_B = state.finished.scores_BW[:, self.num_found - 1]
         is_found_B = last_B > _IMPOSSIBLE / 2
-        has_room_B = state.length < max_lengths_B
+        has_room_B = state.length < state.max_lengths_B
         is_alive_B = state.alive_log_probs_BW[:, 0] > _IMPOSSIBLE / 2
         return has_room_B & is_alive_B & ((bound_B > worst_B) | ~is_found_B)
 
-    def advance(self, state, max_lengths_B):
+    def advance(self, state):
         """Returns the state with one more token in each alive hypothesis."""
         log_probs_BWV, cache = self.step(self._newest(state), state.cache)
         log_probs_BK, parents_BK, tokens_BK = self._candidates(
@@ -205,11 +240,11 @@ class _Search:
         is_next_T = ops.arange(ops.shape(ids_BKT)[2]) == state.length
         ids_BKT = ops.where(is_next_T, tokens_BK[..., None], ids_BKT)
         length = state.length + 1
-        has_room_B1 = (state.length < max_lengths_B)[:, None]
+        has_room_B1 = (state.length < state.max_lengths_B)[:, None]
         is_end_BK = ops.equal(tokens_BK, self.eos)
         scores_BK = log_probs_BK / length_penalty(length, self.alpha)
         is_possible_BK = log_probs_BK > _IMPOSSIBLE / 2
-        is_open_B1 = self.may_improve(state, max_lengths_B)[:, None]
+        is_open_B1 = self.may_improve(state)[:, None]
         ends_now_BK = is_end_BK & is_possible_BK & is_open_B1
         scores_BK = ops.where(ends_now_BK, scores_BK, _IMPOSSIBLE)
         finished = _best(self.W, state.finished, Hypotheses(ids_BKT, scores_BK))
@@ -217,7 +252,7 @@ class _Search:
         log_probs_BW, kept_BW = ops.top_k(alive_BK, self.W)
         kept_BW = ops.cast(kept_BW, "int32")
         # A sentence out of room keeps the alive hypotheses it has.
-        return _State(
+        return state._replace(
             length=length,
             alive_ids_BWT=ops.where(
                 has_room_B1[..., None],
@@ -250,9 +285,9 @@ class _Search:
         )
         return log_probs_BK, flat_BK // V, flat_BK % V
 
-    def results(self, state, max_lengths_B):
+    def results(self, state):
         """Returns W hypotheses: the finished ones, then alive ones."""
-        lengths_B = ops.minimum(state.length, max_lengths_B)
+        lengths_B = ops.minimum(state.length, state.max_lengths_B)
         penalty_B1 = length_penalty(lengths_B, self.alpha)[:, None]
         alive = Hypotheses(
             state.alive_ids_BWT, state.alive_log_probs_BW / penalty_B1
@@ -306,6 +341,17 @@ def _top_k(x_BN, k):
     place_BK = ops.cast(place_BK, "int32")
     of_best_BK = gather(chunk_BK, place_BK // _CHUNK)
     return best_BK, of_best_BK * _CHUNK + place_BK % _CHUNK
+
+
+def _count(is_true_B):
+    return ops.sum(ops.cast(is_true_B, "int32"))
+
+
+def _rows(tensors, row_R):
+    """Returns nested tensors [B, ...] at some b, and scalars as they are."""
+    return keras.tree.map_structure(
+        lambda x: ops.take(x, row_R, axis=0) if len(x.shape) else x, tensors
+    )
 
 
 def gather(x_BM, index_BN):

@@ -224,20 +224,7 @@ class DecoderLayer(_Block):
             x, self.feed_forward, self.feed_forward(x), training
         )
 
-    def constants(self, memory, may_attend_memory):
-        """Returns what is the same in all steps of decoding.
-
-        Args:
-            memory: float [B, S, D].
-            may_attend_memory: bool [B, 1, 1, S].
-        """
-        return (
-            self.self_attention.self_projection(),
-            *self.memory_attention.keys_and_values(memory),
-            may_attend_memory,
-        )
-
-    def step(self, x_BWD, cache, constants, write, is_ancestor_B1WM, visible):
+    def step(self, x_BWD, projection, past, memory):
         """Returns one position's output, and the cache with it.
 
         The W hypotheses of a sentence share one cache: at each position it
@@ -246,19 +233,21 @@ class DecoderLayer(_Block):
 
         Args:
             x_BWD: float, the vector of the newest token of each hypothesis.
-            cache: (keys, values), each float [B, H, positions, W, K].
-            constants: what `constants` returned.
-            write: a function ([B, H, positions, W, K], new [B, H, W, K]) to
-                the first with the second at the position of x_BWD.
-            is_ancestor_B1WM: bool [B, 1, W, M * W], what may be attended to
-                of the visible positions.
-            visible: (first, M) of these positions; None for all there are.
+            projection: the `self_projection` of self-attention.
+            past: (cache, write, is_ancestor, visible), the cache being (keys,
+                values), each float [B, H, positions, W, K]; `write` a function
+                ([B, H, positions, W, K], new [B, H, W, K]) to the first with
+                the second at the position of x_BWD; `is_ancestor` bool [B, 1,
+                W, M * W], what may be attended to of the visible positions;
+                `visible` (first, M) of these, None for all there are.
+            memory: (keys, values, may_attend): float [B, H, S, K] of each, and
+                bool [B, 1, 1, S].
 
         Returns:
             (float [B, W, D], cache).
         """
         attention = self.self_attention
-        projection, *memory = constants
+        cache, write, is_ancestor_B1WM, visible = past
         q_BHWK, *new_parts = attention.all_heads(x_BWD, projection)
         cache = tuple(map(write, cache, new_parts))
         keys, values = (

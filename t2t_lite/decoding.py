@@ -62,7 +62,7 @@ def search(
     options,
     num_found=1,
     constraint=None,
-    grows=False,
+    xla=False,
 ):
     """Returns the Hypotheses of a batch of sources.
 
@@ -77,8 +77,9 @@ def search(
             been found.
         constraint: a function (source_ids, int32 max_lengths_B, int W) to the
             beam_search.Constraint of the batch, or None.
-        grows: bool, whether the cache is as long as the hypotheses are in each
-            step, which XLA cannot have.
+        xla: bool, whether XLA compiles it: shapes stay the same then. Without,
+            the cache is as long as the hypotheses are in each step, and
+            sentences whose search has ended are left out.
     """
     T = room(model.hparams, ops.shape(source_ids)[1], options)
     lengths_B = ops.sum(ops.cast(ops.not_equal(source_ids, PAD), "int32"), 1)
@@ -89,7 +90,7 @@ def search(
         0,
     )
     step, cache = model.start_decoding(
-        source_ids, options.beam_width, None if grows else T
+        source_ids, options.beam_width, T if xla else None
     )
     is_padding_V = ops.equal(ops.arange(model.num_target_ids), PAD)
 
@@ -110,6 +111,7 @@ def search(
         num_found=max(options.nbest, num_found),
         constraint=constraint
         and constraint(source_ids, max_lengths_B, options.beam_width),
+        leaves_out=not xla,
     )
 
 
@@ -151,7 +153,7 @@ def length_ladder(max_length):
 
 def _most_rows(length, beam_width):
     most = _AT_ONCE if beam_width <= _WIDEST_AT_ONCE else _AT_ONCE_WIDE
-    return max(n for n in _BATCH_SIZES if n == 1 or n * length <= most)
+    return max(1, most // length)
 
 
 def in_batches(run, lengths_N, max_length, results, pads_rows, beam_width=1):
@@ -162,12 +164,13 @@ def in_batches(run, lengths_N, max_length, results, pads_rows, beam_width=1):
 
     Args:
         run: a function (int32 rows_R, int32 num_rows, int32 length) to the
-            results of the sequences rows_R, padded to [num_rows, length].
+            results of the sequences rows_R, padded to [num_rows, length]; there
+            may be none.
         lengths_N: int32, how long each sequence is; those of 0 are left out.
         max_length: int, the largest length there can be.
         results: tuple of tensors [N, ...], what holds for those left out.
         pads_rows: bool, whether num_rows comes from `batch_shapes` too; if
-            not, it is the size of rows_R.
+            not, it is the size of rows_R, and each batch comes in two halves.
         beam_width: int; wide beams take fewer rows at once.
     """
     tf.debugging.assert_less_equal(
@@ -177,7 +180,12 @@ def in_batches(run, lengths_N, max_length, results, pads_rows, beam_width=1):
     )
     lengths = length_ladder(max_length)
     ladder_P, sizes_R = tf.constant(lengths), tf.constant(_BATCH_SIZES)
-    most_rows_P = tf.constant([_most_rows(n, beam_width) for n in lengths])
+    most_rows_P = [_most_rows(n, beam_width) for n in lengths]
+    if pads_rows:
+        most_rows_P = [
+            max(n for n in _BATCH_SIZES if n <= most) for most in most_rows_P
+        ]
+    most_rows_P = tf.constant(most_rows_P)
     place_N = tf.searchsorted(ladder_P, lengths_N)
     order_N = tf.argsort(lengths_N, direction="DESCENDING", stable=True)
     count = tf.math.count_nonzero(lengths_N, dtype=tf.int32)
@@ -186,16 +194,19 @@ def in_batches(run, lengths_N, max_length, results, pads_rows, beam_width=1):
         place = place_N[order_N[start]]
         rows_R = order_N[start : tf.minimum(start + most_rows_P[place], count)]
         rows_R = tf.boolean_mask(rows_R, tf.gather(place_N, rows_R) == place)
-        num_rows = tf.size(rows_R)
-        if pads_rows:
-            num_rows = sizes_R[tf.searchsorted(sizes_R, num_rows[None])[0]]
-        found = run(rows_R, num_rows, ladder_P[place])
-        results = tuple(
-            tf.tensor_scatter_nd_update(
-                result, rows_R[:, None], of_batch[: tf.size(rows_R)]
+        # Halves run at the same time: one computes while the other prepares.
+        halves = [rows_R] if pads_rows else [rows_R[::2], rows_R[1::2]]
+        for half_R in halves:
+            num_rows = tf.size(half_R)
+            if pads_rows:
+                num_rows = sizes_R[tf.searchsorted(sizes_R, num_rows[None])[0]]
+            found = run(half_R, num_rows, ladder_P[place])
+            results = tuple(
+                tf.tensor_scatter_nd_update(
+                    result, half_R[:, None], of_half[: tf.size(half_R)]
+                )
+                for result, of_half in zip(results, found, strict=True)
             )
-            for result, of_batch in zip(results, found, strict=True)
-        )
         return start + tf.size(rows_R), results
 
     _, results = tf.while_loop(
@@ -251,7 +262,7 @@ def ids_translator(
         )
     search_batch = tf.function(
         lambda source_ids: search(
-            model, source_ids, options, num_found, constraint, grows=not xla
+            model, source_ids, options, num_found, constraint, xla
         ),
         input_signature=[tf.TensorSpec([None, None], tf.int32)],
         jit_compile=xla or None,

@@ -14,7 +14,7 @@ from t2t_lite.hparams import EOS, HParams, from_dict
 
 
 class DecoderCache(NamedTuple):
-    """What decoding one more position needs of those before it.
+    """What decoding one more position needs of the source and its past.
 
     M counts the positions that there is room for, N the decoder's layers.
     """
@@ -22,6 +22,8 @@ class DecoderCache(NamedTuple):
     position: object  # int32 [], of the next token
     ancestor_BWM: object  # int32, the slot of hypothesis w's ancestor at m
     layers: tuple  # N of (k_BHMWK, v_BHMWK)
+    memory: tuple  # N of (k_BHSK, v_BHSK)
+    may_attend_B11S: object  # bool, which positions of the memory are tokens
 
 
 class _Stack(keras.layers.Layer):
@@ -198,16 +200,13 @@ class Decoder(_Stack):
             )
         return x
 
-    def constants(self, memory_BSD, may_attend_B11S):
-        """Returns what is the same in all steps, of each layer."""
-        return [
-            layer.constants(memory_BSD, may_attend_B11S)
-            for layer in self.layers
-        ]
+    def self_projections(self):
+        """Returns what self-attention multiplies by in `step`, N of it."""
+        return [layer.self_attention.self_projection() for layer in self.layers]
 
-    def empty_cache(self, batch_size, beam_width, max_length):
+    def empty_cache(self, memory_BSD, may_attend_B11S, beam_width, max_length):
         """Returns a DecoderCache with room for `max_length` positions."""
-        B, W, M = batch_size, beam_width, max_length
+        B, W, M = ops.shape(memory_BSD)[0], beam_width, max_length
         attention = self.layers[0].self_attention
         H, dtype = attention.num_heads, self.compute_dtype
 
@@ -221,15 +220,20 @@ class Decoder(_Stack):
                 (zeros(attention.d_k), zeros(attention.d_v))
                 for _ in self.layers
             ),
+            memory=tuple(
+                layer.memory_attention.keys_and_values(memory_BSD)
+                for layer in self.layers
+            ),
+            may_attend_B11S=may_attend_B11S,
         )
 
-    def step(self, x_BWD, cache, constants, grows=False):
+    def step(self, x_BWD, cache, projections, grows=False):
         """Returns the next vectors and cache; equals `call` at one position.
 
         Args:
             x_BWD: float, the embedded newest token of each of W hypotheses.
             cache: DecoderCache of the positions before.
-            constants: what `constants` returned.
+            projections: what `self_projections` returned.
             grows: bool, whether the cache has room for the positions before
                 alone, and gets longer.
 
@@ -246,11 +250,14 @@ class Decoder(_Stack):
         is_ancestor = _is_ancestor(cache, visible)
         x_BWD = _at_one_position(x_BWD, cache.position, self.embed)
         layers = []
-        for layer, old, of_layer in zip(
-            self.layers, cache.layers, constants, strict=True
+        for layer, projection, old, memory in zip(
+            self.layers, projections, cache.layers, cache.memory, strict=True
         ):
             x_BWD, new = layer.step(
-                x_BWD, old, of_layer, write, is_ancestor, visible
+                x_BWD,
+                projection,
+                (old, write, is_ancestor, visible),
+                (*memory, cache.may_attend_B11S),
             )
             layers.append(new)
         return x_BWD, cache._replace(
@@ -442,23 +449,24 @@ class Transformer(keras.Model):
             step: a function (int ids_BW, cache) to (float32 logits_BWV, cache).
             cache: DecoderCache, empty.
         """
-        constants = self.decoder.constants(
-            self.encode(source_ids), masks.not_padding(source_ids)
-        )
-
         grows = max_length is None
         if grows:  # From 0 positions, which no graph takes for a fixed number.
             max_length = 0 * ops.shape(source_ids)[1]
         # Once, not in each step: that takes longer than the product.
+        projections = self.decoder.self_projections()
         projection_DV = self.embedding.projection(self.num_target_ids)
 
         def step(ids_BW, cache):
             x_BWD = self.embedding(ids_BW)
-            x_BWD, cache = self.decoder.step(x_BWD, cache, constants, grows)
+            x_BWD, cache = self.decoder.step(x_BWD, cache, projections, grows)
             return self.embedding.project(x_BWD, projection_DV), cache
 
-        B = ops.shape(source_ids)[0]
-        return step, self.decoder.empty_cache(B, beam_width, max_length)
+        return step, self.decoder.empty_cache(
+            self.encode(source_ids),
+            masks.not_padding(source_ids),
+            beam_width,
+            max_length,
+        )
 
     def get_config(self):
         return super().get_config() | {

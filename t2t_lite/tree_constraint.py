@@ -84,7 +84,7 @@ class TreeSymbols:
             tokens_left_BW=of_each_hypothesis(max_lengths_B),
         )
 
-        def tags(state):
+        def tags(state, num_words_B, tags_BNV=None):
             if tags_BNV is None:
                 return ops.convert_to_tensor(self.is_tag_V)
             word_BW = num_words_B[:, None] - state.words_left_BW
@@ -93,7 +93,10 @@ class TreeSymbols:
             return ops.take_along_axis(tags_BNV, word_BW[..., None], axis=1)
 
         return Constraint(
-            state, self.advance, lambda state: self.allowed(state, tags(state))
+            state,
+            self.advance,
+            lambda state, words: self.allowed(state, tags(state, *words)),
+            (num_words_B,) if tags_BNV is None else (num_words_B, tags_BNV),
         )
 
     def advance(self, state, ids_BW):

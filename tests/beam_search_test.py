@@ -37,26 +37,31 @@ def child(prefix, token, V):
 def table_step(table_BNV):
     """Returns (step, cache, reorder) of the model that a table is.
 
-    The cache is the number of the prefix that each hypothesis is.
+    The cache is the row of each sentence, and the number of the prefix that
+    each hypothesis is.
     """
     V = table_BNV.shape[-1]
 
     def step(ids_BW, cache):
-        length, prefix_BW = cache
+        length, row_B, prefix_BW = cache
         # The token before the first is not part of a prefix.
         prefix_BW = ops.where(length == 0, 0, child(prefix_BW, ids_BW, V))
         logits_BWV = ops.take_along_axis(
-            ops.convert_to_tensor(table_BNV), prefix_BW[..., None], axis=1
+            ops.take(table_BNV, row_B, axis=0), prefix_BW[..., None], axis=1
         )
-        return logits_BWV, (length + 1, prefix_BW)
+        return logits_BWV, (length + 1, row_B, prefix_BW)
 
     def reorder(cache, parent_BW):
-        length, prefix_BW = cache
-        return length, ops.take_along_axis(prefix_BW, parent_BW, axis=1)
+        *rest, prefix_BW = cache
+        return *rest, ops.take_along_axis(prefix_BW, parent_BW, axis=1)
 
     def empty(W):
-        zeros = np.zeros((len(table_BNV), W), "int32")
-        return ops.convert_to_tensor(0), ops.convert_to_tensor(zeros)
+        B = len(table_BNV)
+        return (
+            ops.convert_to_tensor(0),
+            ops.arange(B),
+            ops.zeros((B, W), "int32"),
+        )
 
     return step, empty, reorder
 
@@ -206,7 +211,7 @@ def test_stopping_early_returns_what_running_to_the_end_does(
     monkeypatch.setattr(
         module._Search,
         "may_improve",
-        lambda _, state, max_lengths_B: state.length < max_lengths_B,
+        lambda _, state: state.length < state.max_lengths_B,
     )
     full = search(table, [5] * 12, **kwargs)
     for one, other in zip(stopped, full, strict=True):
@@ -357,6 +362,49 @@ def test_reorder_gets_the_parents():
         num_results=W,
     )
     np.testing.assert_array_equal(last[-1][..., 1:], ids[..., : longest - 1])
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_leaving_sentences_out_changes_nothing(alpha):
+    table = random_table(seed=5, batch_size=9)
+    table[:, :, EOS] += np.linspace(0, 9, 9)[:, None]  # Some end early.
+    lengths_B = np.array([4, 4, 2, 4, 0, 4, 4, 3, 4], "int32")
+    step, empty, reorder = table_step(table)
+    num_rows = []
+
+    def counted_step(ids_BW, cache):
+        num_rows.append(ids_BW.shape[0])
+        return step(ids_BW, cache)
+
+    def find(row_B, leaves_out=True):
+        length, _, prefix_BW = empty(4)
+        found = beam_search(
+            counted_step,
+            (length, row_B, ops.take(prefix_BW, row_B, axis=0)),
+            reorder,
+            ops.take(lengths_B, row_B),
+            max_length=T,
+            beam_width=4,
+            alpha=alpha,
+            eos=EOS,
+            num_results=2,
+            num_found=3,
+            leaves_out=leaves_out,
+        )
+        return found.ids_BWT[:, :3], found.scores_BW[:, :3]
+
+    row_B = ops.arange(9, dtype="int32")
+    whole = find(row_B, leaves_out=False)
+    assert num_rows == [9] * T
+    num_rows.clear()
+    left_out = find(row_B)
+    assert num_rows == sorted(num_rows, reverse=True)
+    assert num_rows[0] == 9 > 5 > num_rows[-1]
+    unknown = [tf.TensorSpec([None], tf.int32)]
+    in_a_graph = tf.function(find, input_signature=unknown)(row_B)
+    for ids, scores in (left_out, in_a_graph):
+        np.testing.assert_array_equal(ids, whole[0])
+        np.testing.assert_allclose(scores, whole[1], rtol=1e-6)
 
 
 def test_batch_mates_change_nothing():
@@ -518,7 +566,7 @@ def never_twice(num_rows, beam_width):
         state=tf.fill([num_rows, beam_width], -1),
         # The first token that it is given stands before all others.
         advance=lambda newest_BW, ids_BW: tf.where(newest_BW == -1, -2, ids_BW),
-        allowed=lambda newest_BW: ops.not_equal(
+        allowed=lambda newest_BW, _: ops.not_equal(
             newest_BW[..., None], ops.arange(V)
         ),
     )

@@ -38,13 +38,20 @@ def test_batches_hold_every_sequence_in_few_shapes(max_length, pads_rows):
         lengths = generator.integers(2, max_length + 1, num_lines)
         _, batches = in_batches(lengths, max_length, pads_rows)
         for rows, num_rows, length in batches:
-            assert 0 < len(rows) <= num_rows
-            assert max(lengths[rows]) <= length <= max_length
+            assert len(rows) <= num_rows
+            assert rows or not pads_rows
+            assert max(lengths[rows], default=0) <= length <= max_length
             assert num_rows == 1 or num_rows * length <= 2048
             # A half longer than it has to be, at most, or 8 tokens.
-            assert length <= max(8, min(lengths[rows]) * 1.5 + 8)
+            shortest = min(lengths[rows], default=length)
+            assert length <= max(8, shortest * 1.5 + 8)
             assert num_rows == len(rows) or pads_rows
             assert (num_rows, length) in allowed or not pads_rows
+        if not pads_rows:
+            halves = [len(rows) for rows, *_ in batches]
+            assert {
+                a - b for a, b in zip(halves[::2], halves[1::2], strict=True)
+            } <= {0, 1}
         found = sorted(row for rows, *_ in batches for row in rows)
         assert found == list(range(num_lines))
 

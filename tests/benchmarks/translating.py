@@ -101,7 +101,7 @@ def search(folder, precision, xla, output):
         return Constraint(
             ops.zeros((ops.shape(source_ids)[0], W), "int32"),
             lambda state, _: state,
-            lambda _: is_no_end_V,
+            lambda *_: is_no_end_V,
         )
 
     extra, constraint = settings.max_extra_length, None
