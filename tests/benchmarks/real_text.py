@@ -1,0 +1,303 @@
+"""Times training over an epoch of real text, and JoeyNMT's and OpenNMT-py's.
+
+    python tests/benchmarks/real_text.py --source=train.en --target=train.de
+
+The model is that of transformer_multi30k, with one vocabulary of 8,000 BPE for
+all, in token batches of one size (--tokens, 2,048). A measurement is the whole
+command that a user would give, from its start: text is read, tokenized, sorted
+into batches and learned from once. What counts is tokens of the text, EOS
+included, of both sides, a second; padding does not. The vocabulary is there
+before.
+
+--peer_python=PYTHON is that of an environment with joeynmt 2.3 and OpenNMT-py
+3.5; --pairs=N takes the first N pairs alone, --rounds is 3.
+"""
+
+import argparse
+import itertools
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from typing import NamedTuple
+
+import by_turns
+
+HERE = pathlib.Path(__file__).absolute().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT))
+
+PRESET = "transformer_multi30k"
+_NEVER = 1_000_000_000
+_SAVED_LINES = 8  # Of dev text, which the peers want to have.
+
+
+class Text(NamedTuple):
+    """What an epoch has. Ours leaves what fills no batch to the next one."""
+
+    steps: int  # updates of an epoch here
+    tokens_of_steps: int  # of both sides, EOS included
+    tokens: int  # of all pairs
+    pairs: int
+
+
+def prepare(folder, args):
+    """Writes text, vocabulary and settings; returns the Text."""
+    from t2t_lite import batching, token_cache, tokenization
+
+    pairs = [
+        path.read_text("utf-8").splitlines()[: args.pairs]
+        for path in (args.source, args.target)
+    ]
+    for side, lines in zip(("source", "target"), pairs, strict=True):
+        for split, part in (("train", lines), ("dev", lines[:_SAVED_LINES])):
+            text = "".join(f"{line}\n" for line in part)
+            (folder / f"{split}.{side}").write_text(text, "utf-8")
+    vocabulary = tokenization.learn(
+        itertools.chain(*pairs), "bpe", args.vocabulary_size
+    )
+    vocabulary.save(folder / "vocabulary.model")
+    pieces = vocabulary.tokens(list(range(vocabulary.size)))
+    # The peers add symbols of their own.
+    pieces = [p for p in pieces if p not in ("<pad>", "<s>", "</s>", "<unk>")]
+    (folder / "pieces.txt").write_text("\n".join(pieces) + "\n", "utf-8")
+    counted = "".join(f"{piece}\t1\n" for piece in pieces)
+    (folder / "pieces.counts").write_text(counted, "utf-8")
+    tokens, _ = token_cache.shared_tokens(
+        folder / "tokens",
+        lambda: zip(*pairs, strict=True),
+        batching.hash_pairs(zip(*pairs, strict=True)),
+        vocabulary,
+        hparams().max_length,
+    )
+    buckets = batching.make_buckets(
+        tokens.source_lengths,
+        tokens.target_lengths,
+        args.tokens,
+        hparams().num_buckets,
+    )
+    plan = batching.BatchPlan(buckets, hparams().seed)
+    lengths = tokens.source_lengths + tokens.target_lengths
+    steps = plan.first_step(1)
+    of_steps = sum(lengths[plan.batch(n)[1]].sum() for n in range(steps))
+    for name, settings in (
+        ("joeynmt", joeynmt(folder, args)),
+        ("onmt", opennmt_py(folder, args, steps)),
+    ):
+        (folder / f"{name}.json").write_text(json.dumps(settings))
+    return Text(steps, int(of_steps), int(lengths.sum()), len(lengths))
+
+
+def hparams():
+    from t2t_lite.hparams import PRESETS
+
+    return PRESETS[PRESET]
+
+
+def joeynmt(folder, args):
+    """Returns the settings of JoeyNMT's training, by its names."""
+    h = hparams()
+    side = {
+        "max_length": h.max_length,
+        "level": "bpe",
+        "voc_file": f"{folder}/pieces.txt",
+        "tokenizer_type": "sentencepiece",
+        "tokenizer_cfg": {"model_file": f"{folder}/vocabulary.model"},
+    }
+    stack = {
+        "type": "transformer",
+        "num_layers": h.num_layers,
+        "num_heads": h.num_heads,
+        "embeddings": {"embedding_dim": h.d_model, "scale": True},
+        "hidden_size": h.d_model,
+        "ff_size": h.d_ff,
+        "dropout": h.dropout,
+        "layer_norm": "post",
+    }
+    return {
+        "name": "real_text",
+        "joeynmt_version": "2.3.0",
+        "model_dir": f"{folder}/joeynmt",
+        "use_cuda": False,
+        "data": {
+            "train": f"{folder}/train",
+            "dev": f"{folder}/dev",
+            "dataset_type": "plain",
+            "src": side | {"lang": "source"},
+            "trg": side | {"lang": "target"},
+        },
+        "testing": {"beam_size": 1},
+        "training": {
+            "optimizer": "adam",
+            "adam_betas": [h.adam_beta1, h.adam_beta2],
+            "scheduling": "warmupinversesquareroot",
+            "learning_rate": 0.001,
+            "learning_rate_warmup": h.warmup_steps,
+            "label_smoothing": h.label_smoothing,
+            "batch_size": args.tokens,
+            "batch_type": "token",
+            "normalization": "tokens",
+            "epochs": 1,
+            "validation_freq": _NEVER,
+            "logging_freq": _NEVER,
+            "overwrite": True,
+        },
+        "model": {
+            "initializer": "xavier_uniform",
+            "tied_embeddings": True,
+            "tied_softmax": True,
+            "encoder": stack,
+            "decoder": stack,
+        },
+    }
+
+
+def opennmt_py(folder, args, steps):
+    """Returns the settings of OpenNMT-py's training, by its names.
+
+    It goes over the text for ever: it does as many updates as are an epoch
+    here, and reports how many pairs it has had.
+    """
+    h = hparams()
+    return {
+        "data": {
+            "train": {
+                "path_src": f"{folder}/train.source",
+                "path_tgt": f"{folder}/train.target",
+                "transforms": ["sentencepiece"],
+            }
+        },
+        "save_data": f"{folder}/onmt",
+        "save_model": f"{folder}/onmt/model",
+        "src_vocab": f"{folder}/pieces.counts",
+        "tgt_vocab": f"{folder}/pieces.counts",
+        "share_vocab": True,
+        "src_subword_model": f"{folder}/vocabulary.model",
+        "tgt_subword_model": f"{folder}/vocabulary.model",
+        "train_steps": steps,
+        "report_every": steps,
+        "valid_steps": _NEVER,
+        "save_checkpoint_steps": _NEVER,
+        "num_workers": 0,
+        "batch_type": "tokens",
+        "batch_size": args.tokens,
+        "normalization": "tokens",
+        "encoder_type": "transformer",
+        "decoder_type": "transformer",
+        "position_encoding": True,
+        "layers": h.num_layers,
+        "heads": h.num_heads,
+        "hidden_size": h.d_model,
+        "word_vec_size": h.d_model,
+        "transformer_ff": h.d_ff,
+        "dropout": [h.dropout],
+        "attention_dropout": [h.attention_dropout],
+        "label_smoothing": h.label_smoothing,
+        "share_embeddings": True,
+        "share_decoder_embeddings": True,
+        "param_init": 0,
+        "param_init_glorot": True,
+        "optim": "adam",
+        "adam_beta2": h.adam_beta2,
+        "decay_method": "noam",
+        "learning_rate": 2.0,
+        "warmup_steps": h.warmup_steps,
+    }
+
+
+def commands(folder, args, steps):
+    """Returns the command of each measurement by its name."""
+
+    def ours(precision):
+        return [
+            *(sys.executable, ROOT / "bin" / "train", f"--hparams={PRESET}"),
+            f"--override=tokens_per_batch={args.tokens}",
+            f"--precision={precision}",
+            f"--steps={steps}",
+            f"--vocabulary={folder}/vocabulary.model",
+            f"--train_source={folder}/train.source",
+            f"--train_target={folder}/train.target",
+            f"--model_dir={folder}/run",
+        ]
+
+    found = {
+        "t2t_lite": ours("float32"),
+        "t2t_lite, bfloat16": ours("bfloat16"),
+    }
+    if args.peer_python:
+        peer = [args.peer_python, HERE / "real_text_peer.py"]
+        found |= {
+            "JoeyNMT": [*peer, "joeynmt", folder / "joeynmt.json"],
+            "OpenNMT-py": [*peer, "onmt", folder / "onmt.json"],
+        }
+    return found
+
+
+def tokens_a_second(folder, command, text):
+    """Returns the speed of a command that starts from nothing.
+
+    Raises:
+        RuntimeError: it fails; the message has its errors.
+    """
+    for made in ("run", "joeynmt", "onmt"):
+        subprocess.run(["rm", "-rf", folder / made], check=True)
+    start = time.perf_counter()
+    process = subprocess.run(
+        [*map(str, command)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"},
+    )
+    if process.returncode:
+        raise RuntimeError(f"{command} failed:\n{process.stderr[-3000:]}")
+    seconds = time.perf_counter() - start
+    tokens = text.tokens
+    if command[0] == sys.executable:
+        tokens = text.tokens_of_steps
+    elif "onmt" in command:
+        (pairs,) = re.findall(r"sents: +(\d+)", process.stdout + process.stderr)
+        tokens *= int(pairs) / text.pairs
+    return tokens / seconds
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--source", type=pathlib.Path, required=True)
+    parser.add_argument("--target", type=pathlib.Path, required=True)
+    parser.add_argument("--pairs", type=int)
+    parser.add_argument("--tokens", type=int, default=2048)
+    parser.add_argument("--vocabulary_size", type=int, default=8000)
+    parser.add_argument("--peer_python")
+    parser.add_argument("--rounds", type=int, default=3)
+    args = parser.parse_args()
+    speeds = {}
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        text = prepare(folder, args)
+        print(f"{by_turns.machine()}; {text}", flush=True)
+        for n in range(args.rounds):
+            for name, command in commands(folder, args, text.steps).items():
+                speed = tokens_a_second(folder, command, text)
+                speeds.setdefault(name, []).append(speed)
+                print(
+                    f"round {n + 1}  {name:20} {speed:7.0f} tokens/s",
+                    flush=True,
+                )
+    for name, values in speeds.items():
+        line = f"{name:20} {statistics.median(values):7.0f} tokens/s"
+        for peer in ("JoeyNMT", "OpenNMT-py"):
+            if peer in speeds and "t2t_lite" in name:
+                ratios = map(float.__truediv__, values, speeds[peer])
+                line += f"  {statistics.median(ratios):.2f} times {peer}"
+        print(line)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""Runs the training command of JoeyNMT or OpenNMT-py, as `real_text.py` asks.
+
+Its arguments are "joeynmt" or "onmt" and a file of settings. Run with the
+Python of an environment that has them; it needs nothing of this package. What
+they import and training does not use may be missing there.
+"""
+
+import importlib.metadata
+import sys
+import types
+
+
+def _stand_in(name, **attributes):
+    module = types.ModuleType(name)
+    vars(module).update(attributes)
+    sys.modules.setdefault(name, module)
+
+
+class _Language:
+    @staticmethod
+    def component(*_, **__):
+        return lambda function: function
+
+
+def main():
+    system, settings = sys.argv[1:]
+    _stand_in("spacy")
+    _stand_in("spacy.language", Language=_Language)
+    sys.modules.setdefault("importlib_metadata", importlib.metadata)
+    if system == "joeynmt":
+        from joeynmt.__main__ import main as train
+
+        sys.argv[1:] = ["train", settings, "--skip-test"]
+    else:
+        from onmt.bin.train import main as train
+
+        sys.argv[1:] = ["-config", settings]
+    train()
+
+
+if __name__ == "__main__":
+    main()
