@@ -24,8 +24,8 @@ class Constraint(NamedTuple):
 
     state: Any  # of empty hypotheses: a nested structure of tensors [B, W, ...]
     advance: Callable  # (state, int32 ids_BW) to the state after these tokens
-    allowed: Callable  # (state, sentences) to bool [B, W, V], one in each row
-    sentences: Any = ()  # what does not change: tensors [B, ...]
+    allowed: Callable  # (state, constants) to bool [B, W, V], True in each row
+    constants: Any = ()  # of sentences: nested tensors [B, ...]
 
 
 class _State(NamedTuple):
@@ -111,7 +111,7 @@ def beam_search(
     step = _with_log_probs(step)
     if constraint is not None:
         step, reorder = _constrained(step, reorder, constraint)
-        cache = (cache, constraint.state, constraint.sentences)
+        cache = (cache, constraint.state, constraint.constants)
     search = _Search(
         step, reorder, beam_width, alpha, eos, num_results, num_found
     )
@@ -132,20 +132,20 @@ def _with_log_probs(step):
 
 
 def _constrained(step, reorder, constraint):
-    """Returns `step` and `reorder` of (cache, state, sentences)."""
+    """Returns `step` and `reorder` of (cache, state, constants)."""
 
     def constrained_step(ids_BW, cache):
-        cache, state, sentences = cache
+        cache, state, constants = cache
         state = constraint.advance(state, ids_BW)
         log_probs_BWV, cache = step(ids_BW, cache)
-        allowed_BWV = constraint.allowed(state, sentences)
+        allowed_BWV = constraint.allowed(state, constants)
         log_probs_BWV = ops.where(allowed_BWV, log_probs_BWV, _IMPOSSIBLE)
-        return log_probs_BWV, (cache, state, sentences)
+        return log_probs_BWV, (cache, state, constants)
 
     def reorder_all(cache, parent_BW):
-        cache, state, sentences = cache
+        cache, state, constants = cache
         state = keras.tree.map_structure(lambda x: gather(x, parent_BW), state)
-        return reorder(cache, parent_BW), state, sentences
+        return reorder(cache, parent_BW), state, constants
 
     return constrained_step, reorder_all
 

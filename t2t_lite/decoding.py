@@ -12,8 +12,9 @@ from t2t_lite.errors import InputError
 from t2t_lite.hparams import EOS, PAD
 
 _BATCH_SIZES = (1, 8, 64)
-_AT_ONCE = 2048  # Tokens of one side of a batch, padding included.
-_AT_ONCE_WIDE = 384  # The same for beams of more than _WIDEST_AT_ONCE.
+# What a batch may have: tokens of one side, padding included, and rows.
+_MOST_AT_ONCE = 2048, 128
+_MOST_AT_ONCE_WIDE = 384, 8  # The same for beams of more than _WIDEST_AT_ONCE.
 _NEVER = -1e9
 _WIDEST_AT_ONCE = 8  # Beams wider than this take fewer rows.
 
@@ -79,7 +80,8 @@ def search(
             beam_search.Constraint of the batch, or None.
         xla: bool, whether XLA compiles it: shapes stay the same then. Without,
             the cache is as long as the hypotheses are in each step, and
-            sentences whose search has ended are left out.
+            sentences whose search has ended are left out; a graph must know
+            neither B nor S.
     """
     T = room(model.hparams, ops.shape(source_ids)[1], options)
     lengths_B = ops.sum(ops.cast(ops.not_equal(source_ids, PAD), "int32"), 1)
@@ -152,8 +154,9 @@ def length_ladder(max_length):
 
 
 def _most_rows(length, beam_width):
-    most = _AT_ONCE if beam_width <= _WIDEST_AT_ONCE else _AT_ONCE_WIDE
-    return max(1, most // length)
+    is_wide = beam_width > _WIDEST_AT_ONCE
+    tokens, rows = _MOST_AT_ONCE_WIDE if is_wide else _MOST_AT_ONCE
+    return min(rows, max(1, tokens // length))
 
 
 def in_batches(run, lengths_N, max_length, results, pads_rows, beam_width=1):

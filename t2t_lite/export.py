@@ -121,8 +121,8 @@ def _save(served, vocabulary, metadata, path):
 def write_warmup(path, vocabulary, max_length):
     """Writes the requests that a server runs before it takes any.
 
-    They cover every shape that the search runs with, and every signature, so
-    that no request of a user waits for a compilation.
+    They cover every shape that XLA compiles the search for, and every
+    signature, so that no request of a user waits for that or for a trace.
 
     Args:
         path: of the file of PredictionLog records.

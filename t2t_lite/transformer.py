@@ -205,7 +205,10 @@ class Decoder(_Stack):
         return [layer.self_attention.self_projection() for layer in self.layers]
 
     def empty_cache(self, memory_BSD, may_attend_B11S, beam_width, max_length):
-        """Returns a DecoderCache with room for `max_length` positions."""
+        """Returns a DecoderCache with room for `max_length` positions.
+
+        The memory's keys and values are computed for all layers.
+        """
         B, W, M = ops.shape(memory_BSD)[0], beam_width, max_length
         attention = self.layers[0].self_attention
         H, dtype = attention.num_heads, self.compute_dtype

@@ -84,20 +84,24 @@ class TreeSymbols:
             tokens_left_BW=of_each_hypothesis(max_lengths_B),
         )
 
-        def tags(state, num_words_B, tags_BNV=None):
-            if tags_BNV is None:
-                return ops.convert_to_tensor(self.is_tag_V)
+        if tags_BNV is None:
+            all_tags_V = ops.convert_to_tensor(self.is_tag_V)
+            return Constraint(
+                state,
+                self.advance,
+                lambda state, _: self.allowed(state, all_tags_V),
+            )
+
+        def allowed(state, constants):
+            num_words_B, tags_BNV = constants
             word_BW = num_words_B[:, None] - state.words_left_BW
             last = ops.shape(tags_BNV)[1] - 1
-            word_BW = ops.clip(word_BW, 0, last)
-            return ops.take_along_axis(tags_BNV, word_BW[..., None], axis=1)
+            word_BW1 = ops.clip(word_BW, 0, last)[..., None]
+            return self.allowed(
+                state, ops.take_along_axis(tags_BNV, word_BW1, axis=1)
+            )
 
-        return Constraint(
-            state,
-            self.advance,
-            lambda state, words: self.allowed(state, tags(state, *words)),
-            (num_words_B,) if tags_BNV is None else (num_words_B, tags_BNV),
-        )
+        return Constraint(state, self.advance, allowed, (num_words_B, tags_BNV))
 
     def advance(self, state, ids_BW):
         """Returns the TreeState after one more symbol of each hypothesis."""

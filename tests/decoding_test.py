@@ -9,7 +9,7 @@ from t2t_lite import decoding
 MAX_LENGTHS = [5, 8, 23, 32, 100, 3000]
 
 
-def in_batches(lengths, max_length, pads_rows):
+def in_batches(lengths, max_length, pads_rows, beam_width=1):
     """Returns the results of a run that squares, and the batches it got."""
     batches = []
 
@@ -25,33 +25,41 @@ def in_batches(lengths, max_length, pads_rows):
         max_length,
         (blank, tf.stack([blank, blank], axis=1)),
         pads_rows,
+        beam_width,
     )
     return [result.numpy() for result in results], batches
 
 
+@pytest.mark.parametrize("beam_width", [1, 8, 9])
 @pytest.mark.parametrize("pads_rows", [True, False])
 @pytest.mark.parametrize("max_length", MAX_LENGTHS)
-def test_batches_hold_every_sequence_in_few_shapes(max_length, pads_rows):
+def test_batches_hold_every_sequence_in_few_shapes(
+    max_length, pads_rows, beam_width
+):
     generator = np.random.default_rng(max_length)
-    allowed = decoding.batch_shapes(max_length)
+    allowed = decoding.batch_shapes(max_length, beam_width)
+    most_tokens, most_rows = (2048, 128) if beam_width < 9 else (384, 8)
     for num_lines in (1, 2, 7, 65, 300):
         lengths = generator.integers(2, max_length + 1, num_lines)
-        _, batches = in_batches(lengths, max_length, pads_rows)
+        _, batches = in_batches(lengths, max_length, pads_rows, beam_width)
         for rows, num_rows, length in batches:
             assert len(rows) <= num_rows
             assert rows or not pads_rows
             assert max(lengths[rows], default=0) <= length <= max_length
-            assert num_rows == 1 or num_rows * length <= 2048
             # A half longer than it has to be, at most, or 8 tokens.
             shortest = min(lengths[rows], default=length)
             assert length <= max(8, shortest * 1.5 + 8)
             assert num_rows == len(rows) or pads_rows
             assert (num_rows, length) in allowed or not pads_rows
-        if not pads_rows:
-            halves = [len(rows) for rows, *_ in batches]
-            assert {
-                a - b for a, b in zip(halves[::2], halves[1::2], strict=True)
-            } <= {0, 1}
+        sizes = [(num_rows, length) for _, num_rows, length in batches]
+        if not pads_rows:  # The halves of a batch run at once.
+            halves = list(zip(sizes[::2], sizes[1::2], strict=True))
+            assert all(a - b in (0, 1) for (a, _), (b, _) in halves)
+            assert all(a == b for (_, a), (_, b) in halves)
+            sizes = [(a + b, length) for (a, length), (b, _) in halves]
+        for num_rows, length in sizes:
+            assert num_rows <= most_rows
+            assert num_rows == 1 or num_rows * length <= most_tokens
         found = sorted(row for rows, *_ in batches for row in rows)
         assert found == list(range(num_lines))
 

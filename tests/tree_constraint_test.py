@@ -45,13 +45,13 @@ def test_what_is_allowed_is_what_some_tree_goes_on_with(num_words, max_length):
     for _, group in itertools.groupby(sorted(expected, key=len), key=len):
         # The search itself first gives EOS.
         ids_W = np.array([(EOS, *prefix) for prefix in group], "int32")
-        state, advance, allowed, words = symbols.constraint(
+        state, advance, allowed, constants = symbols.constraint(
             tf.constant([num_words]), tf.constant([max_length]), len(ids_W)
         )
         for newest_W in ids_W.T:
             state = advance(state, tf.constant(newest_W[None]))
         for prefix_W, allowed_V in zip(
-            ids_W, allowed(state, words)[0], strict=True
+            ids_W, allowed(state, constants)[0], strict=True
         ):
             found = set(np.flatnonzero(allowed_V).tolist())
             assert found == expected[tuple(prefix_W[1:].tolist())]
@@ -64,7 +64,7 @@ def test_a_word_has_only_tags_that_it_may_have():
     tags_NV = np.zeros((5, symbols.V), bool)  # Two more than there are words.
     for n, names in enumerate(may_have):
         tags_NV[n, [ids[name] for name in names]] = True
-    state, advance, allowed, words = symbols.constraint(
+    state, advance, allowed, constants = symbols.constraint(
         tf.constant([3, 3]),
         tf.constant([20, 20]),
         2,
@@ -74,7 +74,7 @@ def test_a_word_has_only_tags_that_it_may_have():
     def tags():
         return [
             [[n for n in "ABC" if may_V[ids[n]]] for may_V in may_WV]
-            for may_WV in allowed(state, words).numpy()
+            for may_WV in allowed(state, constants).numpy()
         ]
 
     for name in ("</s>", "(TOP"):

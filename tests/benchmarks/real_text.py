@@ -34,7 +34,7 @@ sys.path.insert(0, str(ROOT))
 
 PRESET = "transformer_multi30k"
 _NEVER = 1_000_000_000
-_SAVED_LINES = 8  # Of dev text, which the peers want to have.
+_DEV_LINES = 8  # The peers want to have some.
 
 
 class Text(NamedTuple):
@@ -55,7 +55,7 @@ def prepare(folder, args):
         for path in (args.source, args.target)
     ]
     for side, lines in zip(("source", "target"), pairs, strict=True):
-        for split, part in (("train", lines), ("dev", lines[:_SAVED_LINES])):
+        for split, part in (("train", lines), ("dev", lines[:_DEV_LINES])):
             text = "".join(f"{line}\n" for line in part)
             (folder / f"{split}.{side}").write_text(text, "utf-8")
     vocabulary = tokenization.learn(

@@ -1,4 +1,4 @@
-"""Times beam search, and CTranslate2's with the same weights.
+"""Times beam search, CTranslate2's with the same weights, and Hugging Face's.
 
     python tests/benchmarks/translating.py [--sentences=32]
     python tests/benchmarks/translating.py --model_dir=DIR --input=FILE
@@ -7,11 +7,13 @@ The first searches with random weights of transformer_base, V = 32,000: sources
 of 25 tokens, beam 4, exactly 32 tokens out. The second translates the lines of
 a file by a trained model, each to its end. Both are without length penalty, for
 CTranslate2 has another one. It is measured too with --peer_python=PYTHON, that
-of an environment that has it; --rounds is 3.
+of an environment that has it; in the first way Hugging Face's `generate` with
+--hf_python, one that has transformers and torch. --rounds is 3.
 
 Each measurement is a process of its own: the first call, in which XLA compiles,
 by itself, then the median of three. Ratios are taken round by round, and the
-outputs that are the same as the first one's are counted.
+outputs that are the same as the first one's are counted (Hugging Face's model
+has weights of its own).
 """
 
 import argparse
@@ -40,6 +42,7 @@ _PEERS = {  # Workers, and threads of each.
     "CTranslate2, 2 x 1": (2, 1),
     "CTranslate2, 1 x 2": (1, 2),
 }
+_HF = "Hugging Face"
 
 
 def prepare(folder, num_sentences, model_dir, lines_path):
@@ -128,7 +131,7 @@ def search(folder, precision, xla, output):
     )
 
 
-def commands(folder, peer_python):
+def commands(folder, peer_python, hf_python):
     """Returns the command of each measurement by its name."""
     ours = [sys.executable, __file__, "--measure", folder]
     found = {
@@ -143,11 +146,14 @@ def commands(folder, peer_python):
             ]
             for name, sizes in _PEERS.items()
         }
+    if hf_python:
+        output = folder / f"{_HF}.json"
+        found[_HF] = [hf_python, HERE / "hf_search.py", folder, output]
     return found
 
 
 def report(folder, results):
-    """Prints medians, ratios to the first of the peers, and equal outputs."""
+    """Prints medians, ratios to each of the peers, and equal outputs."""
     sources = json.loads((folder / "task.json").read_text())["sources"]
     outputs = {
         name: json.loads((folder / f"{name}.json").read_text())
@@ -157,13 +163,15 @@ def report(folder, results):
     print(f"{by_turns.machine()}; {len(sources)} sentences, beam {BEAM_WIDTH}")
     for name, values in results.items():
         first, seconds = map(statistics.median, zip(*values, strict=True))
-        same = sum(map(operator.eq, outputs[name], reference))
         line = (
             f"{name:24} {seconds:7.2f} s  {len(sources) / seconds:6.1f} "
-            f"sentences/s  first call {first:6.2f} s  {same} outputs the same"
+            f"sentences/s  first call {first:6.2f} s"
         )
-        for peer in _PEERS:
-            if peer in results and name not in _PEERS:
+        if outputs[name]:
+            same = sum(map(operator.eq, outputs[name], reference))
+            line += f"  {same} outputs the same"
+        for peer in (*_PEERS, _HF):
+            if peer in results and name in _WAYS:
                 ratios = [
                     theirs[1] / ours[1]
                     for ours, theirs in zip(values, results[peer], strict=True)
@@ -180,6 +188,7 @@ def main():
     parser.add_argument("--model_dir")
     parser.add_argument("--input")
     parser.add_argument("--peer_python")
+    parser.add_argument("--hf_python")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--measure", nargs=4, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -188,12 +197,16 @@ def main():
         paths = pathlib.Path(folder), pathlib.Path(output)
         print(json.dumps(search(paths[0], precision, xla == "1", paths[1])))
         return
+    if args.hf_python and args.model_dir:
+        parser.error("--hf_python has no trained model: leave it out")
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         prepare(folder, args.sentences, args.model_dir, args.input)
         report(
             folder,
-            by_turns.rounds(commands(folder, args.peer_python), args.rounds),
+            by_turns.rounds(
+                commands(folder, args.peer_python, args.hf_python), args.rounds
+            ),
         )
 
 
