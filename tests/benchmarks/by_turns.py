@@ -36,8 +36,8 @@ def forget_peak():
     pathlib.Path("/proc/self/clear_refs").write_text("5")
 
 
-def measure(command):
-    """Returns what a command says in JSON in the last line of its output.
+def run(command):
+    """Returns the finished process of a command.
 
     Raises:
         RuntimeError: it fails; the message has its errors.
@@ -50,7 +50,16 @@ def measure(command):
     )
     if process.returncode:
         raise RuntimeError(f"{command} failed:\n{process.stderr[-2000:]}")
-    return json.loads(process.stdout.splitlines()[-1])
+    return process
+
+
+def measure(command):
+    """Returns what a command says in JSON in the last line of its output.
+
+    Raises:
+        RuntimeError: it fails; the message has its errors.
+    """
+    return json.loads(run(command).stdout.splitlines()[-1])
 
 
 def rounds(commands, count):
