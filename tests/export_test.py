@@ -233,10 +233,14 @@ def test_attention_is_a_distribution_over_the_tokens_of_the_source(
 
 
 @pytest.mark.parametrize(("layer", "head"), [(None, None), (0, 2)])
-def test_attention_is_that_of_the_layer_and_head(tmp_path, layer, head):
-    model_dir, path = tiny_export(
-        tmp_path, attention_layer=layer, attention_head=head
-    )
+def test_attention_is_that_of_the_layer_and_head(
+    exported, tmp_path, layer, head
+):
+    model_dir, path = exported
+    if layer is not None:
+        model_dir, path = tiny_export(
+            tmp_path, attention_layer=layer, attention_head=head
+        )
     line = LINES[1]
     found = served(
         tf.saved_model.load(str(path)).signatures["translate_aligned"],
@@ -328,10 +332,9 @@ def test_a_long_text_is_translated_by_its_first_tokens(signatures):
 
 
 VARIANTS = {
-    "learned": ({"hparams": LEARNED}, {}),
+    "learned_and_shorter": ({"hparams": LEARNED, "max_length": 9}, {}),
     "bfloat16": ({"precision": "bfloat16"}, {"precision": "bfloat16"}),
     "xla": ({"xla": True}, {}),
-    "shorter": ({"max_length": 9}, {}),
 }
 
 
