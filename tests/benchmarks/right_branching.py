@@ -10,6 +10,7 @@ label for the first word, one for the last and one for the others. The last
 three open brackets only where F1 gains by it in the training trees.
 """
 
+import argparse
 import collections
 import pathlib
 import sys
@@ -146,9 +147,14 @@ def read(path):
 
 def main():
     """Prints the scores of all variants."""
-    test_path, *training_paths = sys.argv[1:]
-    gold = read(test_path)
-    training = [tree for path in training_paths for tree in read(path)]
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("test_trees")
+    parser.add_argument("train_trees", nargs="+")
+    args = parser.parse_args()
+    gold = read(args.test_trees)
+    training = [tree for path in args.train_trees for tree in read(path)]
     print(f"{len(training)} trees to learn from")
     for variant in VARIANTS:
         print(
