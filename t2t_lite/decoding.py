@@ -1,5 +1,6 @@
 """Batches of token ids to their translations: the search, and its shapes."""
 
+import functools
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -16,6 +17,7 @@ _BATCH_SIZES = (1, 8, 64)
 _MOST_AT_ONCE = 2048, 128
 _MOST_AT_ONCE_WIDE = 384, 8  # The same for beams of more than _WIDEST_AT_ONCE.
 _NEVER = -1e9
+_SHORT = 32  # Up to so many tokens, sequences go together without XLA.
 _WIDEST_AT_ONCE = 8  # Beams wider than this take fewer rows.
 
 
@@ -156,10 +158,13 @@ def length_ladder(max_length):
 def _most_rows(length, beam_width):
     is_wide = beam_width > _WIDEST_AT_ONCE
     tokens, rows = _MOST_AT_ONCE_WIDE if is_wide else _MOST_AT_ONCE
-    return min(rows, max(1, tokens // length))
+    fitting = tokens // length
+    if isinstance(length, int):
+        return min(rows, max(1, fitting))
+    return tf.clip_by_value(fitting, 1, rows)
 
 
-def in_batches(run, lengths_N, max_length, results, pads_rows, beam_width=1):
+def in_batches(run, lengths_N, max_length, results, few_shapes, beam_width=1):
     """Returns `results` with the rows that `run` gives for all sequences.
 
     Sequences of like length go together. All of it happens in the graph, so
@@ -172,8 +177,9 @@ def in_batches(run, lengths_N, max_length, results, pads_rows, beam_width=1):
         lengths_N: int32, how long each sequence is; those of 0 are left out.
         max_length: int, the largest length there can be.
         results: tuple of tensors [N, ...], what holds for those left out.
-        pads_rows: bool, whether num_rows comes from `batch_shapes` too; if
-            not, it is the size of rows_R, and each batch comes in two halves.
+        few_shapes: bool, whether [num_rows, length] comes from `batch_shapes`;
+            if not, it is no more than the sequences need, and each batch comes
+            in two halves.
         beam_width: int; wide beams take fewer rows at once.
     """
     tf.debugging.assert_less_equal(
@@ -181,29 +187,25 @@ def in_batches(run, lengths_N, max_length, results, pads_rows, beam_width=1):
         max_length,
         f"a sequence has more than the {max_length} tokens that there may be",
     )
-    lengths = length_ladder(max_length)
-    ladder_P, sizes_R = tf.constant(lengths), tf.constant(_BATCH_SIZES)
-    most_rows_P = [_most_rows(n, beam_width) for n in lengths]
-    if pads_rows:
-        most_rows_P = [
-            max(n for n in _BATCH_SIZES if n <= most) for most in most_rows_P
-        ]
-    most_rows_P = tf.constant(most_rows_P)
-    place_N = tf.searchsorted(ladder_P, lengths_N)
+    sizes_R = tf.constant(_BATCH_SIZES)
+    shape_of = _shape_in_ladder if few_shapes else _shape_as_needed
+    shape_of = functools.partial(shape_of, max_length, beam_width)
     order_N = tf.argsort(lengths_N, direction="DESCENDING", stable=True)
     count = tf.math.count_nonzero(lengths_N, dtype=tf.int32)
 
     def one_batch(start, results):
-        place = place_N[order_N[start]]
-        rows_R = order_N[start : tf.minimum(start + most_rows_P[place], count)]
-        rows_R = tf.boolean_mask(rows_R, tf.gather(place_N, rows_R) == place)
+        length, shortest, most_rows = shape_of(lengths_N[order_N[start]])
+        rows_R = order_N[start : tf.minimum(start + most_rows, count)]
+        rows_R = tf.boolean_mask(
+            rows_R, tf.gather(lengths_N, rows_R) >= shortest
+        )
         # Halves run at the same time: one computes while the other prepares.
-        halves = [rows_R] if pads_rows else [rows_R[::2], rows_R[1::2]]
+        halves = [rows_R] if few_shapes else [rows_R[::2], rows_R[1::2]]
         for half_R in halves:
             num_rows = tf.size(half_R)
-            if pads_rows:
+            if few_shapes:
                 num_rows = sizes_R[tf.searchsorted(sizes_R, num_rows[None])[0]]
-            found = run(half_R, num_rows, ladder_P[place])
+            found = run(half_R, num_rows, length)
             results = tuple(
                 tf.tensor_scatter_nd_update(
                     result, half_R[:, None], of_half[: tf.size(half_R)]
@@ -219,6 +221,28 @@ def in_batches(run, lengths_N, max_length, results, pads_rows, beam_width=1):
         parallel_iterations=1,
     )
     return results
+
+
+def _shape_in_ladder(max_length, beam_width, longest):
+    """Returns the length of a batch, its shortest sequence and most rows."""
+    ladder = length_ladder(max_length)
+    most_rows = [
+        max(n for n in _BATCH_SIZES if n <= _most_rows(length, beam_width))
+        for length in ladder
+    ]
+    place = tf.searchsorted(ladder, longest[None])[0]
+    shortest_P = [1, *(length + 1 for length in ladder[:-1])]
+    return tuple(
+        tf.constant(of_place)[place]
+        for of_place in (ladder, shortest_P, most_rows)
+    )
+
+
+def _shape_as_needed(max_length, beam_width, longest):
+    """Returns the same where each batch may have a shape of its own."""
+    del max_length
+    shortest = tf.where(longest <= _SHORT, 1, longest // 2)
+    return longest, shortest, _most_rows(longest, beam_width)
 
 
 def take_rows(ids_NS, rows_R, num_rows, length):

@@ -229,7 +229,7 @@ class ServedModel:
 
         lengths_B = tf.maximum(_lengths(source_ids_BS), _lengths(target_ids_BT))
         return decoding.in_batches(
-            run_rows, lengths_B, self._T, results, pads_rows=False
+            run_rows, lengths_B, self._T, results, few_shapes=False
         )
 
 

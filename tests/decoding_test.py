@@ -9,7 +9,7 @@ from t2t_lite import decoding
 MAX_LENGTHS = [5, 8, 23, 32, 100, 3000]
 
 
-def in_batches(lengths, max_length, pads_rows, beam_width=1):
+def in_batches(lengths, max_length, few_shapes, beam_width=1):
     """Returns the results of a run that squares, and the batches it got."""
     batches = []
 
@@ -24,38 +24,43 @@ def in_batches(lengths, max_length, pads_rows, beam_width=1):
         tf.constant(lengths, tf.int32),
         max_length,
         (blank, tf.stack([blank, blank], axis=1)),
-        pads_rows,
+        few_shapes,
         beam_width,
     )
     return [result.numpy() for result in results], batches
 
 
 @pytest.mark.parametrize("beam_width", [1, 8, 9])
-@pytest.mark.parametrize("pads_rows", [True, False])
+@pytest.mark.parametrize("few_shapes", [True, False])
 @pytest.mark.parametrize("max_length", MAX_LENGTHS)
 def test_batches_hold_every_sequence_in_few_shapes(
-    max_length, pads_rows, beam_width
+    max_length, few_shapes, beam_width
 ):
     generator = np.random.default_rng(max_length)
     allowed = decoding.batch_shapes(max_length, beam_width)
     most_tokens, most_rows = (2048, 128) if beam_width < 9 else (384, 8)
     for num_lines in (1, 2, 7, 65, 300):
         lengths = generator.integers(2, max_length + 1, num_lines)
-        _, batches = in_batches(lengths, max_length, pads_rows, beam_width)
+        _, batches = in_batches(lengths, max_length, few_shapes, beam_width)
         for rows, num_rows, length in batches:
             assert len(rows) <= num_rows
-            assert rows or not pads_rows
+            assert rows or not few_shapes
             assert max(lengths[rows], default=0) <= length <= max_length
-            # A half longer than it has to be, at most, or 8 tokens.
             shortest = min(lengths[rows], default=length)
-            assert length <= max(8, shortest * 1.5 + 8)
-            assert num_rows == len(rows) or pads_rows
-            assert (num_rows, length) in allowed or not pads_rows
+            if few_shapes:
+                # A half longer than it has to be, at most, or 8 tokens.
+                assert length <= max(8, shortest * 1.5 + 8)
+                assert (num_rows, length) in allowed
+            else:
+                assert length <= max(32, shortest * 2 + 1)
+                assert num_rows == len(rows)
         sizes = [(num_rows, length) for _, num_rows, length in batches]
-        if not pads_rows:  # The halves of a batch run at once.
+        if not few_shapes:  # The halves of a batch run at once.
             halves = list(zip(sizes[::2], sizes[1::2], strict=True))
             assert all(a - b in (0, 1) for (a, _), (b, _) in halves)
             assert all(a == b for (_, a), (_, b) in halves)
+            longest = [max(lengths[rows]) for rows, *_ in batches[::2]]
+            assert [length for (_, length), _ in halves] == longest
             sizes = [(a + b, length) for (a, length), (b, _) in halves]
         for num_rows, length in sizes:
             assert num_rows <= most_rows
@@ -68,6 +73,15 @@ def test_results_are_in_the_places_of_their_sequences():
     (squares, pairs), _ = in_batches([3, 9, 4, 20, 4], 23, True)
     assert squares.tolist() == [0, 1, 4, 9, 16]
     assert pairs.tolist() == [[0, 1], [1, 2], [4, 5], [9, 10], [16, 17]]
+
+
+def test_short_sequences_share_a_batch_where_shapes_are_free():
+    _, batches = in_batches([3, 100, 9, 32, 50, 49], 100, False)
+    assert batches == [
+        *(([1], 1, 100), ([4], 1, 100)),
+        *(([5], 1, 49), ([3], 1, 49)),
+        *(([2], 1, 9), ([0], 1, 9)),
+    ]
 
 
 def test_what_is_empty_is_left_out():

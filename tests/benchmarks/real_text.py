@@ -62,8 +62,9 @@ def prepare(folder, args):
     )
     vocabulary.save(folder / "vocabulary.model")
     pieces = vocabulary.tokens(list(range(vocabulary.size)))
-    # The peers add symbols of their own.
-    pieces = [p for p in pieces if p not in ("<pad>", "<s>", "</s>", "<unk>")]
+    # The peers add symbols of their own, and have no words of white space.
+    own = ("<pad>", "<s>", "</s>", "<unk>")
+    pieces = [p for p in pieces if p not in own and p.split() == [p]]
     (folder / "pieces.txt").write_text("\n".join(pieces) + "\n", "utf-8")
     counted = "".join(f"{piece}\t1\n" for piece in pieces)
     (folder / "pieces.counts").write_text(counted, "utf-8")
