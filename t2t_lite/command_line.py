@@ -54,8 +54,17 @@ def status_of_signal(number):
     return 128 + number if number else 0
 
 
-def load_tensorflow():
-    """Imports TensorFlow without what its libraries say of missing GPUs."""
+def load_tensorflow(in_halves=False):
+    """Imports TensorFlow without what its libraries say of missing GPUs.
+
+    Args:
+        in_halves: bool, whether the work is searches without XLA, in which the
+            halves of a batch run at the same time: of two cores each half has
+            one for itself then, which beats both sharing both.
+            TF_NUM_INTRAOP_THREADS, where it is set, stays as it is.
+    """
+    if in_halves and os.cpu_count() == 2:
+        os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
     with _silent_stderr():
         import tensorflow as tf
 

@@ -156,12 +156,13 @@ def length_ladder(max_length):
 
 
 def _most_rows(length, beam_width):
+    tokens, rows = _most_at_once(beam_width)
+    return min(rows, max(1, tokens // length))
+
+
+def _most_at_once(beam_width):
     is_wide = beam_width > _WIDEST_AT_ONCE
-    tokens, rows = _MOST_AT_ONCE_WIDE if is_wide else _MOST_AT_ONCE
-    fitting = tokens // length
-    if isinstance(length, int):
-        return min(rows, max(1, fitting))
-    return tf.clip_by_value(fitting, 1, rows)
+    return _MOST_AT_ONCE_WIDE if is_wide else _MOST_AT_ONCE
 
 
 def in_batches(run, lengths_N, max_length, results, few_shapes, beam_width=1):
@@ -188,8 +189,10 @@ def in_batches(run, lengths_N, max_length, results, few_shapes, beam_width=1):
         f"a sequence has more than the {max_length} tokens that there may be",
     )
     sizes_R = tf.constant(_BATCH_SIZES)
-    shape_of = _shape_in_ladder if few_shapes else _shape_as_needed
-    shape_of = functools.partial(shape_of, max_length, beam_width)
+    shape_of = functools.partial(_shape_as_needed, beam_width)
+    if few_shapes:
+        ladder = length_ladder(max_length)
+        shape_of = functools.partial(_shape_in_ladder, beam_width, ladder)
     order_N = tf.argsort(lengths_N, direction="DESCENDING", stable=True)
     count = tf.math.count_nonzero(lengths_N, dtype=tf.int32)
 
@@ -223,9 +226,8 @@ def in_batches(run, lengths_N, max_length, results, few_shapes, beam_width=1):
     return results
 
 
-def _shape_in_ladder(max_length, beam_width, longest):
+def _shape_in_ladder(beam_width, ladder, longest):
     """Returns the length of a batch, its shortest sequence and most rows."""
-    ladder = length_ladder(max_length)
     most_rows = [
         max(n for n in _BATCH_SIZES if n <= _most_rows(length, beam_width))
         for length in ladder
@@ -238,11 +240,11 @@ def _shape_in_ladder(max_length, beam_width, longest):
     )
 
 
-def _shape_as_needed(max_length, beam_width, longest):
+def _shape_as_needed(beam_width, longest):
     """Returns the same where each batch may have a shape of its own."""
-    del max_length
+    tokens, rows = _most_at_once(beam_width)
     shortest = tf.where(longest <= _SHORT, 1, longest // 2)
-    return longest, shortest, _most_rows(longest, beam_width)
+    return longest, shortest, tf.clip_by_value(tokens // longest, 1, rows)
 
 
 def take_rows(ids_NS, rows_R, num_rows, length):
@@ -294,6 +296,8 @@ def ids_translator(
         input_signature=[tf.TensorSpec([None, None], tf.int32)],
         jit_compile=xla or None,
         autograph=False,
+        # Both halves of a batch call one graph, which is optimized once.
+        experimental_attributes={"_noinline": True},
     )
 
     def translate(ids):

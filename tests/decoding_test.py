@@ -90,6 +90,14 @@ def test_what_is_empty_is_left_out():
     assert batches == [([2, 0], 8, 8)]
 
 
+@pytest.mark.parametrize("few_shapes", [True, False])
+def test_what_is_longer_than_it_may_be_is_an_error(few_shapes):
+    in_batches([3, 23], 23, few_shapes)
+    expected = "more than the 23 tokens"
+    with pytest.raises(tf.errors.InvalidArgumentError, match=expected):
+        in_batches([3, 24], 23, few_shapes)
+
+
 def test_nothing_makes_no_batch():
     (squares, pairs), batches = in_batches([], 23, True)
     assert squares.shape == (0,)

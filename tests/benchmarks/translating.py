@@ -79,6 +79,12 @@ def prepare(folder, num_sentences, model_dir, lines_path):
 
 def search(folder, precision, xla, output):
     """Returns (seconds of the first call, of a later one) of our search."""
+    from t2t_lite import command_line
+
+    task = json.loads((folder / "task.json").read_text())
+    command_line.load_tensorflow(  # As bin/translate does.
+        in_halves=len(task["sources"]) > 1 and not xla
+    )
     import numpy as np
     import tensorflow as tf
     from keras import ops
@@ -88,7 +94,6 @@ def search(folder, precision, xla, output):
     from t2t_lite.hparams import EOS
     from t2t_lite.transformer import Transformer
 
-    task = json.loads((folder / "task.json").read_text())
     settings = hparams.from_dict(task["hparams"])
     model = Transformer(
         settings,
