@@ -22,9 +22,6 @@ def run(main):
     gives status 130.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    # TensorFlow's imports and graphs are a million objects that stay: to look
-    # for garbage among them as often as Python does takes 1 s of 14.
-    gc.set_threshold(100_000)
     # What is half-written is taken away on the way out.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     flags.FLAGS.set_default("verbosity", logging.INFO)
@@ -62,17 +59,27 @@ def load_tensorflow(in_halves=False):
     """Imports TensorFlow without what its libraries say of missing GPUs.
 
     Args:
-        in_halves: bool, whether the work is searches without XLA, in which the
-            halves of a batch run at the same time: of two cores each half has
-            one for itself then, which beats both sharing both.
-            TF_NUM_INTRAOP_THREADS, where it is set, stays as it is.
+        in_halves: bool, whether the work is batches of which both halves run
+            at the same time on a CPU: of two cores each half gets one for
+            itself then, which beats both sharing both. What the environment
+            says by TF_NUM_INTRAOP_THREADS comes first.
     """
-    if in_halves and os.cpu_count() == 2:
-        os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+    gc.disable()  # A million objects come, and none of them goes.
     with _silent_stderr():
         import tensorflow as tf
 
-        tf.config.list_physical_devices()
+        gpus = tf.config.list_physical_devices("GPU")
+    gc.freeze()
+    gc.enable()
+    is_told = "TF_NUM_INTRAOP_THREADS" in os.environ
+    if in_halves and not gpus and not is_told and _num_cores() == 2:
+        tf.config.threading.set_intra_op_parallelism_threads(1)
+
+
+def _num_cores():
+    if hasattr(os, "sched_getaffinity"):  # Linux has it, and TensorFlow asks.
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count()
 
 
 @contextlib.contextmanager

@@ -130,7 +130,7 @@ def room(hparams, source_length, options):
 
 
 def batch_shapes(max_length, beam_width=1):
-    """Returns the (rows, length) that batches of sequences are padded to.
+    """Returns the (rows, length) that batches are padded to for XLA.
 
     Few, for XLA compiles a program for each; a step of the ladder of lengths
     wastes at most a third.
@@ -168,8 +168,8 @@ def _most_at_once(beam_width):
 def in_batches(run, lengths_N, max_length, results, few_shapes, beam_width=1):
     """Returns `results` with the rows that `run` gives for all sequences.
 
-    Sequences of like length go together. All of it happens in the graph, so
-    that a served model batches as a program of ours does.
+    Sequences go together that are of like length, or short. All of it happens
+    in the graph, so that a served model batches as a program of ours does.
 
     Args:
         run: a function (int32 rows_R, int32 num_rows, int32 length) to the
@@ -227,7 +227,10 @@ def in_batches(run, lengths_N, max_length, results, few_shapes, beam_width=1):
 
 
 def _shape_in_ladder(beam_width, ladder, longest):
-    """Returns the length of a batch, its shortest sequence and most rows."""
+    """Returns (length, shortest sequence, most rows) of the next batch.
+
+    All are int32 scalars, as `longest` is, the longest sequence that is left.
+    """
     most_rows = [
         max(n for n in _BATCH_SIZES if n <= _most_rows(length, beam_width))
         for length in ladder
@@ -241,7 +244,7 @@ def _shape_in_ladder(beam_width, ladder, longest):
 
 
 def _shape_as_needed(beam_width, longest):
-    """Returns the same where each batch may have a shape of its own."""
+    """Returns what `_shape_in_ladder` does; here any shape will do."""
     tokens, rows = _most_at_once(beam_width)
     shortest = tf.where(longest <= _SHORT, 1, longest // 2)
     return longest, shortest, tf.clip_by_value(tokens // longest, 1, rows)
@@ -296,7 +299,7 @@ def ids_translator(
         input_signature=[tf.TensorSpec([None, None], tf.int32)],
         jit_compile=xla or None,
         autograph=False,
-        # Both halves of a batch call one graph, which is optimized once.
+        # Called twice, for the halves of a batch; made fast once.
         experimental_attributes={"_noinline": True},
     )
 

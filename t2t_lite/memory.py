@@ -29,16 +29,19 @@ def fitting_micro_batch_tokens(hparams, vocabulary_size, precision):
         precision: "float32", "bfloat16" or "float16".
     """
     budget = _SHARE * _device_bytes()
+    # A CPU computes the halves of a pass at the same time.
+    num_parts = 1 if tf.config.list_physical_devices("GPU") else 2
     tokens = _LARGEST
     while (
         tokens > _SMALLEST
-        and peak_bytes(hparams, vocabulary_size, precision, tokens) > budget
+        and peak_bytes(hparams, vocabulary_size, precision, tokens, num_parts)
+        > budget
     ):
         tokens //= 2
     return tokens
 
 
-def peak_bytes(hparams, vocabulary_size, precision, tokens):
+def peak_bytes(hparams, vocabulary_size, precision, tokens, num_parts=1):
     """Returns the estimated peak of an update by micro-batches of `tokens`.
 
     Args:
@@ -46,20 +49,23 @@ def peak_bytes(hparams, vocabulary_size, precision, tokens):
         vocabulary_size: int, V.
         precision: "float32", "bfloat16" or "float16".
         tokens: int, how many source tokens, and target tokens, one pass takes.
+        num_parts: int, in how many parts at the same time.
     """
+    of_loss = bytes_of_loss(hparams, vocabulary_size, tokens // num_parts)
     return (
-        _bytes_of_state(hparams, vocabulary_size)
+        _bytes_of_state(hparams, vocabulary_size, num_parts)
         + tokens * _bytes_per_token(hparams, precision)
-        + bytes_of_loss(hparams, vocabulary_size, tokens)
+        + num_parts * of_loss
     )
 
 
-def _bytes_of_state(hparams, vocabulary_size):
-    """Weights, two moments of Adam, sums of gradients, and one gradient."""
+def _bytes_of_state(hparams, vocabulary_size, num_gradients):
+    """Weights, two moments of Adam, sums of gradients, and gradients."""
     D, F = hparams.d_model, hparams.d_ff
     heads = hparams.num_heads * (hparams.d_k + hparams.d_v)
     of_layers = hparams.num_layers * (3 * 2 * D * heads + 2 * 2 * D * F)
-    return 5 * 4 * (of_layers + vocabulary_size * D)
+    matrices = 4 + num_gradients
+    return matrices * 4 * (of_layers + vocabulary_size * D)
 
 
 def _bytes_per_token(hparams, precision):

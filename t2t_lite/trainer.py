@@ -41,6 +41,8 @@ class Trainer:
         precision: "float32", "bfloat16" or "float16", of the computation;
             weights, softmax and loss are float32 whatever it is.
         xla: bool, whether XLA compiles the forward and backward pass.
+        in_halves: bool, whether the halves of what a replica takes at once are
+            computed at the same time.
     """
 
     def __init__(
@@ -51,8 +53,9 @@ class Trainer:
         precision="float32",
         xla=False,
         num_target_ids=None,
+        in_halves=False,
     ):
-        self.hparams = hparams
+        self.hparams, self.num_parts = hparams, 2 if in_halves else 1
         self.strategy = strategy or tf.distribute.get_strategy()
         self.has_other_workers = isinstance(
             self.strategy, tf.distribute.MultiWorkerMirroredStrategy
@@ -152,7 +155,7 @@ class Trainer:
             index = n * replicas + context.replica_id_in_sync_group
             return (
                 *(
-                    _shard(ids, index, num_shards)
+                    _shard(ids, index, num_shards, self.num_parts)
                     for ids in (source_ids, target_ids)
                 ),
                 tf.constant([self._dropout_seed(), index], tf.int64),
@@ -171,8 +174,10 @@ class Trainer:
         which sees another shape first, would drift from the one it resumes.
         """
         self._is_traced = True
-        for size in (1, 2):
-            self.add(*(np.zeros((size, 1 + size), np.int32) for _ in range(2)))
+        smallest = self.strategy.num_replicas_in_sync * self.num_parts
+        for n in (1, 2):
+            ids = np.zeros((n * smallest, 1 + n), np.int32)
+            self.add(ids, ids)
         self._run_clear()
 
     def _dropout_seed(self):
@@ -180,6 +185,22 @@ class Trainer:
 
     def _add_shard(self, source_ids, target_ids, seed, scale):
         """Adds a shard's loss and gradient to the sums of this replica."""
+        P = self.num_parts  # None of which waits for another.
+        parts = [
+            self._loss_and_gradients(
+                source_ids[n::P],
+                target_ids[n::P],
+                seed * [1, P] + [0, n],
+                scale,
+            )
+            for n in range(P)
+        ]
+        sums = (self.loss_sum, self.token_count, *self.sums)
+        for total, *values in zip(sums, *parts, strict=True):
+            total.assign_add(tf.add_n(values))
+
+    def _loss_and_gradients(self, source_ids, target_ids, seed, scale):
+        """Returns the sum of the loss, the number of tokens, the gradients."""
         with (
             self._dropout_seeded_by(seed),
             tf.GradientTape() as tape,
@@ -196,10 +217,7 @@ class Trainer:
             )
             scaled_loss = loss_sum * scale
         gradients = tape.gradient(scaled_loss, [w.value for w in self.weights])
-        for total, gradient in zip(self.sums, gradients, strict=True):
-            total.assign_add(tf.convert_to_tensor(gradient))
-        self.loss_sum.assign_add(loss_sum)
-        self.token_count.assign_add(tokens)
+        return loss_sum, tokens, *map(tf.convert_to_tensor, gradients)
 
     def _dropout_seeded_by(self, seed):
         """Makes the dropout masks a function of `seed`, int64 [2].
@@ -350,6 +368,18 @@ class Trainer:
             self.updates_since_scaled = int(tensors["updates_since_scaled"])
 
 
+def suits_halves(strategy, xla):
+    """Returns whether halves of a batch should run at the same time.
+
+    A GPU is busy without, and XLA runs one operation after the other.
+    """
+    return (
+        not xla
+        and isinstance(strategy, tf.distribute.OneDeviceStrategy)
+        and not tf.config.list_physical_devices("GPU")
+    )
+
+
 def _sum_variable(shape):
     """Returns a variable of zeros that each replica adds to for itself."""
     return tf.Variable(
@@ -360,9 +390,12 @@ def _sum_variable(shape):
     )
 
 
-def _shard(ids, index, num_shards):
-    """Returns every num_shards-th row from row `index` on, all of one size."""
-    rows = -(-len(ids) // num_shards)
+def _shard(ids, index, num_shards, num_parts):
+    """Returns every num_shards-th row from row `index` on.
+
+    All shards have one size, which `num_parts` divides.
+    """
+    rows = -(-len(ids) // (num_shards * num_parts)) * num_parts
     part = ids[index::num_shards]
     return tf.constant(np.pad(part, ((0, rows - len(part)), (0, 0))))
 

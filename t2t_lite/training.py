@@ -25,7 +25,7 @@ from t2t_lite.errors import InputError
 from t2t_lite.model_directory import ModelDirectory
 from t2t_lite.preparation import prepare
 from t2t_lite.progress import Progress, not_finite
-from t2t_lite.trainer import Trainer, is_chief, make_strategy
+from t2t_lite.trainer import Trainer, is_chief, make_strategy, suits_halves
 
 _LINES_SHOWN = 3
 _WIDTH_SHOWN = 500  # Characters of each; a tree can have thousands.
@@ -171,6 +171,7 @@ class _Run:
             options.precision,
             options.xla,
             self.vocabulary.num_target_ids,
+            suits_halves(strategy, options.xla),
         )
         self.micro_batch_tokens = _as_the_chief(self.trainer, prepared.settings)
         self.best_score, self.evaluations_without_gain = -1.0, 0

@@ -3,27 +3,34 @@
 import os
 
 import pytest
+import tensorflow as tf
 
 from t2t_lite import command_line
 
-THREADS = "TF_NUM_INTRAOP_THREADS"
-
 
 @pytest.mark.parametrize(
-    ("cores", "in_halves", "before", "after"),
+    ("in_halves", "cores", "gpus", "told", "expected"),
     [
-        (2, True, None, "1"),
-        (2, True, "2", "2"),  # What the user has set stays.
-        (2, False, None, None),
-        (8, True, None, None),
+        (True, 2, [], None, [1]),
+        (False, 2, [], None, []),
+        (True, 8, [], None, []),
+        (True, 2, ["a GPU"], None, []),
+        (True, 2, [], "2", []),  # What the user has set stays.
     ],
 )
 def test_of_two_cores_each_half_of_a_batch_has_one(
-    monkeypatch, cores, in_halves, before, after
+    monkeypatch, in_halves, cores, gpus, told, expected
 ):
-    monkeypatch.setattr(os, "cpu_count", lambda: cores)
-    monkeypatch.setenv(THREADS, before or "")
-    if before is None:
-        monkeypatch.delenv(THREADS)
+    threads = []
+    monkeypatch.setattr(
+        tf.config.threading,
+        "set_intra_op_parallelism_threads",
+        threads.append,
+    )
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda _: gpus)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(cores))
+    monkeypatch.delenv("TF_NUM_INTRAOP_THREADS", raising=False)
+    if told:
+        monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", told)
     command_line.load_tensorflow(in_halves)
-    assert os.environ.get(THREADS) == after
+    assert threads == expected

@@ -33,7 +33,7 @@ def in_batches(lengths, max_length, few_shapes, beam_width=1):
 @pytest.mark.parametrize("beam_width", [1, 8, 9])
 @pytest.mark.parametrize("few_shapes", [True, False])
 @pytest.mark.parametrize("max_length", MAX_LENGTHS)
-def test_batches_hold_every_sequence_in_few_shapes(
+def test_batches_hold_every_sequence_in_shapes_that_fit(
     max_length, few_shapes, beam_width
 ):
     generator = np.random.default_rng(max_length)
@@ -41,7 +41,10 @@ def test_batches_hold_every_sequence_in_few_shapes(
     most_tokens, most_rows = (2048, 128) if beam_width < 9 else (384, 8)
     for num_lines in (1, 2, 7, 65, 300):
         lengths = generator.integers(2, max_length + 1, num_lines)
-        _, batches = in_batches(lengths, max_length, few_shapes, beam_width)
+        (squares, _), batches = in_batches(
+            lengths, max_length, few_shapes, beam_width
+        )
+        assert squares.tolist() == [n**2 for n in range(num_lines)]
         for rows, num_rows, length in batches:
             assert len(rows) <= num_rows
             assert rows or not few_shapes
@@ -69,10 +72,28 @@ def test_batches_hold_every_sequence_in_few_shapes(
         assert found == list(range(num_lines))
 
 
-def test_results_are_in_the_places_of_their_sequences():
-    (squares, pairs), _ = in_batches([3, 9, 4, 20, 4], 23, True)
+@pytest.mark.parametrize("few_shapes", [True, False])
+def test_results_are_in_the_places_of_their_sequences(few_shapes):
+    (squares, pairs), _ = in_batches([3, 9, 4, 20, 4], 23, few_shapes)
     assert squares.tolist() == [0, 1, 4, 9, 16]
     assert pairs.tolist() == [[0, 1], [1, 2], [4, 5], [9, 10], [16, 17]]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "sizes"),
+    [
+        ([32, 2], [2]),
+        ([33, 15], [1, 1]),
+        ([33, 16], [2]),
+        ([5] * 300, [128, 128, 44]),
+        ([32] * 65, [64, 1]),
+    ],
+)
+def test_batches_are_full_where_shapes_are_free(lengths, sizes):
+    _, batches = in_batches(lengths, 100, False)
+    halves = [len(rows) for rows, *_ in batches]
+    pairs = zip(halves[::2], halves[1::2], strict=True)
+    assert [a + b for a, b in pairs] == sizes
 
 
 def test_short_sequences_share_a_batch_where_shapes_are_free():
@@ -84,10 +105,14 @@ def test_short_sequences_share_a_batch_where_shapes_are_free():
     ]
 
 
-def test_what_is_empty_is_left_out():
-    (squares, _), batches = in_batches([3, 0, 4, 0], 23, True)
+@pytest.mark.parametrize(
+    ("few_shapes", "expected"),
+    [(True, [([2, 0], 8, 8)]), (False, [([2], 1, 4), ([0], 1, 4)])],
+)
+def test_what_is_empty_is_left_out(few_shapes, expected):
+    (squares, _), batches = in_batches([3, 0, 4, 0], 23, few_shapes)
     assert squares.tolist() == [0, -7, 4, -7]
-    assert batches == [([2, 0], 8, 8)]
+    assert batches == expected
 
 
 @pytest.mark.parametrize("few_shapes", [True, False])
@@ -98,8 +123,9 @@ def test_what_is_longer_than_it_may_be_is_an_error(few_shapes):
         in_batches([3, 24], 23, few_shapes)
 
 
-def test_nothing_makes_no_batch():
-    (squares, pairs), batches = in_batches([], 23, True)
+@pytest.mark.parametrize("few_shapes", [True, False])
+def test_nothing_makes_no_batch(few_shapes):
+    (squares, pairs), batches = in_batches([], 23, few_shapes)
     assert squares.shape == (0,)
     assert pairs.shape == (0, 2)
     assert batches == []

@@ -11,7 +11,7 @@ from conftest import TINY_MODELS
 from t2t_lite import loss, memory, training_cost
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import HParams
-from t2t_lite.trainer import Trainer
+from t2t_lite.trainer import Trainer, suits_halves
 
 V = 11
 _PLAIN = dataclasses.replace(TINY_MODELS["sinusoidal"], num_layers=1)
@@ -105,6 +105,51 @@ def test_more_micro_batches_than_rows_change_nothing():
         loss,
         rel_tol=1e-5,
     )
+
+
+@pytest.mark.parametrize("num_rows", [1, 3])
+def test_halves_at_the_same_time_add_up_to_the_whole(num_rows):
+    source_ids, target_ids = (ids[:num_rows] for ids in _batch())
+    whole = Trainer(_WITHOUT_DROPOUT, V)
+    in_halves = Trainer(_WITHOUT_DROPOUT, V, in_halves=True)
+    for trainer in (whole, in_halves):
+        trainer.add(source_ids, target_ids)
+    assert float(in_halves.token_count) == float(whole.token_count) > 0
+    for one, other in zip(
+        whole.gradients(), in_halves.gradients(), strict=True
+    ):
+        np.testing.assert_allclose(other, one, atol=1e-6)
+
+
+def test_halves_have_masks_of_their_own():
+    hparams = dataclasses.replace(_PLAIN, dropout=0.5)
+    trainer = Trainer(hparams, V, in_halves=True)
+    row, nothing = [5, 6, 7, 8, 1], [0] * 5
+
+    def loss_of(*rows):
+        before = float(trainer.loss_sum)
+        trainer.add(*[np.array(rows, np.int32)] * 2)
+        return float(trainer.loss_sum) - before
+
+    first, second = loss_of(row, nothing), loss_of(nothing, row)
+    assert first != pytest.approx(second, rel=1e-3)
+    assert loss_of(row, row) == pytest.approx(first + second, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "xla", "gpus", "expected"),
+    [
+        (tf.distribute.OneDeviceStrategy("/cpu:0"), False, [], True),
+        (tf.distribute.OneDeviceStrategy("/cpu:0"), True, [], False),
+        (tf.distribute.OneDeviceStrategy("/cpu:0"), False, ["a GPU"], False),
+        (tf.distribute.MirroredStrategy(["/cpu:0"]), False, [], False),
+    ],
+)
+def test_one_cpu_takes_both_halves_of_a_batch_at_once(
+    monkeypatch, strategy, xla, gpus, expected
+):
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda _: gpus)
+    assert suits_halves(strategy, xla) == expected
 
 
 def test_an_update_that_is_given_up_leaves_no_trace():
@@ -270,6 +315,14 @@ def test_micro_batches_shrink_with_memory(monkeypatch):
         sizes.append(memory.fitting_micro_batch_tokens(base, 37_000, "float32"))
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] > sizes[-1] > 0
+
+
+def test_halves_at_the_same_time_need_a_gradient_more():
+    whole, halves = (
+        memory.peak_bytes(HParams(), 37_000, "float32", 4096, num_parts)
+        for num_parts in (1, 2)
+    )
+    assert halves - whole > 37_000 * 512 * 4
 
 
 def test_a_large_vocabulary_takes_no_more_memory_for_each_token():

@@ -39,9 +39,9 @@ def answer_seconds(model_dir, options, compiled_dir=None):
     command = [ROOT / "bin/translate", f"--model_dir={model_dir}", *options]
     environment = dict(os.environ)
     if compiled_dir:
-        environment["TF_XLA_FLAGS"] = (
-            f"--tf_xla_persistent_cache_directory={compiled_dir}"
-        )
+        flag = f"--tf_xla_persistent_cache_directory={compiled_dir}"
+        given = environment.get("TF_XLA_FLAGS", "")
+        environment["TF_XLA_FLAGS"] = f"{given} {flag}"
     start = time.perf_counter()
     with subprocess.Popen(
         [sys.executable, *command, "--batch_lines=1"],
@@ -82,6 +82,8 @@ def main():
         compiled_dir = pathlib.Path(folder) / "compiled"
         compiled_dir.mkdir()
         answer_seconds(model_dir, ("--xla",), compiled_dir)
+        if not list(compiled_dir.iterdir()):
+            raise RuntimeError("TensorFlow has kept nothing that it compiled")
         measured = {name: [] for name in _WAYS}
         for _ in range(args.rounds):
             for name, (options, is_kept) in _WAYS.items():

@@ -32,6 +32,9 @@ _PEER = "OpenNMT-tf"
 
 def update_seconds(precision, xla):
     """Returns the median seconds of an update in this process."""
+    from t2t_lite import command_line
+
+    command_line.load_tensorflow(in_halves=not xla)  # As bin/train does.
     import numpy as np
 
     from t2t_lite.hparams import PRESETS
@@ -42,6 +45,7 @@ def update_seconds(precision, xla):
         BATCH["vocabulary_size"],
         precision=precision,
         xla=xla,
+        in_halves=not xla,
     )
     shape = (2, BATCH["batch_size"], BATCH["length"])
     source_ids, target_ids = (
