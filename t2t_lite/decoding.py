@@ -271,7 +271,8 @@ def ids_translator(
         model: Transformer.
         options: SearchOptions.
         xla: bool, whether XLA compiles the search, once for each shape; None:
-            where there is a GPU. (A CPU hardly gains what compiling costs.)
+            where there is a GPU. (On a CPU it makes a lone sentence faster, and
+            batches slower.)
         max_length: int, the most ids of a source; that of the model's hparams
             when not given.
         num_found: int, that of `search`.

@@ -19,7 +19,6 @@ from ctranslate2.specs import common_spec, transformer_spec
 
 _EOS = 1
 _POSITIONS = 1024
-_BEAM_WIDTH = 4
 
 
 def convert(weights, hparams, vocabulary_size):
@@ -115,7 +114,7 @@ def main(folder, workers, threads, output):
         intra_threads=threads,
     )
     sources = [[str(i) for i in ids] for ids in task["sources"]]
-    options = {"beam_size": _BEAM_WIDTH, "length_penalty": 0.0}
+    options = {"beam_size": task["beam_width"], "length_penalty": 0.0}
     if task["num_tokens"]:
         options |= {
             "min_decoding_length": task["num_tokens"],

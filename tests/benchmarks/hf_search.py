@@ -18,7 +18,6 @@ import torch
 from transformers import MarianConfig, MarianMTModel
 
 _PAD, _EOS = 0, 1
-_BEAM_WIDTH = 4
 
 
 def make_model(hparams, vocabulary_size):
@@ -62,7 +61,7 @@ def main(folder, output):
             return model.generate(
                 source_ids,
                 attention_mask=torch.ones_like(source_ids),
-                num_beams=_BEAM_WIDTH,
+                num_beams=task["beam_width"],
                 do_sample=False,
                 min_new_tokens=task["num_tokens"],
                 max_new_tokens=task["num_tokens"],

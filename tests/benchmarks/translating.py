@@ -31,7 +31,7 @@ import by_turns
 HERE = pathlib.Path(__file__).absolute().parent
 sys.path.insert(0, str(HERE.parents[1]))
 
-BEAM_WIDTH = 4
+_BEAM_WIDTH = 4
 _VOCABULARY_SIZE, _SOURCE_LENGTH, _TARGET_LENGTH = 32_000, 25, 32
 _WAYS = {  # Of this package: precision, and whether XLA compiles.
     "t2t_lite, XLA": ("float32", True),
@@ -55,7 +55,7 @@ def prepare(folder, num_sentences, model_dir, lines_path):
     from t2t_lite.transformer import Transformer
 
     keras.utils.set_random_seed(1)
-    task = {"num_tokens": None}
+    task = {"num_tokens": None, "beam_width": _BEAM_WIDTH}
     if model_dir:
         directory = ModelDirectory(model_dir)
         model, _ = directory.load_model()
@@ -117,7 +117,7 @@ def search(folder, precision, xla, output):
         extra, constraint = task["num_tokens"] - _SOURCE_LENGTH, never_ends
     translate = decoding.ids_translator(
         model,
-        decoding.SearchOptions(BEAM_WIDTH, 0.0, extra),
+        decoding.SearchOptions(task["beam_width"], 0.0, extra),
         xla,
         constraint=constraint,
     )
@@ -165,7 +165,7 @@ def report(folder, results):
         for name in results
     }
     reference = next(iter(outputs.values()))
-    print(f"{by_turns.machine()}; {len(sources)} sentences, beam {BEAM_WIDTH}")
+    print(f"{by_turns.machine()}; {len(sources)} sentences, beam {_BEAM_WIDTH}")
     for name, values in results.items():
         first, seconds = map(statistics.median, zip(*values, strict=True))
         line = (
