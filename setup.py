@@ -10,6 +10,9 @@ setuptools.setup(
     description="Attention Is All You Need on TensorFlow and Keras",
     license="Apache-2.0",
     python_requires=">=3.11",
+    # So an editable install has this folder on the path, and no program that
+    # starts beside a checkout called t2t_lite takes that for the package.
+    package_dir={"": "."},
     packages=["t2t_lite"],
     package_data={"t2t_lite": ["*.html"]},
     install_requires=[

@@ -15,14 +15,18 @@ _TEXT_FLAGS = [
 _TREE_FLAGS = [f"{split}_trees" for split in corpora.SPLITS]
 
 
-def define():
-    """Defines --corpus, --train_source, --train_target and so on."""
+def define(default=corpora.DEFAULT):
+    """Defines --corpus, --train_source, --train_target and so on.
+
+    Args:
+        default: in words, which corpus it is where none is given.
+    """
     names = ", ".join([*corpora.CORPORA, *corpora.PLACES])
     flags.DEFINE_string(
         "corpus",
         None,
-        f"One of {names}, or several, with commas, to train on all of them; "
-        f"default: the files given, or {corpora.DEFAULT}.",
+        f"One of {names}, or several with commas, which train together; "
+        f"default: the files given, or {default}.",
     )
     for name in _TEXT_FLAGS:
         split, side = name.split("_")

@@ -1322,5 +1322,7 @@ def fits(pair: Pair) -> bool:
 def pairs(split: str) -> list[Pair]:
     """English-German sentence pairs of `split` ("train", "dev" or "test")."""
     if split not in SIZES:
-        raise InputError(f"No split {split!r}; take one of train, dev, test.")
+        raise InputError(
+            f"split must be one of train, dev, test; received {split!r}"
+        )
     return list(corpus()[split])

@@ -96,15 +96,24 @@ def _silent_stderr():
         os.close(before)
 
 
-def define_model_flags():
-    """Defines the flags that choose a model, and how it searches."""
-    flags.DEFINE_string("model_dir", None, "Where bin/train wrote the model.")
+def define_model_flags(xla=None):
+    """Defines the flags that choose a model, and how it searches.
+
+    Args:
+        xla: bool, the default of --xla; None for what suits the device.
+    """
+    flags.DEFINE_string(
+        "model_dir", None, "Required: where bin/train wrote the model."
+    )
     flags.mark_flag_as_required("model_dir")
     flags.DEFINE_string(
         "checkpoint", "last", "last, best, averaged, or a checkpoint's path."
     )
     flags.DEFINE_integer(
-        "average_last", 1, "Average so many of the last ones.", lower_bound=1
+        "average_last",
+        1,
+        "The mean of so many of the last checkpoints.",
+        lower_bound=1,
     )
     flags.DEFINE_enum(
         "precision",
@@ -112,13 +121,15 @@ def define_model_flags():
         ["float32", "bfloat16", "float16"],
         "Of the computation; softmax and scores are float32.",
     )
-    flags.DEFINE_bool(
-        "xla", None, "Compile the search by XLA; default: translation on a GPU."
-    )
+    where = "; default: where a GPU translates" if xla is None else ""
+    flags.DEFINE_bool("xla", xla, f"Compile the search with XLA{where}.")
     flags.DEFINE_integer("beam_width", None, "Default: the model's.")
     flags.DEFINE_float("length_penalty", None, "Default: the model's.")
     flags.DEFINE_integer(
-        "max_extra_length", None, "Tokens beyond the source's; the model's."
+        "max_extra_length",
+        None,
+        "How many tokens longer than its source a translation may be; default: "
+        "the model's.",
     )
 
 
@@ -127,6 +138,17 @@ def model_flags():
     return {name: flags.FLAGS[name].value for name in _MODEL_FLAGS} | {
         name: flags.FLAGS[name].value for name in _SEARCH_FLAGS
     }
+
+
+def require_folder_of(path):
+    """Refuses a file whose folder is not there, before the long work.
+
+    Raises:
+        InputError: there is no such folder.
+    """
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise InputError(f"cannot write {path}: there is no folder {folder}")
 
 
 @contextlib.contextmanager

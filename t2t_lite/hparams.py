@@ -207,6 +207,7 @@ PRESETS = {
         learning_rate_scale=1.0,
         warmup_steps=400,
         steps=1200,
+        average_last=1,  # In minutes, older checkpoints are much worse.
     ),
     # For Multi30k and its like: less than an hour on two cores.
     "transformer_multi30k": HParams(
@@ -284,10 +285,13 @@ def preset(name):
     """Returns the HParams called `name`.
 
     Raises:
-        InputError: there is none; the nearest name is given.
+        InputError: there is none; a name like it is given.
     """
     if name not in PRESETS:
-        raise InputError(f"unknown preset {name!r}{_nearest(name, PRESETS)}")
+        raise InputError(
+            f"unknown preset {name!r}"
+            f"{_nearest(name, PRESETS) or '; bin/train --help lists them'}"
+        )
     return PRESETS[name]
 
 
@@ -299,8 +303,8 @@ def override(hparams, assignments):
         assignments: strings "field=value"; a later one wins.
 
     Raises:
-        InputError: an unknown field (the nearest one is given) or a value that
-            is not of the field's type.
+        InputError: an unknown field (one like it is given) or a value that is
+            not of the field's type.
 
     >>> override(HParams(), ["d_ff=1024", "dropout=0"]).d_ff
     1024
@@ -351,5 +355,5 @@ def from_dict(values):
 
 
 def _nearest(name, names):
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.0)
+    close = difflib.get_close_matches(name, names, n=1)
     return f": did you mean {close[0]!r}?" if close else ""

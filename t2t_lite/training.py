@@ -173,6 +173,12 @@ class _Run:
             self.vocabulary.num_target_ids,
             suits_halves(strategy, options.xla),
         )
+        logging.info(
+            "Training a model of %s weights in %s on %s.",
+            f"{self.trainer.model.count_params():,}",
+            directory.path,
+            ", ".join(strategy.extended.worker_devices),
+        )
         self.micro_batch_tokens = _as_the_chief(self.trainer, prepared.settings)
         self.best_score, self.evaluations_without_gain = -1.0, 0
         self.evaluated_step = 0
@@ -383,18 +389,22 @@ class _Run:
             self._device_seconds() / 3600,
             self.options.sustained_tflops,
         )
+        kept = len(checkpoints.paths(self.directory.checkpoints))
+        count = min(kept, self.hparams.average_last)
         if self.held_out:
-            self._report_scores()
+            self._report_scores(count)
             print()
-        print(cost)
+        of_last = f" --average_last={count}" if count > 1 else ""
+        print(
+            f"{cost}\n\nTo use this model:\n"
+            f"  bin/translate --model_dir={self.directory.path}{of_last}"
+        )
 
-    def _report_scores(self):
-        """Prints the scores of the average of the last checkpoints.
+    def _report_scores(self, count):
+        """Prints the scores of the average of the last `count` checkpoints.
 
         Source: section 6.1.
         """
-        kept = len(checkpoints.paths(self.directory.checkpoints))
-        count = min(kept, self.hparams.average_last)
         translator = self.task.open(
             self.directory.path, average_last=count, xla=False
         )

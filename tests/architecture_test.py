@@ -4,6 +4,8 @@ import ast
 import graphlib
 import importlib
 import pathlib
+import subprocess
+import sys
 
 import pytest
 
@@ -165,3 +167,15 @@ def test_a_public_name_is_defined_in_its_home(name):
 def test_no_public_name_is_also_a_module():
     """Importing such a module would put it in the place of the name."""
     assert set(homes()).isdisjoint(MODULES)
+
+
+def test_a_folder_of_its_name_is_not_taken_for_the_package(tmp_path):
+    (tmp_path / "t2t_lite").mkdir()  # As where this was cloned into.
+    program = "import t2t_lite; print(t2t_lite.PRESETS['transformer_big'].d_ff)"
+    found = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert found.stdout == "4096\n", found.stderr

@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pytest
 import tensorflow as tf
+from readme import example_with
 from tiny_translator import (
     LEARNED,
     LINES,
@@ -75,6 +76,16 @@ def served(signature, **inputs):
 
 def text_of(found):
     return [text.decode() for text in found.ravel()]
+
+
+def test_tensorflow_loads_it_as_the_readme_says(
+    exported, translator, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "export/multi30k").mkdir(parents=True)
+    (tmp_path / "export/multi30k/1").symlink_to(exported[1])
+    exec(example_with("tf.saved_model.load"), {})
+    assert capsys.readouterr().out == f"{translator('A dog runs.')}\n"
 
 
 def test_served_translations_are_those_of_the_translator(

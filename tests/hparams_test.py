@@ -102,6 +102,13 @@ def test_an_unknown_preset_names_the_nearest():
     assert str(error.value) == expected
 
 
+def test_an_unknown_preset_like_no_other_is_told_where_their_names_are():
+    expected = "unknown preset 'foo'; bin/train --help lists them"
+    with pytest.raises(InputError) as error:
+        preset("foo")
+    assert str(error.value) == expected
+
+
 def test_an_unknown_field_names_the_nearest():
     with pytest.raises(InputError) as error:
         override(HParams(), ["d_modle=64"])

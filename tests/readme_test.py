@@ -4,18 +4,10 @@ import pathlib
 import re
 
 import pytest
+from readme import README, example_with
 from tiny_translator import LINES, TINY, learn_vocabulary, write_model
 
 from t2t_lite.translation import Translator
-
-README = pathlib.Path(__file__).absolute().parents[1] / "README.md"
-
-
-def example_with(text):
-    """Returns the one block of Python in the README that has `text` in it."""
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.S)
-    (block,) = (block for block in blocks if text in block)
-    return block
 
 
 @pytest.fixture

@@ -104,10 +104,13 @@ def test_sigterm_saves_and_the_same_command_goes_on(whole, corpus, tmp_path):
 
 
 def test_a_run_reports_its_scores_and_some_translations(whole):
-    _, out = whole
+    model_dir, out = whole
     assert re.search(r"^dev BLEU \d+\.\d\d \(nrefs:1\|case:mixed", out, re.M)
     assert re.search(r"^test BLEU \d+\.\d\d \(", out, re.M)
     assert out.count("  reference  ") == 3
+    kept = len(checkpoints.paths(model_dir / "checkpoints"))
+    expected = f"bin/translate --model_dir={model_dir} --average_last={kept}"
+    assert out.splitlines()[-1].strip() == expected
 
 
 def test_a_run_counts_the_operations_of_its_batches(whole):

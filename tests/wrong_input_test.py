@@ -319,9 +319,19 @@ def test_too_few_checkpoints_to_average(model):
     )
 
 
+@pytest.mark.parametrize("flag", ["json", "report"])
+def test_scores_that_cannot_be_written(model, flag):
+    _refused(
+        "cannot write /nowhere/at/all: there is no folder /nowhere/at",
+        "evaluate",
+        f"--model_dir={model[0]}",
+        f"--{flag}=/nowhere/at/all",
+    )
+
+
 def test_a_vocabulary_that_cannot_be_written(model):
     _refused(
-        "/nowhere/at/all",
+        "cannot write /nowhere/at/all: there is no folder /nowhere/at",
         "learn_vocabulary",
         *model[1],
         "--size=400",

@@ -9,7 +9,7 @@ measurement is a process of its own; the ways take turns for three rounds. What
 is printed are the peak of the process' memory above what it held before,
 the seconds of a call, the medians of both and their ratios. Linux only.
 
-    python tests/benchmarks/loss_benchmark.py micro_batches
+    python tests/benchmarks/loss_benchmark.py --update
 
 prints what an update of transformer_base takes at 1024 tokens, both ways, and
 the largest micro-batches of base and big that fit 16 GiB by the estimate of
@@ -17,11 +17,10 @@ t2t_lite.memory, with a plain loss at as many copies of its logits as it was
 measured to keep.
 """
 
+import argparse
 import json
-import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import time
 
@@ -108,31 +107,20 @@ def measure_update(way, tokens, precision):
     return peak_and_seconds(lambda: trainer.update(ids, ids))
 
 
-def in_a_process(*args):
-    """Returns what this program measures when it is given `args`."""
-    output = subprocess.run(
-        [sys.executable, __file__, "measure", *map(str, args)],
-        check=True,
-        capture_output=True,
-        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"},
-    ).stdout
-    return json.loads(output.splitlines()[-1])
-
-
 def compare(what, tokens, precision):
     """Prints both ways by turns, their medians and the ratios of these."""
-    results = {way: [] for way in _WAYS}
-    for _ in range(_ROUNDS):
-        for way in _WAYS:
-            results[way].append(in_a_process(what, way, tokens, precision))
+    program = sys.executable, __file__, "--measure"
+    results = by_turns.rounds(
+        {way: [*program, what, way, tokens, precision] for way in _WAYS},
+        _ROUNDS,
+    )
     medians = {
         way: [statistics.median(values) for values in zip(*of, strict=True)]
         for way, of in results.items()
     }
     print(f"{what}, {tokens} tokens, {precision}")
     for way, (peak, seconds) in medians.items():
-        rounds = "  ".join(f"{p / 1e9:.2f}/{s:.2f}" for p, s in results[way])
-        print(f"  {way:6}  {peak / 1e9:5.2f} GB {seconds:6.2f} s  ({rounds})")
+        print(f"  {way:6}  {peak / 1e9:5.2f} GB {seconds:6.2f} s")
     ratios = [b / a for a, b in zip(*medians.values(), strict=True)]
     print(f"  ratio   {ratios[0]:5.2f}    {ratios[1]:6.2f}")
 
@@ -165,20 +153,27 @@ def print_largest_micro_batches():
             print(f"{name}, {precision}: {most} target tokens fit 16 GiB")
 
 
-def main(*args):
-    if args[:1] == ("measure",):
-        what, way, tokens, precision = args[1:]
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("tokens", nargs="*", type=int, default=[4096])
+    parser.add_argument("--update", action="store_true")
+    parser.add_argument("--measure", nargs=4, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.measure:
+        what, way, tokens, precision = args.measure
         measure = {"loss": measure_loss, "update": measure_update}[what]
         print(json.dumps(measure(way, int(tokens), precision)))
         return
-    what = "update" if args[:1] == ("micro_batches",) else "loss"
-    sizes = (1024,) if what == "update" else map(int, args or ("4096",))
+    print(by_turns.machine())
+    what, sizes = ("update", [1024]) if args.update else ("loss", args.tokens)
     for tokens in sizes:
         for precision in ("float32", "bfloat16"):
             compare(what, tokens, precision)
-    if what == "update":
+    if args.update:
         print_largest_micro_batches()
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -7,6 +7,7 @@ compared runs by turns in one process, and what is printed are the medians and
 their ratios. The first request is timed in servers of their own.
 """
 
+import argparse
 import pathlib
 import statistics
 import sys
@@ -83,8 +84,17 @@ def time_first_requests(line, paths):
 
 
 def main():
-    lines = pathlib.Path(sys.argv[1]).read_text("utf-8").splitlines()
-    paths = dict(zip(("no XLA", "XLA"), sys.argv[2:], strict=False))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("lines", metavar="LINES", type=pathlib.Path)
+    parser.add_argument("export", metavar="EXPORT")
+    parser.add_argument("xla", metavar="EXPORT_WITH_XLA", nargs="?")
+    args = parser.parse_args()
+    lines = args.lines.read_text("utf-8").splitlines()
+    paths = {"no XLA": args.export}
+    if args.xla:
+        paths["XLA"] = args.xla
     time_first_requests(lines[0], paths)
     compare_signatures(lines, paths)
 
