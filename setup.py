@@ -11,7 +11,8 @@ setuptools.setup(
     license="Apache-2.0",
     python_requires=">=3.11",
     # So an editable install has this folder on the path, and no program that
-    # starts beside a checkout called t2t_lite takes that for the package.
+    # starts beside a checkout called t2t_lite takes that for the package. (It
+    # finds data/ and tests/ too, after all that is installed.)
     package_dir={"": "."},
     packages=["t2t_lite"],
     package_data={"t2t_lite": ["*.html"]},

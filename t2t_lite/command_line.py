@@ -141,14 +141,16 @@ def model_flags():
 
 
 def require_folder_of(path):
-    """Refuses a file whose folder is not there, before the long work.
+    """Refuses a file that its folder cannot hold, before the long work.
 
     Raises:
-        InputError: there is no such folder.
+        InputError: there is no such folder, or nothing may be written there.
     """
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
         raise InputError(f"cannot write {path}: there is no folder {folder}")
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"cannot write {path}: {folder} is not writable")
 
 
 @contextlib.contextmanager

@@ -285,7 +285,7 @@ def preset(name):
     """Returns the HParams called `name`.
 
     Raises:
-        InputError: there is none; a name like it is given.
+        InputError: there is none; a name like it is given, if there is one.
     """
     if name not in PRESETS:
         raise InputError(
@@ -303,8 +303,8 @@ def override(hparams, assignments):
         assignments: strings "field=value"; a later one wins.
 
     Raises:
-        InputError: an unknown field (one like it is given) or a value that is
-            not of the field's type.
+        InputError: an unknown field (one like it is given, if there is one) or
+            a value that is not of the field's type.
 
     >>> override(HParams(), ["d_ff=1024", "dropout=0"]).d_ff
     1024
@@ -319,7 +319,8 @@ def override(hparams, assignments):
                 f"{assignment!r}"
             )
         if name not in types:
-            raise InputError(f"unknown field {name!r}{_nearest(name, types)}")
+            near = _nearest(name, types) or "; they are those of HParams"
+            raise InputError(f"unknown field {name!r}{near}")
         try:
             changes[name] = _parsed(types[name], text)
         except ValueError:

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import math
 import pathlib
+import shlex
 import signal
 import tempfile
 import time
@@ -43,7 +44,7 @@ class RunOptions:
     micro_batch_tokens: int | None = None  # None: as many as fit the memory
     save_every_minutes: float = 10.0
     save_every_steps: int | None = None  # instead of minutes
-    keep_last: int | None = None  # None: as many as are averaged
+    keep_last: int | None = None  # None: as many as are averaged, at least 2
     evaluate_every_steps: int | None = None  # None: five times in a run
     patience: int | None = None  # evaluations without a better dev score
     warm_start_from: str | None = None  # a model directory or a checkpoint
@@ -394,10 +395,11 @@ class _Run:
         if self.held_out:
             self._report_scores(count)
             print()
+        path = str(self.directory.path)
         of_last = f" --average_last={count}" if count > 1 else ""
         print(
             f"{cost}\n\nTo use this model:\n"
-            f"  bin/translate --model_dir={self.directory.path}{of_last}"
+            f"  bin/translate --model_dir={shlex.quote(path)}{of_last}"
         )
 
     def _report_scores(self, count):

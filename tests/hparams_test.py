@@ -232,6 +232,12 @@ def test_settings_come_back_from_json(name):
     assert from_dict(json.loads(text)) == preset(name)
 
 
+def test_an_unknown_field_like_no_other():
+    with pytest.raises(InputError) as error:
+        override(HParams(), ["x=64"])
+    assert str(error.value) == "unknown field 'x'; they are those of HParams"
+
+
 def test_saved_settings_with_an_unknown_field_name_the_nearest():
     message = (
         "unknown field 'd_kk': did you mean 'd_k'?: were these settings saved "

@@ -157,7 +157,7 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("tokens", nargs="*", type=int, default=[4096])
+    parser.add_argument("tokens", nargs="*", type=int)
     parser.add_argument("--update", action="store_true")
     parser.add_argument("--measure", nargs=4, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -166,9 +166,11 @@ def main():
         measure = {"loss": measure_loss, "update": measure_update}[what]
         print(json.dumps(measure(way, int(tokens), precision)))
         return
+    if args.update and args.tokens:
+        parser.error("--update is of 1024 tokens")
     print(by_turns.machine())
-    what, sizes = ("update", [1024]) if args.update else ("loss", args.tokens)
-    for tokens in sizes:
+    what, default = ("update", 1024) if args.update else ("loss", 4096)
+    for tokens in args.tokens or [default]:
         for precision in ("float32", "bfloat16"):
             compare(what, tokens, precision)
     if args.update:
