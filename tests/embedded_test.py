@@ -61,7 +61,7 @@ def test_train_dev_and_test_have_their_sizes():
 
 def test_an_unknown_split_is_an_input_error_of_one_line():
     with pytest.raises(
-        InputError, match=r"'valid'.*train, dev, test"
+        InputError, match=r"train, dev, test; received 'valid'"
     ) as caught:
         embedded.pairs("valid")
     assert "\n" not in str(caught.value)
