@@ -6,7 +6,7 @@ import contextvars
 import keras
 from keras import ops
 
-from t2t_lite import masks, windows
+from t2t_lite import masks, rows, windows
 
 _NEVER = -1e9  # A logit so low that its weight is exactly 0 in float32.
 
@@ -196,12 +196,14 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def queries(self, x):
         """Returns q_BHLK for x [B, L, D]."""
-        return self._split(self._times(x, self.query), self.num_heads)
+        q_NJ = self._times(rows.of(x), self.query)
+        return _split(q_NJ, rows.sizes(x), self.num_heads)
 
     def keys_and_values(self, memory):
         """Returns (k_BHMK, v_BHMK) for memory [B, M, D]."""
+        memory_ND, sizes = rows.of(memory), rows.sizes(memory)
         return tuple(
-            self._split(self._times(memory, matrix), self.num_heads)
+            _split(self._times(memory_ND, matrix), sizes, self.num_heads)
             for matrix in (self.key, self.value)
         )
 
@@ -220,11 +222,13 @@ class MultiHeadAttention(keras.layers.Layer):
         Returns:
             (q_BHLK, k_BHLK, v_BHLK).
         """
-        joined, H = self._times(x, projection), self.num_heads
+        joined_NJ, H = self._times(rows.of(x), projection), self.num_heads
+        sizes = rows.sizes(x)
         if self.d_k == self.d_v:  # One transposition is enough, too.
-            return ops.split(self._split(joined, 3 * H), 3, axis=1)
+            return ops.split(_split(joined_NJ, sizes, 3 * H), 3, axis=1)
         ends = [H * self.d_k, 2 * H * self.d_k]
-        return [self._split(part, H) for part in ops.split(joined, ends, -1)]
+        parts = ops.split(joined_NJ, ends, -1)
+        return [_split(part, sizes, H) for part in parts]
 
     def attend(self, q_BHLK, k_BHMK, v_BHMK, may_attend, training=False):
         """Returns [B, L, D]: the heads' attention, joined by W^O."""
@@ -241,9 +245,10 @@ class MultiHeadAttention(keras.layers.Layer):
     def project(self, heads_BHLK):
         """Returns [B, L, D]: Concat(head_1 .. head_h) W^O."""
         heads_BLHK = ops.swapaxes(heads_BHLK, 1, 2)
-        B, L = ops.shape(heads_BLHK)[:2]
-        joined = ops.reshape(heads_BLHK, (B, L, self.num_heads * self.d_v))
-        return self._times(joined, self.output_matrix)
+        B, L, H, K = rows.sizes(heads_BLHK)
+        joined_NJ = ops.reshape(heads_BLHK, (-1, H * K))
+        output_ND = self._times(joined_NJ, self.output_matrix)
+        return ops.reshape(output_ND, (B, L, output_ND.shape[-1]))
 
     def call(
         self,
@@ -303,20 +308,14 @@ class MultiHeadAttention(keras.layers.Layer):
         )
         return self.project(heads_BHLK)
 
-    def _times(self, x, matrix):
-        """Returns x times a matrix, in the layer's precision.
+    def _times(self, x_ND, matrix):
+        """Returns rows times a matrix, in the layer's precision.
 
         Keras casts variables within `call` alone; cached decoding uses the
         parts of this layer outside of it.
         """
         dtype = self.compute_dtype
-        return ops.matmul(ops.cast(x, dtype), ops.cast(matrix, dtype))
-
-    def _split(self, joined, num_heads):
-        B, L = ops.shape(joined)[:2]
-        depth = joined.shape[-1] // num_heads
-        x_BLHK = ops.reshape(joined, (B, L, num_heads, depth))
-        return ops.swapaxes(x_BLHK, 1, 2)
+        return ops.matmul(ops.cast(x_ND, dtype), ops.cast(matrix, dtype))
 
     def _record(self, weights_BHLM):
         weights = _recorded.get()
@@ -339,3 +338,11 @@ class MultiHeadAttention(keras.layers.Layer):
             "dropout": self.dropout,
             "window": self.window,
         }
+
+
+def _split(joined_NJ, sizes, num_heads):
+    """Returns [B, H, L, K] of the rows [B * L, H * K] of sizes (B, L, ...)."""
+    B, L, _ = sizes
+    depth = joined_NJ.shape[-1] // num_heads
+    heads_BLHK = ops.reshape(joined_NJ, (B, L, num_heads, depth))
+    return ops.swapaxes(heads_BLHK, 1, 2)

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from t2t_lite import masks
+from t2t_lite import masks, rows
 from t2t_lite.attention import MultiHeadAttention
 
 _EPSILON = 1e-6  # Of layer normalization; the paper does not say.
@@ -33,7 +33,8 @@ class FeedForward(keras.layers.Layer):
 
     def call(self, x):
         """Returns float [B, L, D] for x [B, L, D]."""
-        return self.output_layer(self.hidden(x))
+        hidden_NF = self.hidden(rows.of(x))
+        return rows.unflattened(self.output_layer(hidden_NF), x)
 
     def compute_output_shape(self, x_shape):
         return x_shape
@@ -235,8 +236,8 @@ class DecoderLayer(_Block):
             x_BWD: float, the vector of the newest token of each hypothesis.
             projection: the `self_projection` of self-attention.
             past: (cache, write, is_ancestor, visible), the cache being (keys,
-                values), each float [B, H, positions, W, K]; `write` a function
-                ([B, H, positions, W, K], new [B, H, W, K]) to the first with
+                values), each float [B, H, positions * W, K]; `write` a function
+                ([B, H, positions * W, K], new [B, H, W, K]) to the first with
                 the second at the position of x_BWD; `is_ancestor` bool [B, 1,
                 W, M * W], what may be attended to of the visible positions;
                 `visible` (first, M) of these, None for all there are.
@@ -250,9 +251,7 @@ class DecoderLayer(_Block):
         cache, write, is_ancestor_B1WM, visible = past
         q_BHWK, *new_parts = attention.all_heads(x_BWD, projection)
         cache = tuple(map(write, cache, new_parts))
-        keys, values = (
-            _join_positions_and_beam(part, visible) for part in cache
-        )
+        keys, values = (_seen(part, visible, x_BWD.shape[1]) for part in cache)
         attended = attention.attend(q_BHWK, keys, values, is_ancestor_B1WM)
         x_BWD = self._add_and_norm(x_BWD, attention, attended)
         attention = self.memory_attention
@@ -262,11 +261,10 @@ class DecoderLayer(_Block):
         return self._add_and_norm(x_BWD, self.feed_forward, output), cache
 
 
-def _join_positions_and_beam(cache_BHMWK, visible):
-    B, H, M, W, K = ops.shape(cache_BHMWK)
-    if visible is not None:
-        first, M = visible
-        cache_BHMWK = ops.slice(
-            cache_BHMWK, (0, 0, first, 0, 0), (B, H, M, W, K)
-        )
-    return ops.reshape(cache_BHMWK, (B, H, M * W, K))
+def _seen(cache_BHPK, visible, W):
+    """Returns [B, H, M W, K]: what W hypotheses have at M positions."""
+    if visible is None:
+        return cache_BHPK
+    first, M = visible
+    B, H, _, K = ops.shape(cache_BHPK)
+    return ops.slice(cache_BHPK, (0, 0, first * W, 0), (B, H, M * W, K))

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from t2t_lite import positions
+from t2t_lite import positions, rows
 from t2t_lite.hparams import PAD
 
 
@@ -65,8 +65,9 @@ class TiedEmbedding(keras.layers.Layer):
 
     def project(self, x, projection_DV):
         """Returns float32 logits [..., V] for vectors x [..., D]."""
-        x = ops.cast(x, self.compute_dtype)
-        return ops.cast(ops.matmul(x, projection_DV), "float32")
+        x_ND = ops.cast(rows.of(x), self.compute_dtype)
+        logits_NV = ops.cast(ops.matmul(x_ND, projection_DV), "float32")
+        return rows.unflattened(logits_NV, x)
 
     def of_first(self, num_ids=None):
         """Returns float32 [V, D]: the vectors of the ids 0 to num_ids - 1.

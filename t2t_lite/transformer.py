@@ -16,12 +16,13 @@ from t2t_lite.hparams import EOS, HParams, from_dict
 class DecoderCache(NamedTuple):
     """What decoding one more position needs of the source and its past.
 
-    M counts the positions that there is room for, N the decoder's layers.
+    M counts the positions that there is room for, P = M W what the hypotheses
+    have at them, position by position, N the decoder's layers.
     """
 
     position: object  # int32 [], of the next token
     ancestor_BWM: object  # int32, the slot of hypothesis w's ancestor at m
-    layers: tuple  # N of (k_BHMWK, v_BHMWK)
+    layers: tuple  # N of (k_BHPK, v_BHPK)
     memory: tuple  # N of (k_BHSK, v_BHSK)
     may_attend_B11S: object  # bool, which positions of the memory are tokens
 
@@ -213,16 +214,14 @@ class Decoder(_Stack):
         attention = self.layers[0].self_attention
         H, dtype = attention.num_heads, self.compute_dtype
 
-        def zeros(depth):
-            return ops.zeros((B, H, M, W, depth), dtype)
-
+        nothing = tuple(
+            ops.zeros((B, H, M * W, depth), dtype)
+            for depth in (attention.d_k, attention.d_v)
+        )
         return DecoderCache(
             position=ops.convert_to_tensor(0, "int32"),
             ancestor_BWM=ops.zeros((B, W, M), "int32"),
-            layers=tuple(
-                (zeros(attention.d_k), zeros(attention.d_v))
-                for _ in self.layers
-            ),
+            layers=(nothing,) * len(self.layers),
             memory=tuple(
                 layer.memory_attention.keys_and_values(memory_BSD)
                 for layer in self.layers
@@ -283,29 +282,31 @@ def _at_one_position(x_BWD, position, embed):
     return ops.reshape(x, (B, W, D))
 
 
-def _overwritten(old_BXM, new_BX, position):
-    """Returns the old tensor [B, X, M, ...] with the new one at a position."""
-    B, X = ops.shape(new_BX)[:2]
+def _overwritten(old_BXP, new_BXW, position):
+    """Returns [B, X, M W, ...] with the new [B, X, W, ...] at a position."""
+    B, X, W, *rest = ops.shape(new_BXW)
+    M = ops.shape(old_BXP)[2] // W
     places = ops.arange(B)[:, None], ops.arange(X), position
     index_BX3 = ops.stack([ops.broadcast_to(n, (B, X)) for n in places], -1)
     # Under XLA a slice_update copies the whole of it in each step.
-    return ops.scatter_update(
-        old_BXM,
+    updated_BXMW = ops.scatter_update(
+        ops.reshape(old_BXP, (B, X, M, W, *rest)),
         ops.reshape(index_BX3, (B * X, 3)),
-        ops.reshape(new_BX, (B * X, *ops.shape(new_BX)[2:])),
+        ops.reshape(new_BXW, (B * X, W, *rest)),
     )
+    return ops.reshape(updated_BXMW, (B, X, M * W, *rest))
 
 
-def _appended(old_BXM, new_BX):
-    """Returns the old tensor [B, X, M, ...] and the new one after it."""
-    return ops.concatenate([old_BXM, new_BX[:, :, None]], 2)
+def _appended(old_BXP, new_BXW):
+    """Returns the old tensor [B, X, P, ...] and the new one after it."""
+    return ops.concatenate([old_BXP, new_BXW], 2)
 
 
 def _own_slot_at_this_position(cache, write):
     """Returns the cache in which hypothesis w keeps this position in slot w."""
     B, W, _ = ops.shape(cache.ancestor_BWM)
-    own_BW = ops.broadcast_to(ops.arange(W, dtype="int32"), (B, W))
-    return cache._replace(ancestor_BWM=write(cache.ancestor_BWM, own_BW))
+    own_BW1 = ops.broadcast_to(ops.arange(W, dtype="int32")[:, None], (B, W, 1))
+    return cache._replace(ancestor_BWM=write(cache.ancestor_BWM, own_BW1))
 
 
 def _smaller(number, length):

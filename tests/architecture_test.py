@@ -20,7 +20,7 @@ LAYERS = [
         *("positions", "masks", "loss", "optimization", "beam_search"),
         *("tokenization", "batching", "token_cache", "memory", "training_cost"),
         *("paper_bleu", "table_3", "trees", "tree_constraint", "windows"),
-        "tag_dictionary",
+        *("tag_dictionary", "rows"),
     ),
     # 2: layers
     ("attention", "blocks", "embedding"),
@@ -41,7 +41,7 @@ ANY_BACKEND = {
     *("errors", "hparams"),
     *("positions", "masks", "loss", "optimization", "beam_search"),
     *("training_cost", "table_3", "trees", "tree_constraint", "windows"),
-    "tag_dictionary",
+    *("tag_dictionary", "rows"),
     *LAYERS[2],
     *LAYERS[3],
 }

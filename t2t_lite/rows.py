@@ -1,0 +1,29 @@
+"""Vectors of any shape as the rows of one matrix, and back.
+
+Where TensorFlow does not know the sizes of x [B, L, D], its product with a
+matrix takes some twenty operations to find them out, and a bias is added in one
+of its own. Of a matrix the product is one operation, which adds the bias too.
+"""
+
+from keras import ops
+
+
+def of(x):
+    """Returns [N, D]: the vectors of x [..., D]."""
+    return ops.reshape(x, (-1, x.shape[-1]))
+
+
+def unflattened(x_ND, like):
+    """Returns [..., D]: rows at the places that `like` [..., E] has."""
+    return ops.reshape(x_ND, (*sizes(like)[:-1], x_ND.shape[-1]))
+
+
+def sizes(x):
+    """Returns the shape of x for `ops.reshape`, which can find out one size.
+
+    It is -1, no number to compute with, where the graph knows all the others.
+    """
+    known = tuple(x.shape)
+    if known.count(None) != 1:
+        return ops.shape(x)
+    return tuple(-1 if size is None else size for size in known)
