@@ -189,9 +189,9 @@ class MultiHeadAttention(keras.layers.Layer):
         self.output_matrix = self._matrix("output", values, d_model)
         self.weights_dropout.build(None)
 
-    def _matrix(self, name, rows, columns):
+    def _matrix(self, name, *shape):
         return self.add_weight(
-            name=name, shape=(rows, columns), initializer="glorot_uniform"
+            name=name, shape=shape, initializer="glorot_uniform"
         )
 
     def queries(self, x):
@@ -245,8 +245,8 @@ class MultiHeadAttention(keras.layers.Layer):
     def project(self, heads_BHLK):
         """Returns [B, L, D]: Concat(head_1 .. head_h) W^O."""
         heads_BLHK = ops.swapaxes(heads_BHLK, 1, 2)
-        B, L, H, K = rows.sizes(heads_BLHK)
-        joined_NJ = ops.reshape(heads_BLHK, (-1, H * K))
+        B, L = rows.sizes(heads_BLHK)[:2]
+        joined_NJ = ops.reshape(heads_BLHK, (-1, self.num_heads * self.d_v))
         output_ND = self._times(joined_NJ, self.output_matrix)
         return ops.reshape(output_ND, (B, L, output_ND.shape[-1]))
 
@@ -341,7 +341,11 @@ class MultiHeadAttention(keras.layers.Layer):
 
 
 def _split(joined_NJ, sizes, num_heads):
-    """Returns [B, H, L, K] of the rows [B * L, H * K] of sizes (B, L, ...)."""
+    """Returns [B, H, L, K] of rows J = H K long, of vectors [B, L, ...].
+
+    Args:
+        sizes: `rows.sizes` of the vectors.
+    """
     B, L, _ = sizes
     depth = joined_NJ.shape[-1] // num_heads
     heads_BLHK = ops.reshape(joined_NJ, (B, L, num_heads, depth))

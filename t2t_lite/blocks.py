@@ -251,7 +251,7 @@ class DecoderLayer(_Block):
         cache, write, is_ancestor_B1WM, visible = past
         q_BHWK, *new_parts = attention.all_heads(x_BWD, projection)
         cache = tuple(map(write, cache, new_parts))
-        keys, values = (_seen(part, visible, x_BWD.shape[1]) for part in cache)
+        keys, values = (_seen(part, visible, x_BWD) for part in cache)
         attended = attention.attend(q_BHWK, keys, values, is_ancestor_B1WM)
         x_BWD = self._add_and_norm(x_BWD, attention, attended)
         attention = self.memory_attention
@@ -261,10 +261,10 @@ class DecoderLayer(_Block):
         return self._add_and_norm(x_BWD, self.feed_forward, output), cache
 
 
-def _seen(cache_BHPK, visible, W):
+def _seen(cache_BHPK, visible, x_BWD):
     """Returns [B, H, M W, K]: what W hypotheses have at M positions."""
     if visible is None:
         return cache_BHPK
     first, M = visible
-    B, H, _, K = ops.shape(cache_BHPK)
+    W, (B, H, _, K) = ops.shape(x_BWD)[1], ops.shape(cache_BHPK)
     return ops.slice(cache_BHPK, (0, 0, first * W, 0), (B, H, M * W, K))

@@ -3,6 +3,7 @@
 Where TensorFlow does not know the sizes of x [B, L, D], its product with a
 matrix takes some twenty operations to find them out, and a bias is added in one
 of its own. Of a matrix the product is one operation, which adds the bias too.
+N counts the rows.
 """
 
 from keras import ops
@@ -10,11 +11,12 @@ from keras import ops
 
 def of(x):
     """Returns [N, D]: the vectors of x [..., D]."""
-    return ops.reshape(x, (-1, x.shape[-1]))
+    D = x.shape[-1]
+    return ops.reshape(x, (-1, ops.shape(x)[-1] if D is None else D))
 
 
 def unflattened(x_ND, like):
-    """Returns [..., D]: rows at the places that `like` [..., E] has."""
+    """Returns [..., D]: rows x_ND at the places of vectors in `like`."""
     return ops.reshape(x_ND, (*sizes(like)[:-1], x_ND.shape[-1]))
 
 
@@ -24,6 +26,6 @@ def sizes(x):
     It is -1, no number to compute with, where the graph knows all the others.
     """
     known = tuple(x.shape)
-    if known.count(None) != 1:
+    if known.count(None) != 1 or 0 in known:
         return ops.shape(x)
     return tuple(-1 if size is None else size for size in known)

@@ -283,7 +283,10 @@ def _at_one_position(x_BWD, position, embed):
 
 
 def _overwritten(old_BXP, new_BXW, position):
-    """Returns [B, X, M W, ...] with the new [B, X, W, ...] at a position."""
+    """Returns [B, X, M W, ...] with the new [B, X, W, ...] at a position.
+
+    X is heads of the keys and values; of ancestors it is hypotheses, and W 1.
+    """
     B, X, W, *rest = ops.shape(new_BXW)
     M = ops.shape(old_BXP)[2] // W
     places = ops.arange(B)[:, None], ops.arange(X), position

@@ -43,7 +43,7 @@ def on_jax(model, folder):
     return np.load(folder / "output.npz")
 
 
-@pytest.mark.parametrize("name", ["learned", "d_k_is_not_d_v"])
+@pytest.mark.parametrize("name", ["learned", "d_k_is_not_d_v", "restricted"])
 def test_jax_gives_what_tensorflow_does(name, tmp_path):
     model = tiny_transformer(TINY_MODELS[name])
     jax = on_jax(model, tmp_path)

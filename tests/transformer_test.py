@@ -184,6 +184,24 @@ def test_cached_steps_equal_one_teacher_forced_pass(tiny_model, grows):
         )
 
 
+def test_a_step_in_a_graph_of_unknown_sizes_is_that_of_known_ones(tiny_model):
+    ids_BW = np.array([[3, 4, 5], [6, 7, 8]], np.int32)
+    expected = first_logits(tiny_model, SOURCE, ids_BW)
+    any_size = tf.TensorSpec([None, None], tf.int32)
+    graph = tf.function(
+        lambda *ids: first_logits(tiny_model, *ids),
+        [any_size, any_size],
+        autograph=False,
+    )
+    found = graph(SOURCE.astype(np.int32), ids_BW)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def first_logits(model, source_ids, ids_BW):
+    step, cache = model.start_decoding(source_ids, W)
+    return step(tf.convert_to_tensor(ids_BW), cache)[0]
+
+
 # Sizes.
 
 
