@@ -300,7 +300,7 @@ def ids_translator(
         input_signature=[tf.TensorSpec([None, None], tf.int32)],
         jit_compile=xla or None,
         autograph=False,
-        # Called twice, for the halves of a batch; made fast once.
+        # Called twice, for the halves of a batch; kept once in the graph.
         experimental_attributes={"_noinline": True},
     )
 
