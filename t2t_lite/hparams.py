@@ -161,14 +161,15 @@ _BIG = HParams(
     average_last=20,
 )
 _EN_FR = {"vocabulary_type": "unigram", "vocabulary_size": 32_000}
-# Section 6.3 gives layers, d_model, vocabulary and inference; the sizes of the
-# other parts are those of big, dropout and warm-up tensor2tensor's for the WSJ.
+# Section 6.3 gives layers, d_model, vocabulary and inference, and the rest is
+# base's: heads divide d_model, as in Table 3. Dropout and warm-up were chosen on
+# section 22; these are tensor2tensor's for the WSJ.
 _PARSING = HParams(
     task="parsing",
     num_layers=4,
     d_model=1024,
-    d_ff=4096,
-    num_heads=16,
+    d_k=128,
+    d_v=128,
     dropout=0.2,
     attention_dropout=0.2,
     vocabulary_size=16_000,
