@@ -162,8 +162,8 @@ _BIG = HParams(
 )
 _EN_FR = {"vocabulary_type": "unigram", "vocabulary_size": 32_000}
 # Section 6.3 gives layers, d_model, vocabulary and inference, and the rest is
-# base's: heads divide d_model, as in Table 3. Dropout and warm-up were chosen on
-# section 22; these are tensor2tensor's for the WSJ.
+# base's: heads divide d_model, as in Table 3. Dropout and warm-up were chosen
+# on section 22; these are tensor2tensor's for the WSJ.
 _PARSING = HParams(
     task="parsing",
     num_layers=4,
