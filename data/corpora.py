@@ -232,7 +232,7 @@ def _wsj(directory: str) -> Corpus:
 
 
 def _high_confidence(patterns: str) -> Corpus:
-    """Return the trees that parsers agreed on: text to train on, no more."""
+    """Return the trees that parsers made: text to train on, no more."""
     files = {"train": text_files.files(patterns)}
     return _treebank("high_confidence", files, "--corpus=wsj,high_confidence")
 

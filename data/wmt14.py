@@ -1,9 +1,11 @@
 """WMT 2014 English-German and English-French, through TensorFlow Datasets.
 
 TFDS turns `wmt14_translate` towards English, as WMT names its files; here
-English is the source, as in the paper (section 5.1). Its splits are the
-paper's: all of the training data, newstest2013 and newstest2014. Where TFDS
-keeps them is its own rule: `$TFDS_DATA_DIR`, else `~/tensorflow_datasets`.
+English is the source, as in the paper (section 5.1). Its splits are all of the
+training data, newstest2013 and newstest2014: for German the paper's. For French
+the paper has 36 million pairs, some tenth fewer than WMT, and names no dev set.
+Where TFDS keeps them is its own rule: `$TFDS_DATA_DIR`, else
+`~/tensorflow_datasets`.
 """
 
 import itertools

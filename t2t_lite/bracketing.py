@@ -16,7 +16,7 @@ COLLINS.prm, by which results on the Wall Street Journal are published:
   count differ is an error: also where only a tag differs that decides whether
   a word counts. Neither enters the recall, precision and F1.
 
-EVALB stops at the eleventh error. Here all sentences are looked at, and since
+EVALB stops at the twelfth error. Here all sentences are looked at, and since
 what is left out makes a result look better than it is, `f1_of_all` takes such
 sentences in, as ones where no bracket was found.
 

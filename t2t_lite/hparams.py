@@ -162,8 +162,9 @@ _BIG = HParams(
 )
 _EN_FR = {"vocabulary_type": "unigram", "vocabulary_size": 32_000}
 # Section 6.3 gives layers, d_model, vocabulary and inference, and the rest is
-# base's: heads divide d_model, as in Table 3. Dropout and warm-up were chosen
-# on section 22; these are tensor2tensor's for the WSJ.
+# base's: heads divide d_model, as in Table 3. Dropout and learning rates were
+# chosen on section 22 and are not given: dropout and warm-up are
+# tensor2tensor's for the WSJ, the rate is base's.
 _PARSING = HParams(
     task="parsing",
     num_layers=4,
@@ -189,10 +190,10 @@ def _variation(**changes):
     return dataclasses.replace(_BASE, average_last=1, **changes)
 
 
-# Where a preset has the name of one in tensor2tensor, it has the paper's
-# settings; tensor2tensor's differs by pre-norm, beta2 0.997, 8000 steps of
-# warm-up, twice the rate, and dropout 0.1 on attention weights and after the
-# ReLU.
+# Where a preset but transformer_tiny has the name of one in tensor2tensor, it
+# has the paper's settings; tensor2tensor's later ones differ by pre-norm, beta2
+# 0.997, 8000 steps of warm-up, twice the rate, and dropout 0.1 on attention
+# weights and after the ReLU.
 PRESETS = {
     # For the embedded corpus: minutes on two cores.
     "transformer_tiny": HParams(

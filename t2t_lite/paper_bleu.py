@@ -1,12 +1,15 @@
 """BLEU the paper's own way: tokenized by Moses, compounds split, no smoothing.
 
-tensor2tensor's get_ende_bleu.sh scored newstest2014 in three steps, which are
-those of this module: Moses' tokenizer.perl, a split of hyphenated compounds
+The paper does not say how it was counted. Its authors' get_ende_bleu.sh, in the
+tensor2tensor of that month, has three steps, which are those of this module:
+Moses' tokenizer.perl, a split of hyphenated compounds
 
     rich-text format  ->  rich ##AT##-##AT## text format
 
 and multi-bleu.perl, cased. The split makes more n-grams match, so the figure is
-not comparable with sacrebleu's: compare it with the paper's alone.
+not comparable with sacrebleu's: compare it with the paper's alone, and that of
+newstest2014 with care. Their reference was tokenized before, and is said to
+have had every typographic quote as a straight one; no quote is changed here.
 """
 
 import importlib.metadata
@@ -46,7 +49,7 @@ def paper_bleu(hypotheses, references, language):
             that code, it takes the abbreviations of English, which the
             signature says.
 
-    Source: section 6.1; get_ende_bleu.sh of tensor2tensor.
+    Source: get_ende_bleu.sh of tensor2tensor.
     """
     tokenizer = sacremoses.MosesTokenizer(language)
     counts, *lengths = count_ngrams(

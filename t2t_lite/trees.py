@@ -9,9 +9,10 @@ on the way out, without the words,
 
 These are the symbols of Vinyals et al. 2015 ("Grammar as a Foreign Language"):
 an opening bracket with its label, the part-of-speech tag where a word stands,
-a closing bracket with the label of what it closes. A normalized tree has
-exactly one outermost bracket, `(TOP ... )TOP`, whatever stands inside it:
-several children, or a single tag.
+a closing bracket with the label of what it closes. (In their own experiments
+every tag was XX; section 6.3 does not say.) A normalized tree has exactly one
+outermost bracket, `(TOP ... )TOP`, whatever stands inside it: several children,
+or a single tag.
 
 Source: section 6.3
 """

@@ -45,8 +45,8 @@ BIG = {
     "steps": 300_000,
     "average_last": 20,
 }
-# Section 6.3: all else is base's. Of dropout and warm-up, which were chosen on
-# section 22, it does not give the values.
+# Section 6.3: all else is base's. Dropout and learning rates were chosen on
+# section 22; it does not give their values.
 PARSING = {
     "num_layers": 4,
     "d_model": 1024,
