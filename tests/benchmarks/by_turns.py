@@ -4,6 +4,8 @@ A machine that is shared is now faster, now slower: what is compared has to be
 measured in the same minutes, round by round, and only ratios carry over.
 """
 
+import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -12,6 +14,33 @@ import re
 import statistics
 import subprocess
 import time
+
+
+def at_least_1(text):
+    """Returns the int of an argument, for argparse."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
+    return number
+
+
+def existing(text):
+    """Returns the path of an argument, which must exist, for argparse."""
+    path = pathlib.Path(text)
+    if not path.exists():
+        raise argparse.ArgumentTypeError(f"{path} does not exist")
+    return path
+
+
+@contextlib.contextmanager
+def refusing(parser):
+    """Makes an InputError the parser's one line about wrong arguments."""
+    from t2t_lite.errors import InputError
+
+    try:
+        yield
+    except InputError as error:
+        parser.error(str(error))
 
 
 def median_seconds(function, warm_up=2, calls=5):

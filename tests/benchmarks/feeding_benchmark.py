@@ -19,10 +19,11 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2]))
 
 import numpy as np
-from absl import app, flags
+from absl import flags
 
 from data import text_files
-from t2t_lite import batching, token_cache, tokenization
+from t2t_lite import batching, command_line, token_cache, tokenization
+from t2t_lite.errors import InputError
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string(
@@ -100,7 +101,7 @@ def text():
     if FLAGS.synthetic_pairs:
         return lambda: synthetic_pairs(FLAGS.synthetic_pairs)
     if not FLAGS.multi30k:
-        raise app.UsageError("give --multi30k or --synthetic_pairs")
+        raise InputError("give --multi30k or --synthetic_pairs")
     paths = [f"{FLAGS.multi30k}/train.{side}" for side in ("en", "de")]
     return lambda: text_files.pairs(*paths)
 
@@ -195,4 +196,4 @@ def main(_):
 
 
 if __name__ == "__main__":
-    app.run(main)
+    command_line.run(main)

@@ -157,7 +157,7 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("tokens", nargs="*", type=int)
+    parser.add_argument("tokens", nargs="*", type=by_turns.at_least_1)
     parser.add_argument("--update", action="store_true")
     parser.add_argument("--measure", nargs=4, help=argparse.SUPPRESS)
     args = parser.parse_args()

@@ -47,18 +47,18 @@ class Text(NamedTuple):
 
 def prepare(folder, args):
     """Writes text, vocabulary and settings; returns the Text."""
+    from data import text_files
     from t2t_lite import batching, token_cache, tokenization
 
-    pairs = [
-        path.read_text("utf-8").splitlines()[: args.pairs]
-        for path in (args.source, args.target)
-    ]
-    for side, lines in zip(("source", "target"), pairs, strict=True):
+    pairs = [*text_files.pairs(str(args.source), str(args.target))]
+    pairs = pairs[: args.pairs]
+    sides = [*zip(*pairs, strict=True)]
+    for side, lines in zip(("source", "target"), sides, strict=True):
         for split, part in (("train", lines), ("dev", lines[:_DEV_LINES])):
             text = "".join(f"{line}\n" for line in part)
             (folder / f"{split}.{side}").write_text(text, "utf-8")
     vocabulary = tokenization.learn(
-        itertools.chain(*pairs), "bpe", args.vocabulary_size
+        itertools.chain(*sides), "bpe", args.vocabulary_size
     )
     vocabulary.save(folder / "vocabulary.model")
     pieces = vocabulary.tokens(list(range(vocabulary.size)))
@@ -70,8 +70,8 @@ def prepare(folder, args):
     (folder / "pieces.counts").write_text(counted, "utf-8")
     tokens, _ = token_cache.shared_tokens(
         folder / "tokens",
-        lambda: zip(*pairs, strict=True),
-        batching.hash_pairs(zip(*pairs, strict=True)),
+        lambda: pairs,
+        batching.hash_pairs(pairs),
         vocabulary,
         hparams().max_length,
     )
@@ -263,18 +263,21 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--source", type=pathlib.Path, required=True)
-    parser.add_argument("--target", type=pathlib.Path, required=True)
-    parser.add_argument("--pairs", type=int)
-    parser.add_argument("--tokens", type=int, default=2048)
-    parser.add_argument("--vocabulary_size", type=int, default=8000)
-    parser.add_argument("--peer_python")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--source", type=by_turns.existing, required=True)
+    parser.add_argument("--target", type=by_turns.existing, required=True)
+    parser.add_argument("--pairs", type=by_turns.at_least_1)
+    parser.add_argument("--tokens", type=by_turns.at_least_1, default=2048)
+    parser.add_argument(
+        "--vocabulary_size", type=by_turns.at_least_1, default=8000
+    )
+    parser.add_argument("--peer_python", type=by_turns.existing)
+    parser.add_argument("--rounds", type=by_turns.at_least_1, default=3)
     args = parser.parse_args()
     speeds = {}
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        text = prepare(folder, args)
+        with by_turns.refusing(parser):
+            text = prepare(folder, args)
         print(f"{by_turns.machine()}; {text}", flush=True)
         for n in range(args.rounds):
             for name, command in commands(folder, args, text.steps).items():

@@ -91,7 +91,7 @@ def main():
     parser.add_argument("export", metavar="EXPORT")
     parser.add_argument("xla", metavar="EXPORT_WITH_XLA", nargs="?")
     args = parser.parse_args()
-    lines = args.lines.read_text("utf-8").splitlines()
+    lines = args.lines.read_text("utf-8").rstrip("\n").split("\n")
     paths = {"no XLA": args.export}
     if args.xla:
         paths["XLA"] = args.xla

@@ -66,7 +66,7 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=by_turns.at_least_1, default=3)
     args = parser.parse_args()
     import tiny_translator
 

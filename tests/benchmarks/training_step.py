@@ -135,9 +135,9 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--peer_python")
+    parser.add_argument("--peer_python", type=by_turns.existing)
     parser.add_argument("--xla", action="store_true", help="with XLA as well")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=by_turns.at_least_1, default=3)
     parser.add_argument("--measure", nargs="+", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.measure:

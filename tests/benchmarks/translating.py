@@ -50,6 +50,7 @@ def prepare(folder, num_sentences, model_dir, lines_path):
     import keras
     import numpy as np
 
+    from data import text_files
     from t2t_lite.hparams import PRESETS
     from t2t_lite.model_directory import ModelDirectory
     from t2t_lite.transformer import Transformer
@@ -59,7 +60,7 @@ def prepare(folder, num_sentences, model_dir, lines_path):
     if model_dir:
         directory = ModelDirectory(model_dir)
         model, _ = directory.load_model()
-        lines = pathlib.Path(lines_path).read_text("utf-8").splitlines()
+        lines = list(text_files.lines(str(lines_path)))
         sources = directory.vocabulary().encode(lines)
     else:
         model = Transformer(PRESETS["transformer_base"], _VOCABULARY_SIZE)
@@ -189,12 +190,12 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--sentences", type=int, default=32)
-    parser.add_argument("--model_dir")
-    parser.add_argument("--input")
-    parser.add_argument("--peer_python")
-    parser.add_argument("--hf_python")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--sentences", type=by_turns.at_least_1)
+    parser.add_argument("--model_dir", type=by_turns.existing)
+    parser.add_argument("--input", type=by_turns.existing)
+    parser.add_argument("--peer_python", type=by_turns.existing)
+    parser.add_argument("--hf_python", type=by_turns.existing)
+    parser.add_argument("--rounds", type=by_turns.at_least_1, default=3)
     parser.add_argument("--measure", nargs=4, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.measure:
@@ -202,11 +203,16 @@ def main():
         paths = pathlib.Path(folder), pathlib.Path(output)
         print(json.dumps(search(paths[0], precision, xla == "1", paths[1])))
         return
+    if bool(args.model_dir) != bool(args.input):
+        parser.error("give --model_dir and --input together")
     if args.hf_python and args.model_dir:
         parser.error("--hf_python has no trained model: leave it out")
+    if args.sentences and args.model_dir:
+        parser.error("--sentences is of random weights: leave it out")
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        prepare(folder, args.sentences, args.model_dir, args.input)
+        with by_turns.refusing(parser):
+            prepare(folder, args.sentences or 32, args.model_dir, args.input)
         report(
             folder,
             by_turns.rounds(
