@@ -9,8 +9,9 @@ into batches and learned from once. What counts is tokens of the text, EOS
 included, of both sides, a second; padding does not. The vocabulary is there
 before.
 
---peer_python=PYTHON is that of an environment with joeynmt 2.3 and OpenNMT-py
-3.5; --pairs=N takes the first N pairs alone, --rounds is 3.
+--peer_python=PYTHON is that of an environment with joeynmt 2.3, OpenNMT-py 3.5
+and sentencepiece 0.2.0 (0.2.3 lacks what JoeyNMT calls); --pairs=N takes the
+first N pairs alone, --rounds is 3.
 """
 
 import argparse
