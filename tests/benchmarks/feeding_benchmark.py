@@ -1,12 +1,13 @@
 """Times the input pipeline alone, from text to padded batches, and its memory.
 
-    python tests/benchmarks/feeding_benchmark.py --multi30k=FOLDER
+    python tests/benchmarks/feeding_benchmark.py --source=EN --target=DE
     python tests/benchmarks/feeding_benchmark.py --synthetic_pairs=4500000
 
-FOLDER holds train.en and train.de; the environment's MULTI30K is its default.
-With --synthetic_pairs, made-up text as long as that of news takes their place,
-and the memory that the process has is printed beside. TensorFlow's import and
-the learning of a vocabulary come first and are not part of any figure.
+EN and DE are files or globs, as for bin/train. With --synthetic_pairs, made-up
+text as long as that of news takes their place. Beside each time stands the
+memory that the process has, and at the end of an epoch how full batches are.
+TensorFlow's import and the learning of a vocabulary come first and are not part
+of any figure.
 """
 
 import os
@@ -26,10 +27,9 @@ from t2t_lite import batching, command_line, token_cache, tokenization
 from t2t_lite.errors import InputError
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string(
-    "multi30k", os.environ.get("MULTI30K"), "Folder of train.en and train.de."
-)
-flags.DEFINE_integer("synthetic_pairs", None, "Made-up pairs instead.")
+flags.DEFINE_string("source", None, "Text to learn from.")
+flags.DEFINE_string("target", None, "Its translations.")
+flags.DEFINE_integer("synthetic_pairs", None, "Made-up pairs instead.", 1)
 flags.DEFINE_string("cache_dir", None, "Default: a temporary one.")
 flags.DEFINE_integer("vocabulary_size", 8000, "Learned from the text.")
 flags.DEFINE_integer("tokens_per_batch", 25_000, "On each side.")
@@ -100,10 +100,9 @@ def text():
     """Returns a function that returns the pairs anew."""
     if FLAGS.synthetic_pairs:
         return lambda: synthetic_pairs(FLAGS.synthetic_pairs)
-    if not FLAGS.multi30k:
-        raise InputError("give --multi30k or --synthetic_pairs")
-    paths = [f"{FLAGS.multi30k}/train.{side}" for side in ("en", "de")]
-    return lambda: text_files.pairs(*paths)
+    if not (FLAGS.source and FLAGS.target):
+        raise InputError("give --source and --target, or --synthetic_pairs")
+    return lambda: text_files.pairs(FLAGS.source, FLAGS.target)
 
 
 def vocabulary_of(read_pairs):
