@@ -83,9 +83,7 @@ def search(folder, precision, xla, output):
     from t2t_lite import command_line
 
     task = json.loads((folder / "task.json").read_text())
-    command_line.load_tensorflow(  # As bin/translate does.
-        in_halves=len(task["sources"]) > 1 and not xla
-    )
+    command_line.load_tensorflow(in_halves=not xla)  # As bin/translate does.
     import numpy as np
     import tensorflow as tf
     from keras import ops
