@@ -148,12 +148,18 @@ def lines_of(file: BinaryIO, name: str) -> Iterator[str]:
 
 
 def lines_or_standard_input(path: str | None) -> Iterator[str]:
-    """Stream the lines of a file, or of standard input where it is None."""
+    """Stream the lines of a file, or of standard input where it is None.
+
+    Raises:
+      InputError: there is no such file or its first line cannot be had, before
+        any is streamed.
+    """
     if path is None:
         return lines_of(sys.stdin.buffer, "standard input")
     if not os.path.exists(path):
         raise InputError(f"{path} does not exist")
-    return lines(_not_a_directory(path))
+    stream = lines(_not_a_directory(path))
+    return itertools.chain([next(stream)], stream)
 
 
 def _open(path: str):

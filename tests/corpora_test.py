@@ -186,6 +186,27 @@ def test_wrong_contents_are_refused_in_reading(folder, source, target, message):
     assert "\n" not in str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "a.en is empty; it must hold"),
+        (b"\xff\n", "a.en, line 1: text must be UTF-8"),
+    ],
+)
+def test_a_file_to_translate_is_refused_before_it_is_read(
+    folder, content, message
+):
+    write(a_en=content)
+    with pytest.raises(InputError, match=message):
+        text_files.lines_or_standard_input("a.en")
+
+
+def test_a_file_to_translate_is_streamed_from_its_first_line(folder):
+    write(a_en=b"one\n\nthree\n")
+    lines = list(text_files.lines_or_standard_input("a.en"))
+    assert lines == ["one", "", "three"]
+
+
 def broken_byte(content, position):
     return (
         content[:position]

@@ -5,12 +5,11 @@
 
 EN and DE are files or globs, as for bin/train. With --synthetic_pairs, made-up
 text as long as that of news takes their place. Beside each time stands the
-memory that the process has, and at the end of an epoch how full batches are.
+memory that the process has; how full the batches of ten epochs are comes after.
 TensorFlow's import and the learning of a vocabulary come first and are not part
 of any figure.
 """
 
-import os
 import pathlib
 import re
 import sys
@@ -27,15 +26,20 @@ from t2t_lite import batching, command_line, token_cache, tokenization
 from t2t_lite.errors import InputError
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("source", None, "Text to learn from.")
+flags.DEFINE_string("source", None, "Text, as bin/train's --train_source.")
 flags.DEFINE_string("target", None, "Its translations.")
-flags.DEFINE_integer("synthetic_pairs", None, "Made-up pairs instead.", 1)
+flags.DEFINE_integer(
+    "synthetic_pairs", None, "Made-up pairs instead.", lower_bound=1
+)
 flags.DEFINE_string("cache_dir", None, "Default: a temporary one.")
-flags.DEFINE_integer("vocabulary_size", 8000, "Learned from the text.")
-flags.DEFINE_integer("tokens_per_batch", 25_000, "On each side.")
-flags.DEFINE_integer("num_buckets", 24, "Shapes.")
-flags.DEFINE_integer("max_length", 256, "Tokens on a side.")
-flags.DEFINE_integer("epochs", 3, "From the cache.")
+for name, default, what in (
+    ("vocabulary_size", 8000, "Learned from the text."),
+    ("tokens_per_batch", 25_000, "On each side."),
+    ("num_buckets", 24, "Shapes."),
+    ("max_length", 256, "Tokens on a side."),
+    ("epochs", 3, "From the cache."),
+):
+    flags.DEFINE_integer(name, default, what, lower_bound=1)
 
 _DISTINCT_LINES = 20_000
 _LEARNED_FROM = 20_000
@@ -98,10 +102,16 @@ def synthetic_pairs(num_pairs):
 
 def text():
     """Returns a function that returns the pairs anew."""
+    given = [bool(FLAGS.source), bool(FLAGS.target)]
+    if given != [not FLAGS.synthetic_pairs] * 2:
+        raise InputError("give --source and --target, or --synthetic_pairs")
+    if FLAGS.tokens_per_batch < FLAGS.max_length:
+        raise InputError(
+            f"tokens_per_batch must be at least max_length={FLAGS.max_length}"
+        )
     if FLAGS.synthetic_pairs:
         return lambda: synthetic_pairs(FLAGS.synthetic_pairs)
-    if not (FLAGS.source and FLAGS.target):
-        raise InputError("give --source and --target, or --synthetic_pairs")
+    text_files.paired_files(FLAGS.source, FLAGS.target)  # They must be there.
     return lambda: text_files.pairs(FLAGS.source, FLAGS.target)
 
 
@@ -171,11 +181,10 @@ class Feed:
 
 
 def main(_):
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    read_pairs = text()
     import tensorflow as tf
 
     list(tf.data.Dataset.range(1))  # So that TensorFlow is all there.
-    read_pairs = text()
     vocabulary = vocabulary_of(read_pairs)
     with tempfile.TemporaryDirectory() as folder:
         cache_dir = FLAGS.cache_dir or folder

@@ -274,6 +274,8 @@ def main():
     parser.add_argument("--peer_python", type=by_turns.existing)
     parser.add_argument("--rounds", type=by_turns.at_least_1, default=3)
     args = parser.parse_args()
+    if args.tokens < hparams().max_length:
+        parser.error(f"--tokens must be at least {hparams().max_length}")
     speeds = {}
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)

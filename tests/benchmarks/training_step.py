@@ -4,10 +4,11 @@
 
 64 pairs of 32 + 32 random tokens, V = 32,000, dropout and label smoothing 0.1,
 Adam. PYTHON is that of an environment with OpenNMT-tf 2.32 and TensorFlow 2.13.
-Each measurement is a process of its own: two updates to warm up, then the
-median of five. Beside the seconds stand the operations of the model's products
-in a second, by t2t_lite.training_cost, and their share of what a product of two
-2048 x 2048 matrices reaches at best on this machine in the same rounds.
+Each measurement of an update is a process of its own: two updates to warm up,
+then the median of five. Beside the seconds stand the operations of the model's
+products in a second, by t2t_lite.training_cost, and their share of what a
+product of two 2048 x 2048 matrices reaches at best on this machine in the same
+rounds.
 """
 
 import argparse
@@ -98,7 +99,7 @@ def commands(peer_python, with_xla):
 
 
 def report(results):
-    """Prints the best peaks, the medians of the rest, and ratios by round."""
+    """Prints the best peaks, the medians of the rest and of their ratios."""
     import tensorflow as tf
 
     from t2t_lite import training_cost
