@@ -105,10 +105,6 @@ def text():
     given = [bool(FLAGS.source), bool(FLAGS.target)]
     if given != [not FLAGS.synthetic_pairs] * 2:
         raise InputError("give --source and --target, or --synthetic_pairs")
-    if FLAGS.tokens_per_batch < FLAGS.max_length:
-        raise InputError(
-            f"tokens_per_batch must be at least max_length={FLAGS.max_length}"
-        )
     if FLAGS.synthetic_pairs:
         return lambda: synthetic_pairs(FLAGS.synthetic_pairs)
     text_files.paired_files(FLAGS.source, FLAGS.target)  # They must be there.
@@ -182,6 +178,10 @@ class Feed:
 
 def main(_):
     read_pairs = text()
+    if FLAGS.tokens_per_batch < FLAGS.max_length:
+        raise InputError(
+            f"tokens_per_batch must be at least max_length={FLAGS.max_length}"
+        )
     import tensorflow as tf
 
     list(tf.data.Dataset.range(1))  # So that TensorFlow is all there.

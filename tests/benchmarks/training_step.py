@@ -68,9 +68,13 @@ def peak_flops(precision):
     product = tf.function(
         lambda: tf.reduce_sum(tf.matmul(x, x)), autograph=False
     )
-    return max(
-        2 * n**3 / by_turns.median_seconds(lambda: product().numpy(), 1, 1)
-        for _ in range(20)
+    return (
+        2
+        * n**3
+        / min(
+            by_turns.median_seconds(lambda: product().numpy(), 0, 1)
+            for _ in range(20)
+        )
     )
 
 
