@@ -15,8 +15,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from data import text_files, treebanks, wmt14
 from t2t_lite.errors import InputError
+from t2t_lite_data import text_files, treebanks, wmt14
 
 SPLITS = ("train", "dev", "test")
 DEFAULT = "embedded"
@@ -44,7 +44,7 @@ class Corpus(NamedTuple):
 
 
 def _embedded_pairs(split: str) -> Pairs:
-    from data import embedded
+    from t2t_lite_data import embedded
 
     return embedded.pairs(split)
 

@@ -5,7 +5,7 @@ import os
 
 from absl import flags
 
-from data import corpora
+from t2t_lite_data import corpora
 
 _TEXT_FLAGS = [
     f"{split}_{side}"

@@ -19,9 +19,10 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from data import grammar
-from data import lexicon as words
-from data.grammar import (
+from t2t_lite.errors import InputError
+from t2t_lite_data import grammar
+from t2t_lite_data import lexicon as words
+from t2t_lite_data.grammar import (
     ACCUSATIVE,
     DATIVE,
     GENITIVE,
@@ -41,8 +42,7 @@ from data.grammar import (
     prepositional,
     sentence,
 )
-from data.lexicon import NOUN, VERB, Noun, Text, Verb, number
-from t2t_lite.errors import InputError
+from t2t_lite_data.lexicon import NOUN, VERB, Noun, Text, Verb, number
 
 SEED = 2017
 SIZES = {"test": 500, "dev": 500, "train": 24000}

@@ -22,7 +22,7 @@ so every English sentence has exactly one German one.
 
 from dataclasses import dataclass, replace
 
-from data.lexicon import (
+from t2t_lite_data.lexicon import (
     Noun,
     Text,
     Verb,

@@ -18,9 +18,9 @@ from collections.abc import Iterable, Iterator
 
 from absl import logging
 
-from data import text_files
-from t2t_lite import trees
 from t2t_lite.errors import InputError
+from t2t_lite.parsing import trees
+from t2t_lite_data import text_files
 
 # The sections of the Wall Street Journal, as all results on it split them.
 WSJ_SECTIONS = {

@@ -18,27 +18,29 @@ importing the package costs nothing.
 
 import importlib
 
+__version__ = "0.1.0"
+
 _HOMES = {
-    "Decoder": "transformer",
-    "Encoder": "transformer",
-    "Transformer": "transformer",
-    "DecoderLayer": "blocks",
-    "EncoderLayer": "blocks",
-    "FeedForward": "blocks",
-    "MultiHeadAttention": "attention",
-    "PositionEmbedding": "embedding",
-    "TiedEmbedding": "embedding",
+    "Decoder": "model.transformer",
+    "Encoder": "model.transformer",
+    "Transformer": "model.transformer",
+    "DecoderLayer": "model.layers",
+    "EncoderLayer": "model.layers",
+    "FeedForward": "model.layers",
+    "MultiHeadAttention": "model.attention",
+    "PositionEmbedding": "model.embedding",
+    "TiedEmbedding": "model.embedding",
     "HParams": "hparams",
     "PRESETS": "hparams",
     "InputError": "errors",
-    "LabelSmoothedCrossEntropy": "loss",
-    "NoamSchedule": "optimization",
-    "Parser": "parsing",
-    "Translator": "translation",
-    "Vocabulary": "tokenization",
-    "batched_by_tokens": "pipeline",
-    "encoded": "pipeline",
-    "teacher_forced": "pipeline",
+    "LabelSmoothedCrossEntropy": "model.loss",
+    "NoamSchedule": "training.optimizer",
+    "Parser": "parsing.parser",
+    "Translator": "decoding.translation",
+    "Vocabulary": "text.vocabulary",
+    "batched_by_tokens": "text.pipeline",
+    "encoded": "text.pipeline",
+    "teacher_forced": "text.pipeline",
 }
 
 __all__ = sorted(_HOMES)

@@ -3,10 +3,14 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from t2t_lite import bracketing, evaluation, parsing, translation, trees
+from t2t_lite.decoding import translation
 from t2t_lite.errors import InputError
-from t2t_lite.evaluation import Score
-from t2t_lite.model_directory import ModelDirectory
+from t2t_lite.evaluation import scores as evaluation
+from t2t_lite.evaluation.scores import Score
+from t2t_lite.parsing import evalb as bracketing
+from t2t_lite.parsing import parser as parsing
+from t2t_lite.parsing import trees
+from t2t_lite.storage.model_directory import ModelDirectory
 
 
 class Task(NamedTuple):

@@ -1,50 +1,52 @@
-"""The house rules: imports point downwards, and binaries hold no logic."""
+"""The house rules: which wing may import which, and binaries hold no logic."""
 
 import ast
 import graphlib
 import importlib
 import os
-import pathlib
 import subprocess
 import sys
 
 import pytest
+from paths import ROOT
 
-ROOT = pathlib.Path(__file__).absolute().parents[1]
+PACKAGE = ROOT / "t2t_lite"
 
-LAYERS = [
-    # 0: settings
-    ("errors", "hparams", "command_line"),
-    # 1: functions
-    (
-        *("positions", "masks", "loss", "optimization", "beam_search"),
-        *("tokenization", "batching", "token_cache", "memory", "training_cost"),
-        *("paper_bleu", "table_3", "trees", "tree_constraint", "windows"),
-        *("tag_dictionary", "rows"),
-    ),
-    # 2: layers
-    ("attention", "blocks", "embedding"),
-    # 3: the model
-    ("transformer",),
-    # 4: runs
-    (
-        *("checkpoints", "model_directory", "decoding", "translation"),
-        *("evaluation", "evaluation_card", "bracketing", "serving", "export"),
-        *("parsing", "tasks", "trainer", "preparation", "progress", "training"),
-        *("attention_maps", "attention_page", "attention_figures", "pipeline"),
-    ),
-]
-LAYER_OF = {name: n for n, layer in enumerate(LAYERS) for name in layer}
-
-# Written in keras.ops, for any backend.
-ANY_BACKEND = {
-    *("errors", "hparams"),
-    *("positions", "masks", "loss", "optimization", "beam_search"),
-    *("training_cost", "table_3", "trees", "tree_constraint", "windows"),
-    *("tag_dictionary", "rows"),
-    *LAYERS[2],
-    *LAYERS[3],
+# A folder of t2t_lite, or a module beside them: the folders that it may import,
+# and why no others. All may import the modules beside them.
+MAY_IMPORT = {
+    # Equations of tensors: no text, no files, no TensorFlow.
+    "model": set(),
+    # Text and ids exist before any model; a pipeline shifts what it reads.
+    "text": {"model"},
+    # What a run keeps: weights, settings, a vocabulary.
+    "storage": {"model", "text"},
+    # A model, the directory that it is in, and lines of text.
+    "decoding": {"model", "storage", "text"},
+    # It scores what was decoded; decoding knows of no score.
+    "evaluation": {"decoding", "model", "storage", "text"},
+    # It scores on dev as it goes on, whatever the task is.
+    "training": {"decoding", "evaluation", "model", "storage", "text"},
+    # These stand beside each other: only tasks and bin/ know them.
+    "parsing": {"decoding", "evaluation", "model", "storage", "text"},
+    "serving": {"decoding", "model", "storage", "text"},
+    "visualization": {"decoding", "model"},
+    # The paper's tables compare with what a model of these settings takes.
+    "paper": {"model"},
+    # It opens one task or the other, and is all that knows both.
+    "tasks": {"decoding", "evaluation", "parsing", "storage", "text"},
 }
+# Whoever opens models of any task, or prints the paper's figures.
+ABOVE_TASKS = {"training", "evaluation"}
+# The half that is written in keras.ops, for any backend.
+ANY_BACKEND = (
+    "errors",
+    "tensor",
+    "hparams",
+    "token_ids",
+    "model/*",
+    "decoding/beam_search",
+)
 
 
 def tree_of(path):
@@ -70,62 +72,90 @@ def packages_imported_by(path):
     return {name.split(".")[0] for name in imported_by(path)}
 
 
-def modules_imported_by(path, package="t2t_lite"):
-    """Returns the modules of a package that a file imports."""
-    parts = (name.split(".") for name in imported_by(path))
-    return {part[1] for part in parts if part[0] == package and part[1:]}
+def module_name(path):
+    """Returns the dotted name of a module of t2t_lite, without "t2t_lite."."""
+    return ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
 
 
-def module_path(name):
-    return ROOT / "t2t_lite" / f"{name}.py"
+def modules_imported_by(path):
+    """Returns the paths of the modules of t2t_lite that a file imports."""
+    found = set()
+    for name in imported_by(path):
+        package, *parts = name.split(".")
+        # The last part may be a name in the module, not the module itself.
+        for end in (len(parts), len(parts) - 1):
+            candidate = PACKAGE.joinpath(*parts[:end]).with_suffix(".py")
+            if package == "t2t_lite" and end > 0 and candidate.exists():
+                found.add(candidate)
+                break
+    return found
 
 
-MODULES = sorted(
-    ".".join(path.relative_to(ROOT / "t2t_lite").with_suffix("").parts)
-    for path in (ROOT / "t2t_lite").rglob("*.py")
-    if path.name != "__init__.py"
+def wing_of(path):
+    """Returns the folder of a module, or its own name if it is in none."""
+    return module_name(path).split(".")[0]
+
+
+MODULES = sorted(p for p in PACKAGE.rglob("*.py") if p.name != "__init__.py")
+COMMANDS = sorted((ROOT / "bin" / "commands").glob("[!_]*.py"))
+LAUNCHERS = sorted(
+    p for p in (ROOT / "bin").iterdir() if not p.suffix and p.is_file()
 )
-BINARIES = sorted(path for path in (ROOT / "bin").iterdir() if path.is_file())
 DATA = sorted((ROOT / "data").rglob("*.py"))
 
 
-def test_every_module_has_a_layer():
-    assert sorted(LAYER_OF) == MODULES
-    assert len(LAYER_OF) == sum(map(len, LAYERS))
+def test_every_folder_is_a_wing():
+    folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert folders <= set(MAY_IMPORT)
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_imports_point_downwards(name):
-    for imported in modules_imported_by(module_path(name)):
-        assert LAYER_OF[imported] <= LAYER_OF[name]
+@pytest.mark.parametrize("path", MODULES, ids=module_name)
+def test_a_wing_imports_only_what_it_may(path):
+    beside = {p.stem for p in PACKAGE.glob("*.py")}
+    allowed = MAY_IMPORT.get(wing_of(path), set()) | {wing_of(path)}
+    if path.parent != PACKAGE:
+        allowed |= beside - {"tasks", "paper"} | (
+            {"tasks", "paper"} if wing_of(path) in ABOVE_TASKS else set()
+        )
+    else:
+        allowed |= beside
+    assert {wing_of(p) for p in modules_imported_by(path)} <= allowed
 
 
 def test_imports_have_no_cycles():
-    imports = {name: modules_imported_by(module_path(name)) for name in MODULES}
+    imports = {path: modules_imported_by(path) for path in MODULES}
     list(graphlib.TopologicalSorter(imports).static_order())
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_t2t_lite_imports_neither_data_nor_tests(name):
-    packages = packages_imported_by(module_path(name))
-    assert packages.isdisjoint({"data", "tests", "conftest", "reference"})
+@pytest.mark.parametrize("path", MODULES, ids=module_name)
+def test_t2t_lite_imports_neither_data_nor_commands(path):
+    others = {"data", "t2t_lite_data", "t2t_lite_commands", "checkout", "tests"}
+    assert packages_imported_by(path).isdisjoint(others)
 
 
 @pytest.mark.parametrize("path", DATA, ids=lambda path: path.stem)
 def test_data_imports_only_errors_and_trees_of_t2t_lite(path):
-    assert modules_imported_by(path) <= {"errors", "trees"}
+    names = {module_name(p) for p in modules_imported_by(path)}
+    assert names <= {"errors", "parsing.trees"}
 
 
-@pytest.mark.parametrize("name", sorted(ANY_BACKEND))
-def test_the_half_for_any_backend_imports_no_backend(name):
-    path = module_path(name)
+def for_any_backend():
+    return [
+        path
+        for pattern in ANY_BACKEND
+        for path in sorted(PACKAGE.glob(f"{pattern}.py"))
+    ]
+
+
+@pytest.mark.parametrize("path", for_any_backend(), ids=module_name)
+def test_the_half_for_any_backend_imports_no_backend(path):
     backends = {"tensorflow", "tensorflow_text", "tf_keras", "jax", "torch"}
     assert packages_imported_by(path).isdisjoint(backends)
-    assert modules_imported_by(path) <= ANY_BACKEND
+    assert modules_imported_by(path) <= set(for_any_backend())
 
 
-@pytest.mark.parametrize("path", BINARIES, ids=lambda path: path.name)
-def test_binaries_hold_no_logic(path):
+@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: path.stem)
+def test_commands_hold_no_logic(path):
     tree = tree_of(path)
     definitions = [
         getattr(node, "name", "lambda")
@@ -141,12 +171,15 @@ def test_binaries_hold_no_logic(path):
     assert main.end_lineno - main.lineno < 40  # One screen.
 
 
+def test_every_command_has_a_launcher():
+    assert [p.stem for p in COMMANDS] == [p.name for p in LAUNCHERS]
+
+
 # The names of the package.
 
 
 def test_the_package_itself_imports_nothing():
-    path = ROOT / "t2t_lite" / "__init__.py"
-    assert packages_imported_by(path) == {"importlib"}
+    assert packages_imported_by(PACKAGE / "__init__.py") == {"importlib"}
 
 
 def homes():
@@ -155,19 +188,23 @@ def homes():
 
 @pytest.mark.parametrize("name", homes())
 def test_a_public_name_is_defined_in_its_home(name):
-    body = tree_of(module_path(homes()[name])).body
-    defined = {getattr(node, "name", None) for node in body}
-    for node in body:
+    path = PACKAGE.joinpath(*homes()[name].split(".")).with_suffix(".py")
+    defined = set()
+    for node in tree_of(path).body:
+        defined.add(getattr(node, "name", None))
         if isinstance(node, ast.Assign):
             defined.update(
                 getattr(target, "id", None) for target in node.targets
             )
+        if isinstance(node, ast.AnnAssign):
+            defined.add(getattr(node.target, "id", None))
     assert name in defined
 
 
 def test_no_public_name_is_also_a_module():
     """Importing such a module would put it in the place of the name."""
-    assert set(homes()).isdisjoint(MODULES)
+    beside = {path.stem for path in PACKAGE.iterdir()}
+    assert set(homes()).isdisjoint(beside)
 
 
 @pytest.mark.slow

@@ -5,71 +5,13 @@ TINY_MODELS. Their sizes all differ, so that a wrong axis fails.
 """
 
 import os
-import pathlib
-import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
-# The checkout that these tests belong to, whatever is installed.
-sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[1]))
 
-import dataclasses
-
-import numpy as np
+import checkout  # noqa: F401, the code that these tests belong to
 import pytest
-
-from t2t_lite.hparams import HParams
-
-_SINUSOIDAL = HParams(
-    num_layers=2,
-    d_model=12,
-    d_ff=20,
-    num_heads=3,
-    d_k=4,
-    d_v=4,
-    vocabulary_size=11,
-    tokens_per_batch=64,
-    max_length=16,
-    learned_positions=16,
-    num_buckets=3,
-    warmup_steps=10,
-    steps=20,
-)
-
-# d_model is not h * d_k in the third one.
-TINY_MODELS = {
-    "sinusoidal": _SINUSOIDAL,
-    "learned": dataclasses.replace(_SINUSOIDAL, positions="learned"),
-    "d_k_is_not_d_v": dataclasses.replace(_SINUSOIDAL, d_model=14, d_v=5),
-    "attention_dropout": dataclasses.replace(
-        _SINUSOIDAL, num_layers=1, dropout=0.2, attention_dropout=0.3
-    ),
-    "restricted": dataclasses.replace(
-        _SINUSOIDAL, num_layers=1, attention_window=5
-    ),
-}
-
-
-def tiny_transformer(hparams, seed=0, **kwargs):
-    """Returns a built Transformer none of whose weights is all 0 or all 1.
-
-    Args:
-        hparams: HParams, such as one of TINY_MODELS.
-        seed: int; the same seed gives the same weights.
-        **kwargs: those of Transformer.
-    """
-    # Only here, so that tests of lower layers need no higher ones.
-    import keras
-
-    from t2t_lite.transformer import Transformer
-
-    keras.utils.set_random_seed(seed)
-    model = Transformer(hparams, **kwargs)
-    model.build()
-    random = np.random.default_rng(seed)
-    for weight in model.weights:
-        weight.assign_add(random.normal(0, 0.2, weight.shape))
-    return model
+from tiny_models import TINY_MODELS, tiny_transformer
 
 
 @pytest.fixture(params=TINY_MODELS.values(), ids=TINY_MODELS.keys())

@@ -6,7 +6,8 @@ import pytest
 from benchmarks import right_branching
 from benchmarks.right_branching import VARIANTS, by_place, by_tag, by_two_tags
 
-from t2t_lite import bracketing, trees
+from t2t_lite.parsing import evalb as bracketing
+from t2t_lite.parsing import trees
 
 
 def tree_of(text):

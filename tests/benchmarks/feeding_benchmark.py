@@ -16,14 +16,17 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2]))
+sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
 
+import checkout  # noqa: F401, the code that this belongs to
 import numpy as np
 from absl import flags
 
-from data import text_files
-from t2t_lite import batching, command_line, token_cache, tokenization
+from t2t_lite import cli
 from t2t_lite.errors import InputError
+from t2t_lite.text import batching, token_cache
+from t2t_lite.text import vocabulary as tokenization
+from t2t_lite_data import text_files
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("source", None, "Text, as bin/train's --train_source.")
@@ -204,4 +207,4 @@ def main(_):
 
 
 if __name__ == "__main__":
-    command_line.run(main)
+    cli.run(main)

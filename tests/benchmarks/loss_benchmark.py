@@ -26,7 +26,10 @@ import time
 
 import by_turns
 
-sys.path[:0] = map(str, pathlib.Path(__file__).absolute().parents[1:3])
+_ROOT = pathlib.Path(__file__).absolute().parents[2]
+sys.path[:0] = [str(_ROOT / "bin"), str(_ROOT / "tests" / "helpers")]
+
+import checkout  # noqa: F401, the code that this belongs to
 
 _V, _D, _LENGTH, _PADDED = 37_000, 512, 32, 3
 _ROUNDS = 3
@@ -52,7 +55,7 @@ def all_at_once(x_BTD, embedding, target_ids, smoothing, loss_scale=1.0):
     """Returns what loss.projected_cross_entropy does, the plain way."""
     from keras import ops
 
-    from t2t_lite import loss
+    from t2t_lite.model import loss
 
     del loss_scale
     matrix_DV = ops.transpose(ops.cast(embedding, x_BTD.dtype))
@@ -64,7 +67,7 @@ def measure_loss(way, tokens, precision):
     """Measures loss and gradients of `tokens` positions in this process."""
     import tensorflow as tf
 
-    from t2t_lite import loss
+    from t2t_lite.model import loss
 
     function = all_at_once if way == "plain" else loss.projected_cross_entropy
     rows = tokens // _LENGTH
@@ -94,9 +97,9 @@ def measure_update(way, tokens, precision):
     """Measures an update of transformer_base in this process."""
     import numpy as np
 
-    from t2t_lite import loss
     from t2t_lite.hparams import PRESETS
-    from t2t_lite.trainer import Trainer
+    from t2t_lite.model import loss
+    from t2t_lite.training.trainer import Trainer
 
     if way == "plain":
         loss.projected_cross_entropy = all_at_once
@@ -127,8 +130,8 @@ def compare(what, tokens, precision):
 
 def print_largest_micro_batches():
     """Prints how many target tokens fit 16 GiB, both ways."""
-    from t2t_lite import memory
     from t2t_lite.hparams import PRESETS
+    from t2t_lite.training import micro_batches as memory
 
     for name in ("transformer_base", "transformer_big"):
         for precision in ("float32", "bfloat16"):

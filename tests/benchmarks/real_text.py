@@ -30,7 +30,9 @@ import by_turns
 
 HERE = pathlib.Path(__file__).absolute().parent
 ROOT = HERE.parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(ROOT / "bin"))
+
+import checkout  # noqa: F401, the code that this belongs to
 
 PRESET = "transformer_multi30k"
 _NEVER = 1_000_000_000
@@ -48,8 +50,9 @@ class Text(NamedTuple):
 
 def prepare(folder, args):
     """Writes text, vocabulary and settings; returns the Text."""
-    from data import text_files
-    from t2t_lite import batching, token_cache, tokenization
+    from t2t_lite.text import batching, token_cache
+    from t2t_lite.text import vocabulary as tokenization
+    from t2t_lite_data import text_files
 
     pairs = [*text_files.pairs(str(args.source), str(args.target))]
     pairs = pairs[: args.pairs]

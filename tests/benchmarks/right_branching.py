@@ -16,11 +16,14 @@ import pathlib
 import sys
 from typing import NamedTuple
 
-sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2]))
+sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
 
-from data import text_files
-from t2t_lite import bracketing, trees
-from t2t_lite.trees import Tree
+import checkout  # noqa: F401, the code that this belongs to
+
+from t2t_lite.parsing import evalb as bracketing
+from t2t_lite.parsing import trees
+from t2t_lite.parsing.trees import Tree
+from t2t_lite_data import text_files
 
 
 def by_place(tags):

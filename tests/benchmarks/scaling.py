@@ -19,7 +19,9 @@ import time
 
 import by_turns
 
-sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2]))
+sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
+
+import checkout  # noqa: F401, the code that this belongs to
 
 _TOKENS_OUT = 32
 _DEFAULTS = {
@@ -56,7 +58,7 @@ def prepared(sizes):
 
 def update(sizes):
     """Returns the function that does one update."""
-    from t2t_lite.trainer import Trainer
+    from t2t_lite.training.trainer import Trainer
 
     hparams, ids = prepared(sizes)
     trainer = Trainer(hparams, sizes["vocabulary"])
@@ -68,7 +70,9 @@ def search(sizes):
     import tensorflow as tf
     from keras import ops
 
-    from t2t_lite import beam_search, hparams, transformer
+    from t2t_lite import hparams
+    from t2t_lite.decoding import beam_search
+    from t2t_lite.model import transformer
 
     settings, ids = prepared(sizes)
     model = transformer.Transformer(settings, sizes["vocabulary"])

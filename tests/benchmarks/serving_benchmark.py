@@ -13,7 +13,10 @@ import statistics
 import sys
 import time
 
-sys.path[:0] = map(str, pathlib.Path(__file__).absolute().parents[1:3])
+_ROOT = pathlib.Path(__file__).absolute().parents[2]
+sys.path[:0] = [str(_ROOT / "bin"), str(_ROOT / "tests" / "helpers")]
+
+import checkout  # noqa: F401, the code that this belongs to
 
 _ROUNDS = 5
 _BATCHES = (1, 8, 64, 512)

@@ -19,7 +19,9 @@ import time
 import numpy as np
 from absl import app, flags
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
+
+import checkout  # noqa: F401, the code that this belongs to
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list("lengths", "512,1024,2048,4096,8192", "The n, growing.")

@@ -20,7 +20,9 @@ import sys
 import by_turns
 
 HERE = pathlib.Path(__file__).absolute().parent
-sys.path.insert(0, str(HERE.parents[1]))
+sys.path.insert(0, str(HERE.parents[1] / "bin"))
+
+import checkout  # noqa: F401, the code that this belongs to
 
 BATCH = {"vocabulary_size": 32_000, "batch_size": 64, "length": 32}
 _WAYS = {  # Of this package: precision, and whether XLA compiles.
@@ -33,13 +35,13 @@ _PEER = "OpenNMT-tf"
 
 def update_seconds(precision, xla):
     """Returns the median seconds of an update in this process."""
-    from t2t_lite import command_line
+    from t2t_lite import cli
 
-    command_line.load_tensorflow(in_halves=not xla)  # As bin/train does.
+    cli.load_tensorflow(in_halves=not xla)  # As bin/train does.
     import numpy as np
 
     from t2t_lite.hparams import PRESETS
-    from t2t_lite.trainer import Trainer
+    from t2t_lite.training.trainer import Trainer
 
     trainer = Trainer(
         PRESETS["transformer_base"],
@@ -106,8 +108,8 @@ def report(results):
     """Prints the best peaks, the medians of the rest and of their ratios."""
     import tensorflow as tf
 
-    from t2t_lite import training_cost
     from t2t_lite.hparams import PRESETS
+    from t2t_lite.model import flops as training_cost
 
     flops = training_cost.update_flops(
         PRESETS["transformer_base"],

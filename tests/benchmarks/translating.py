@@ -29,7 +29,9 @@ import time
 import by_turns
 
 HERE = pathlib.Path(__file__).absolute().parent
-sys.path.insert(0, str(HERE.parents[1]))
+sys.path.insert(0, str(HERE.parents[1] / "bin"))
+
+import checkout  # noqa: F401, the code that this belongs to
 
 _BEAM_WIDTH = 4
 _VOCABULARY_SIZE, _SOURCE_LENGTH, _TARGET_LENGTH = 32_000, 25, 32
@@ -50,10 +52,10 @@ def prepare(folder, num_sentences, model_dir, lines_path):
     import keras
     import numpy as np
 
-    from data import text_files
     from t2t_lite.hparams import PRESETS
-    from t2t_lite.model_directory import ModelDirectory
-    from t2t_lite.transformer import Transformer
+    from t2t_lite.model.transformer import Transformer
+    from t2t_lite.storage.model_directory import ModelDirectory
+    from t2t_lite_data import text_files
 
     keras.utils.set_random_seed(1)
     task = {"num_tokens": None, "beam_width": _BEAM_WIDTH}
@@ -80,18 +82,20 @@ def prepare(folder, num_sentences, model_dir, lines_path):
 
 def search(folder, precision, xla, output):
     """Returns (seconds of the first call, of a later one) of our search."""
-    from t2t_lite import command_line
+    from t2t_lite import cli
 
     task = json.loads((folder / "task.json").read_text())
-    command_line.load_tensorflow(in_halves=not xla)  # As bin/translate does.
+    cli.load_tensorflow(in_halves=not xla)  # As bin/translate does.
     import numpy as np
     import tensorflow as tf
     from keras import ops
 
-    from t2t_lite import decoding, hparams, model_directory
-    from t2t_lite.beam_search import Constraint
-    from t2t_lite.hparams import EOS
-    from t2t_lite.transformer import Transformer
+    from t2t_lite import hparams
+    from t2t_lite.decoding import search as decoding
+    from t2t_lite.decoding.beam_search import Constraint
+    from t2t_lite.model.transformer import Transformer
+    from t2t_lite.storage import model_directory
+    from t2t_lite.token_ids import EOS
 
     settings = hparams.from_dict(task["hparams"])
     model = Transformer(

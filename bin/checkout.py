@@ -1,0 +1,34 @@
+"""Imports this checkout's packages, under the names that a wheel gives them.
+
+    import checkout
+
+A program beside this file, or one that has its folder on sys.path, gets the
+code that it lies beside, whatever is installed.
+"""
+
+import importlib.abc
+import importlib.util
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PACKAGES = {
+    "t2t_lite": ROOT / "t2t_lite",
+    "t2t_lite_data": ROOT / "data",
+    "t2t_lite_commands": ROOT / "bin" / "commands",
+}
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name not in PACKAGES:
+            return None
+        folder = PACKAGES[name]
+        return importlib.util.spec_from_file_location(
+            name,
+            folder / "__init__.py",
+            submodule_search_locations=[str(folder)],
+        )
+
+
+sys.meta_path.insert(0, _Finder())

@@ -1,0 +1,30 @@
+"""Writes the average of a model's last checkpoints into its averaged/ folder.
+
+Other commands read it with --checkpoint=averaged.
+"""
+
+from absl import flags
+
+from t2t_lite import cli
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string(
+    "model_dir", None, "Required: where bin/train wrote the model."
+)
+flags.mark_flag_as_required("model_dir")
+flags.DEFINE_integer(
+    "average_last",
+    None,
+    "How many; default: the model's, in the paper 5 or 20.",
+    lower_bound=1,
+)
+
+
+def main(_):
+    cli.load_tensorflow()
+    from t2t_lite.storage import model_directory
+
+    directory = model_directory.ModelDirectory(FLAGS.model_dir)
+    path, averaged = directory.write_average(FLAGS.average_last)
+    print(f"{path}: the average of {', '.join(p.name for p in averaged)}")
+    return 0

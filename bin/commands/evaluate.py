@@ -1,0 +1,64 @@
+"""Scores a model on the dev and test text of its corpus, or of another.
+
+BLEU and chrF are sacrebleu's, with their signatures, and BLEU is also computed
+as in the paper; a parser's scores are by EVALB's rules. Perplexity is per token
+of the vocabulary, without label smoothing.
+"""
+
+import functools
+
+from absl import flags
+
+from t2t_lite import cli
+from t2t_lite_data import corpus_flags
+
+FLAGS = flags.FLAGS
+cli.define_model_flags()
+corpus_flags.define(default="that of the model's training")
+for module in (cli, corpus_flags):
+    flags.adopt_module_key_flags(module)
+flags.DEFINE_list("splits", None, "Default: dev and test, if there are both.")
+flags.DEFINE_string("json", None, "A file to write the scores to as JSON.")
+flags.DEFINE_string(
+    "report",
+    None,
+    "Write an evaluation card to REPORT.md and REPORT.json: the scores, and "
+    "the data, settings, versions and training that they depend on.",
+)
+
+
+def main(_):
+    for path in filter(None, (FLAGS.json, FLAGS.report)):
+        cli.require_folder_of(path)
+    cli.load_tensorflow(in_halves=not FLAGS.xla)
+    from t2t_lite import tasks
+    from t2t_lite.evaluation import card as evaluation_card
+    from t2t_lite.evaluation import scores as evaluation
+    from t2t_lite.storage import model_directory
+
+    model = tasks.open_model(**cli.model_flags())
+    directory = model_directory.ModelDirectory(FLAGS.model_dir)
+    names = corpus_flags.given(default=None) or directory.settings().corpus
+    corpus = corpus_flags.corpus(names)
+    task = tasks.task_of(model.model.hparams)
+    corpus_flags.require_task(corpus, model.model.hparams)
+    report = evaluation.evaluate(
+        model,
+        {
+            split: [task.checked_pair(*pair) for pair in pairs]
+            for split, pairs in corpus_flags.held_out(corpus, FLAGS.splits)
+        },
+        functools.partial(
+            task.scores, language=corpus.target_language, with_margins=True
+        ),
+    )
+    print(evaluation.as_text(report))
+    if FLAGS.json:
+        with cli.output_file(FLAGS.json) as file:
+            file.write(evaluation.as_json(report))
+    if FLAGS.report:
+        card = evaluation_card.make_card(
+            report, directory, model.model, FLAGS.checkpoint
+        )
+        evaluation_card.write(FLAGS.report, card)
+    return 0

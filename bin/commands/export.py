@@ -1,0 +1,56 @@
+"""Writes a SavedModel for TF Serving: text in, text out."""
+
+from absl import flags, logging
+
+from t2t_lite import cli
+
+FLAGS = flags.FLAGS
+cli.define_model_flags(xla=False)
+flags.adopt_module_key_flags(cli)
+flags.DEFINE_string(
+    "export_dir", None, "Required: where the numbered versions go."
+)
+flags.mark_flag_as_required("export_dir")
+flags.DEFINE_integer(
+    "max_length", None, "Tokens of a source; default: the model's."
+)
+flags.DEFINE_integer(
+    "attention_layer", None, "Of the decoder, from 0; default: the last."
+)
+flags.DEFINE_integer(
+    "attention_head", None, "From 0; default: the mean of all heads."
+)
+
+
+def main(_):
+    cli.load_tensorflow()
+    logging.set_verbosity(logging.WARNING)  # TensorFlow says much as it saves.
+    from t2t_lite.decoding import search as decoding
+    from t2t_lite.serving import export
+    from t2t_lite.serving import signatures as serving
+    from t2t_lite.storage import model_directory
+
+    directory = model_directory.ModelDirectory(FLAGS.model_dir)
+    hparams = directory.settings().hparams
+    options = serving.ServingOptions(
+        decoding.SearchOptions.of(
+            hparams,
+            beam_width=FLAGS.beam_width,
+            length_penalty=FLAGS.length_penalty,
+            max_extra_length=FLAGS.max_extra_length,
+        ),
+        hparams.max_length if FLAGS.max_length is None else FLAGS.max_length,
+        FLAGS.xla,
+        FLAGS.attention_layer,
+        FLAGS.attention_head,
+    )
+    print(
+        export.export(
+            directory,
+            FLAGS.export_dir,
+            FLAGS.checkpoint,
+            FLAGS.average_last,
+            FLAGS.precision,
+            options,
+        )
+    )

@@ -1,0 +1,38 @@
+"""Learns a SentencePiece vocabulary from the training text of a corpus.
+
+bin/train does this by itself; here it is done once for several runs, which take
+it with --vocabulary.
+"""
+
+import functools
+
+from absl import flags
+
+from t2t_lite import cli
+from t2t_lite_data import corpus_flags
+
+FLAGS = flags.FLAGS
+corpus_flags.define()
+flags.adopt_module_key_flags(corpus_flags)
+flags.DEFINE_string(
+    "output", None, "Required: where to write the SentencePiece model."
+)
+flags.mark_flag_as_required("output")
+flags.DEFINE_enum("type", "bpe", ["bpe", "unigram"], "How pieces are found.")
+flags.DEFINE_integer("size", 37_000, "Of the vocabulary.", lower_bound=1)
+
+
+def main(_):
+    cli.require_folder_of(FLAGS.output)
+    from t2t_lite.text import vocabulary as tokenization
+
+    corpus = corpus_flags.corpus(corpus_flags.given())
+    vocabulary = tokenization.learn_from_pairs(
+        functools.partial(corpus.pairs, "train"),
+        FLAGS.type,
+        FLAGS.size,
+        has_trees=corpus.target_language == "trees",
+    )
+    vocabulary.save(FLAGS.output)
+    print(f"{FLAGS.output}: {vocabulary.size} ids")
+    return 0

@@ -1,0 +1,73 @@
+"""Shows what every head attends to in a sentence and its translation.
+
+--output is one HTML page to explore all layers and heads with; --png_prefix
+gives PREFIX-matrix.png and PREFIX-lines.png of the kind, the layer and the
+heads that are chosen, 300 dots per inch; the lines are as in Figures 3 to 5.
+"""
+
+from absl import flags
+
+from t2t_lite import cli
+from t2t_lite.errors import InputError
+
+FLAGS = flags.FLAGS
+cli.define_model_flags(xla=False)
+flags.adopt_module_key_flags(cli)
+flags.DEFINE_string("sentence", None, "Required: what is translated.")
+flags.mark_flag_as_required("sentence")
+flags.DEFINE_string("translation", None, "Default: what the model finds.")
+flags.DEFINE_bool("words", False, "Join the pieces of each word.")
+flags.DEFINE_string("output", None, "The HTML page to write.")
+flags.DEFINE_string("png_prefix", None, "Pictures: the start of their names.")
+flags.DEFINE_enum(
+    "kind",
+    "encoder_self",
+    ["encoder_self", "decoder_self", "encoder_decoder"],
+    "Pictures: which attention. The page starts with it, too.",
+)
+flags.DEFINE_integer(
+    "layer", None, "Pictures: which layer, from 0; default: the last."
+)
+flags.DEFINE_multi_integer(
+    "head",
+    None,
+    "Pictures: which head, from 0; may be repeated; default: all.",
+)
+flags.DEFINE_string(
+    "png_token", None, "Draw the lines of this attending token alone."
+)
+
+
+def main(_):
+    if FLAGS.output is None and FLAGS.png_prefix is None:
+        raise InputError("give --output, --png_prefix, or both")
+    for path in filter(None, (FLAGS.output, FLAGS.png_prefix)):
+        cli.require_folder_of(path)
+    cli.load_tensorflow()
+    from t2t_lite.decoding.translation import Translator
+    from t2t_lite.visualization import figures as attention_figures
+    from t2t_lite.visualization import maps as attention_maps
+    from t2t_lite.visualization import page as attention_page
+
+    if FLAGS.png_prefix is not None:
+        attention_figures.check_matplotlib()
+    translator = Translator(**cli.model_flags())
+    maps = attention_maps.of_sentence(
+        translator, FLAGS.sentence, FLAGS.translation
+    )
+    if FLAGS.words:
+        maps = attention_maps.in_words(maps)
+    selection = attention_maps.select(
+        maps, FLAGS.kind, FLAGS.layer, FLAGS.head, FLAGS.png_token
+    )
+    if FLAGS.output is not None:
+        with cli.output_file(FLAGS.output) as file:
+            file.write(attention_page.page(maps, selection))
+    if FLAGS.png_prefix is not None:
+        for name, draw in (
+            ("matrix", attention_figures.matrix_png),
+            ("lines", attention_figures.lines_png),
+        ):
+            path = f"{FLAGS.png_prefix}-{name}.png"
+            with cli.output_file(path, is_binary=True) as file:
+                file.write(draw(maps, selection))

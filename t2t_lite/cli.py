@@ -1,0 +1,198 @@
+"""What every binary shares: how it runs, and the flags that choose a model."""
+
+import contextlib
+import gc
+import os
+import signal
+import sys
+
+from absl import app, flags, logging
+
+from t2t_lite.errors import InputError
+
+_MODEL_FLAGS = ("model_dir", "checkpoint", "average_last", "precision", "xla")
+_SEARCH_FLAGS = ("beam_width", "length_penalty", "max_extra_length")
+
+
+def run(command):
+    """Runs a program and exits with the status that its main returns.
+
+    An InputError, or a file that the system refuses, becomes one line on
+    stderr and status 1; a closed pipe ends the program quietly, and Ctrl-C
+    gives status 130.
+
+    Args:
+        command: module with a docstring, flags, and main(arguments).
+    """
+    _show_in_help(command)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    # What is half-written is taken away on the way out.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    flags.FLAGS.set_default("verbosity", logging.INFO)
+
+    def guarded(arguments):
+        try:
+            if len(arguments) > 1:
+                raise InputError(
+                    f"this program takes flags only; received {arguments[1]!r}"
+                )
+            return command.main(arguments)
+        except InputError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 1
+        except BrokenPipeError:
+            # Python would complain again when it flushes stdout at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 1
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            print(f"error: {where}{error.strerror or error}", file=sys.stderr)
+            return 1
+        except KeyboardInterrupt:
+            return 130
+
+    app.run(guarded)
+
+
+def _show_in_help(command):
+    """Makes --help show the docstring and the flags of a program's module."""
+    sys.modules["__main__"].__doc__ = command.__doc__
+    for flag in flags.FLAGS.get_key_flags_for_module(command):
+        flags.FLAGS.register_key_flag_for_module(sys.argv[0], flag)
+
+
+def status_of_signal(number):
+    """Returns the exit status of a program that a signal ended; 0 for none."""
+    return 128 + number if number else 0
+
+
+def load_tensorflow(in_halves=False):
+    """Imports TensorFlow without what its libraries say of missing GPUs.
+
+    Args:
+        in_halves: bool, whether the work is batches of which both halves run
+            at the same time on a CPU: of two cores each half gets one for
+            itself then, which beats both sharing both. What the environment
+            says by TF_NUM_INTRAOP_THREADS comes first.
+    """
+    gc.disable()  # A million objects come, and none of them goes.
+    with _silent_stderr():
+        import tensorflow as tf
+
+        gpus = tf.config.list_physical_devices("GPU")
+    gc.freeze()
+    gc.enable()
+    is_told = "TF_NUM_INTRAOP_THREADS" in os.environ
+    if in_halves and not gpus and not is_told and _num_cores() == 2:
+        tf.config.threading.set_intra_op_parallelism_threads(1)
+
+
+def _num_cores():
+    if hasattr(os, "sched_getaffinity"):  # Linux has it, and TensorFlow asks.
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count()
+
+
+@contextlib.contextmanager
+def _silent_stderr():
+    """Sends what C++ code writes to stderr nowhere; exceptions still rise."""
+    sys.stderr.flush()
+    before = os.dup(2)
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+
+
+def define_model_flags(xla=None):
+    """Defines the flags that choose a model, and how it searches.
+
+    Args:
+        xla: bool, the default of --xla; None for what suits the device.
+    """
+    flags.DEFINE_string(
+        "model_dir", None, "Required: where bin/train wrote the model."
+    )
+    flags.mark_flag_as_required("model_dir")
+    flags.DEFINE_string(
+        "checkpoint", "last", "last, best, averaged, or a checkpoint's path."
+    )
+    flags.DEFINE_integer(
+        "average_last",
+        1,
+        "The mean of so many of the last checkpoints.",
+        lower_bound=1,
+    )
+    flags.DEFINE_enum(
+        "precision",
+        "float32",
+        ["float32", "bfloat16", "float16"],
+        "Of the computation; softmax and scores are float32.",
+    )
+    where = "; default: where a GPU translates" if xla is None else ""
+    flags.DEFINE_bool("xla", xla, f"Compile the search with XLA{where}.")
+    flags.DEFINE_integer("beam_width", None, "Default: the model's.")
+    flags.DEFINE_float("length_penalty", None, "Default: the model's.")
+    flags.DEFINE_integer(
+        "max_extra_length",
+        None,
+        "How many tokens longer than its source a translation may be; default: "
+        "the model's.",
+    )
+
+
+def model_flags():
+    """Returns those flags as the arguments of a Translator."""
+    return {name: flags.FLAGS[name].value for name in _MODEL_FLAGS} | {
+        name: flags.FLAGS[name].value for name in _SEARCH_FLAGS
+    }
+
+
+def require_folder_of(path):
+    """Refuses a file that its folder cannot hold, before the long work.
+
+    Raises:
+        InputError: there is no such folder, or nothing may be written there.
+    """
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise InputError(f"cannot write {path}: there is no folder {folder}")
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"cannot write {path}: {folder} is not writable")
+
+
+@contextlib.contextmanager
+def output_file(path, is_binary=False):
+    """Gives a file that appears at `path` once it is complete.
+
+    Args:
+        path: str; None for stdout, as text, flushed with each write.
+        is_binary: bool, whether bytes are written to it, or str.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    if path is None:
+        sys.stdout.reconfigure(encoding="utf-8", write_through=True)
+        yield sys.stdout
+        return
+    path = os.path.realpath(path)
+    text = {"encoding": "utf-8", "newline": "\n"}
+    options = {"mode": "wb"} if is_binary else {"mode": "w"} | text
+    is_special = os.path.exists(path) and not os.path.isfile(path)
+    aside = f"{path}.tmp-{os.getpid()}"
+    try:
+        # A device such as /dev/null must stay what it is.
+        name = path if is_special else aside
+        with open(name, **options) as file:
+            yield file
+        if not is_special:
+            os.replace(aside, path)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(aside)

@@ -1,0 +1,1 @@
+"""From source ids to translations: beam search and what surrounds it."""

@@ -1,0 +1,1 @@
+"""The model: attention, layers, encoder and decoder, and the loss."""

@@ -1,0 +1,237 @@
+"""The training loss: cross-entropy with label smoothing, over tokens."""
+
+import keras
+from keras import ops
+
+from t2t_lite.token_ids import PAD
+
+# Logits that `projected_cross_entropy` computes at a time, 80 MB of them. Fewer
+# would add to the embedding's gradient more often, which takes time; more would
+# take memory and save none.
+CHUNK_LOGITS = 20 * 2**20
+
+
+def cross_entropy(logits_BTV, target_ids_BT, label_smoothing=0.0):
+    """Returns the summed loss of the target tokens, and how many there are.
+
+    The target distribution of a token is 1 - e + e / V on the token and e / V
+    on each other. Sum and count are kept apart so that they can be added up
+    over replicas and micro-batches before the one division: a mean of means
+    would weigh tokens by the batch they happen to be in.
+
+    Args:
+        logits_BTV: float [B, T, V]; the loss is computed in float32.
+        target_ids_BT: int [B, T], 0 for padding, which counts for nothing.
+        label_smoothing: float e in [0, 1).
+
+    Returns:
+        (float32 scalar in nats, float32 scalar number of tokens).
+
+    Source: section 5.4; Szegedy et al. 2015, section 7, for the e / V.
+    """
+    loss_BT, is_token_BT = token_losses(
+        logits_BTV, target_ids_BT, label_smoothing
+    )
+    return ops.sum(loss_BT), ops.sum(is_token_BT)
+
+
+def token_losses(logits_BTV, target_ids_BT, label_smoothing=0.0):
+    """Returns the loss of each token, and 1 or 0: whether it is a token.
+
+    Args: those of `cross_entropy`.
+
+    Returns:
+        (float32 [B, T] in nats, 0 where there is padding; float32 [B, T]).
+    """
+    logits_BTV = ops.cast(logits_BTV, "float32")
+    is_token_BT = ops.cast(ops.not_equal(target_ids_BT, PAD), "float32")
+    if label_smoothing:
+        V = logits_BTV.shape[-1]
+        target_BTV = ops.one_hot(target_ids_BT, V, dtype="float32")
+        target_BTV = (1 - label_smoothing) * target_BTV + label_smoothing / V
+        loss_BT = ops.categorical_crossentropy(
+            target_BTV, logits_BTV, from_logits=True
+        )
+    else:
+        loss_BT = ops.sparse_categorical_crossentropy(
+            target_ids_BT, logits_BTV, from_logits=True
+        )
+    return loss_BT * is_token_BT, is_token_BT
+
+
+def projected_cross_entropy(
+    x_BTD, embedding_VD, target_ids_BT, label_smoothing=0.0, loss_scale=1.0
+):
+    """Returns `cross_entropy` of the logits x E^T, in little memory.
+
+    The logits are computed for one chunk of tokens after the other, and with
+    them the chunk's part of both gradients: no more than a chunk of them exists
+    at a time, none is computed twice, and chunks of nothing but padding are
+    left out. Without a gradient to be taken, `cross_entropy` does less.
+
+    Args:
+        x_BTD: float [B, T, D], the decoder's output. The products are computed
+            in its dtype, softmax and loss in float32.
+        embedding_VD: float32 [V, D], E.
+        target_ids_BT: int [B, T], 0 for padding, which counts for nothing.
+        label_smoothing: float e in [0, 1).
+        loss_scale: float scalar, what the loss is about to be multiplied by.
+            It changes no result: the gradients are formed at that scale, so
+            that small ones are not lost in float16.
+
+    Returns:
+        (float32 scalar in nats, float32 scalar number of tokens).
+
+    Source: sections 3.4 and 5.4.
+    """
+    V, D = embedding_VD.shape
+    is_token_N = ops.reshape(ops.not_equal(target_ids_BT, PAD), (-1,))
+    num_tokens = ops.sum(ops.cast(is_token_N, "int32"))
+    chunk_size, num_chunks = _chunks(ops.shape(is_token_N)[0], V)
+    order_P = _tokens_first(is_token_N, chunk_size * num_chunks)
+    target_ids_P = ops.take(ops.reshape(target_ids_BT, (-1,)), order_P)
+
+    @ops.custom_gradient
+    def summed_loss(x_PD, embedding_VD):
+        # TensorFlow's tape, when it is eager, would keep every chunk.
+        loss, *gradients = _loss_and_gradients(
+            ops.stop_gradient(x_PD),
+            ops.stop_gradient(embedding_VD),
+            target_ids_P,
+            num_tokens,
+            chunk_size,
+            label_smoothing,
+            loss_scale,
+        )
+
+        def gradient(*args, upstream=None):
+            (upstream,) = args or (upstream,)  # Backends differ in the way.
+            factor = upstream / loss_scale
+            return tuple(
+                part * ops.cast(factor, part.dtype) for part in gradients
+            )
+
+        return loss, gradient
+
+    loss = summed_loss(
+        ops.take(ops.reshape(x_BTD, (-1, D)), order_P, axis=0),
+        ops.cast(embedding_VD, "float32"),  # Of a variable, its value.
+    )
+    return loss, ops.cast(num_tokens, "float32")
+
+
+def _chunks(N, V):
+    """Returns (size, number) of the equal chunks that hold N positions."""
+    num_chunks = -(-N // max(1, CHUNK_LOGITS // V))
+    return -(-N // num_chunks), num_chunks
+
+
+def _tokens_first(is_token_N, P):
+    """Returns P positions: those of tokens, then the rest, then 0s."""
+    order_N = ops.argsort(ops.logical_not(is_token_N))
+    return ops.pad(order_N, ((0, P - ops.shape(order_N)[0]),))
+
+
+def _loss_and_gradients(
+    x_PD,
+    embedding_VD,
+    target_ids_P,
+    num_tokens,
+    chunk_size,
+    label_smoothing,
+    loss_scale,
+):
+    """Returns the summed loss, and its scaled gradients by x and by E.
+
+    Args:
+        x_PD: float, P positions, a multiple of the size of a chunk.
+        embedding_VD: float32, E.
+        target_ids_P: int.
+        num_tokens: int32 [], how many positions from the first on count.
+        chunk_size: int, C.
+        label_smoothing: float.
+        loss_scale: float, of the gradients alone.
+
+    Returns:
+        (float32 [], gradient of x_PD in its dtype, gradient_VD in float32).
+    """
+    D = x_PD.shape[-1]
+    position_C = ops.arange(chunk_size, dtype="int32")
+    matrix_VD = ops.cast(embedding_VD, x_PD.dtype)
+
+    def add_chunk(start, loss, x_PD, gradient_VD):
+        """The rows of x_PD become their gradient when they have been used."""
+        x_CD = ops.slice(x_PD, (start, 0), (chunk_size, D))
+        is_token_C = ops.cast(start + position_C < num_tokens, "float32")
+        logits_CV = ops.matmul(x_CD, ops.transpose(matrix_VD))
+        loss_C, gradient_CV = _losses_and_gradient(
+            ops.cast(logits_CV, "float32"),
+            ops.slice(target_ids_P, (start,), (chunk_size,)),
+            label_smoothing,
+        )
+        gradient_CV *= (loss_scale * is_token_C)[:, None]
+        gradient_CV = ops.cast(gradient_CV, x_PD.dtype)
+        part_VD = ops.matmul(ops.transpose(gradient_CV), x_CD)
+        return (
+            start + chunk_size,
+            loss + ops.sum(loss_C * is_token_C),
+            ops.scatter_update(
+                x_PD,
+                (start + position_C)[:, None],
+                ops.matmul(gradient_CV, matrix_VD),
+            ),
+            gradient_VD + ops.cast(part_VD, "float32"),
+        )
+
+    start, loss, x_PD, gradient_VD = ops.while_loop(
+        lambda start, *_: start < num_tokens,
+        add_chunk,
+        (0, 0.0, x_PD, ops.zeros(embedding_VD.shape, "float32")),
+    )
+    is_done_P = ops.arange(ops.shape(x_PD)[0], dtype="int32") < start
+    return loss, ops.where(is_done_P[:, None], x_PD, 0), gradient_VD
+
+
+def _losses_and_gradient(logits_NV, target_ids_N, label_smoothing):
+    """Returns loss_N, and its gradient_NV: softmax - target distribution."""
+    N, V = ops.shape(logits_NV)
+    log_p_NV = ops.log_softmax(logits_NV)
+    log_p_N = ops.take_along_axis(log_p_NV, target_ids_N[:, None], axis=1)[:, 0]
+    loss_N = -(1 - label_smoothing) * log_p_N
+    loss_N -= label_smoothing * ops.mean(log_p_NV, axis=1)
+    gradient_NV = ops.scatter_update(
+        ops.exp(log_p_NV) - label_smoothing / V,
+        ops.stack([ops.arange(N, dtype="int32"), target_ids_N], axis=1),
+        ops.full((N,), label_smoothing - 1, "float32"),
+        reduction="add",
+    )
+    return loss_N, gradient_NV
+
+
+@keras.saving.register_keras_serializable("t2t_lite")
+class LabelSmoothedCrossEntropy(keras.losses.Loss):
+    """`cross_entropy` per token, for `model.compile(loss=...)`.
+
+    Args:
+        label_smoothing: float in [0, 1).
+    """
+
+    def __init__(
+        self, label_smoothing=0.1, name="label_smoothed_cross_entropy"
+    ):
+        super().__init__(name=name)
+        self.label_smoothing = label_smoothing
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        """Returns nats per target token: y_true [B, T], y_pred [B, T, V].
+
+        Raises:
+            ValueError: a sample_weight, which a loss over tokens has no use of.
+        """
+        if sample_weight is not None:
+            raise ValueError("sample_weight is not supported; use id 0 to pad")
+        loss, tokens = cross_entropy(y_pred, y_true, self.label_smoothing)
+        return loss / ops.maximum(tokens, 1.0)
+
+    def get_config(self):
+        return {"label_smoothing": self.label_smoothing, "name": self.name}

@@ -1,0 +1,1 @@
+"""Constituency parsing, the paper's second task (section 6.3)."""

@@ -1,0 +1,117 @@
+"""Which parts of speech a word may have: those that training has shown.
+
+A parser that has lost its place among the words is brought back by them: one
+that must tag "administrative" cannot leave it out.
+
+A word is known by its last piece, and apart from that by whether it has others:
+"administr|ative" has the tags of all words that end in "ative" and are longer.
+A piece that was hardly seen may also have the tags that new words have.
+
+Source: Ratnaparkhi 1996, "A Maximum Entropy Model for Part-Of-Speech Tagging",
+section on the tag dictionary.
+"""
+
+import collections
+import os
+import pathlib
+from typing import NamedTuple
+
+import numpy as np
+from keras import ops
+
+from t2t_lite.errors import InputError
+from t2t_lite.parsing import trees
+from t2t_lite.token_ids import EOS
+
+_OFTEN = 5  # Times, from which on a piece has shown all the tags it has.
+
+
+class TagDictionary(NamedTuple):
+    """The tags of words.
+
+    may_have_RT: bool; R is 2 V, one row for each piece that is a word and one
+        for each that ends one, T the number of target ids.
+    """
+
+    may_have_RT: np.ndarray
+
+    def save(self, path):
+        """Writes it to `path`, whole or not at all."""
+        aside = pathlib.Path(f"{path}.tmp")
+        with open(aside, "wb") as file:
+            np.savez_compressed(file, may_have=self.may_have_RT)
+        os.replace(aside, path)
+
+    @classmethod
+    def load(cls, path):
+        """Returns the TagDictionary that was saved to `path`.
+
+        Raises:
+            InputError: it cannot be read.
+        """
+        try:
+            with np.load(path) as arrays:
+                return cls(arrays["may_have"])
+        except (OSError, ValueError, KeyError, EOFError) as error:
+            raise InputError(
+                f"cannot read the tags of words in {path}: {error}"
+            ) from None
+
+    def tags(self, source_ids, starts_word_V):
+        """Returns bool [B, S, T]: the tags that the n-th word may have.
+
+        Args:
+            source_ids: int32 [B, S], words with EOS at each end, padded with 0.
+            starts_word_V: bool, which ids begin a word.
+
+        Returns:
+            those of S words; there are fewer, and the rest means nothing.
+        """
+        V = len(starts_word_V)
+        starts_BS = ops.take(
+            ops.convert_to_tensor(starts_word_V), source_ids, 0
+        )
+        is_piece_BS = source_ids > EOS
+        next_BS = ops.roll(starts_BS | ~is_piece_BS, -1, axis=1)
+        is_last_BS = is_piece_BS & next_BS
+        row_BS = ops.where(starts_BS, source_ids, source_ids + V)
+        # Word n ends where n words have ended before.
+        ended_BS = ops.cumsum(ops.cast(is_last_BS, "int32"), axis=1)
+        n_S = ops.arange(ops.shape(source_ids)[1], dtype="int32")
+        before_BSS = ops.expand_dims(ended_BS, 1) <= n_S[:, None]
+        place_BS = ops.sum(ops.cast(before_BSS, "int32"), axis=2)
+        place_BS = ops.minimum(place_BS, ops.shape(source_ids)[1] - 1)
+        row_BS = ops.take_along_axis(row_BS, place_BS, axis=1)
+        return ops.take(ops.convert_to_tensor(self.may_have_RT), row_BS, axis=0)
+
+
+def learn(read_trees, vocabulary):
+    """Returns the TagDictionary of a treebank.
+
+    Args:
+        read_trees: iterable of Tree.
+        vocabulary: Vocabulary with the symbols of these trees.
+    """
+    leaves = (leaf for tree in read_trees for leaf in trees.pre_terminals(tree))
+    counts = collections.Counter(
+        (leaf.children[0], leaf.label) for leaf in leaves
+    )
+    seen = collections.Counter()
+    for (word, _), count in counts.items():
+        seen[word] += count
+    words = list(seen)
+    pieces = dict(zip(words, vocabulary.encode(words), strict=True))
+    R, T = 2 * vocabulary.size, vocabulary.num_target_ids
+    counts_RT, new_T = np.zeros((R, T), np.int64), np.zeros(T, np.int64)
+    for (word, tag), count in counts.items():
+        *others, last, _ = pieces[word]
+        row = last + vocabulary.size * bool(others)
+        counts_RT[row, vocabulary.tree_symbols[tag]] += count
+        if seen[word] == 1:
+            new_T[vocabulary.tree_symbols[tag]] += 1
+    is_of_new_T = new_T >= min(_OFTEN, new_T.max())
+    if not new_T.any():
+        is_of_new_T = counts_RT.any(axis=0)
+    may_have_RT = counts_RT > 0
+    may_have_RT[counts_RT.sum(axis=1) < _OFTEN] |= is_of_new_T
+    return TagDictionary(may_have_RT)

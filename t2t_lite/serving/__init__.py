@@ -1,0 +1,1 @@
+"""Trained models as SavedModels for TF Serving."""

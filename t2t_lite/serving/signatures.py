@@ -1,0 +1,242 @@
+"""What a served model computes: text to text in one graph."""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from t2t_lite.decoding import search as decoding
+from t2t_lite.errors import InputError
+from t2t_lite.model import attention, loss
+from t2t_lite.model.transformer import shift_right
+from t2t_lite.token_ids import EOS, PAD
+
+# What str.strip takes for space: Unicode's separators and some controls.
+_BLANK = r"[\s\p{Z}\x{b}\x{1c}-\x{1f}\x{85}]*"
+
+
+class ServingOptions(NamedTuple):
+    """What is fixed when a model is exported."""
+
+    search: decoding.SearchOptions
+    max_length: int  # tokens of a source; longer ones are truncated
+    xla: bool = False  # whether XLA compiles the search
+    attention_layer: int | None = None  # of the decoder, from 0; None: last
+    attention_head: int | None = None  # from 0; None: the mean of all
+
+    def check(self, hparams):
+        """Raises InputError if a model of these hparams has no such thing."""
+        for name, least, limit in (
+            ("max_length", 2, hparams.max_length + 1),
+            ("attention_layer", 0, hparams.num_layers),
+            ("attention_head", 0, hparams.num_heads),
+        ):
+            received = getattr(self, name)
+            if received is not None and not least <= received < limit:
+                raise InputError(
+                    f"{name} must be from {least} to {limit - 1} for this "
+                    f"model; received {name}={received}"
+                )
+
+
+class ServedModel:
+    """The functions of a SavedModel, from text to text.
+
+    Args:
+        model: Transformer.
+        vocabulary: Vocabulary.
+        options: ServingOptions.
+    """
+
+    def __init__(self, model, vocabulary, options):
+        self._model, self._vocabulary = model, vocabulary
+        self._options = options
+        self.variables = [w.value for w in model.trainable_variables]
+        self.translate_ids, self._find_all = (
+            decoding.ids_translator(
+                model, options.search, options.xla, options.max_length, found
+            )
+            for found in (1, options.search.beam_width)
+        )
+        # No text of so many bytes has as few tokens as a model takes.
+        self._most_bytes = (options.max_length + 1) * max(
+            len(token.encode())
+            for token in vocabulary.tokens(range(vocabulary.size))
+        )
+        # The longest translation there can be.
+        self._T = decoding.room(
+            model.hparams, options.max_length, options.search
+        )
+
+    def signatures(self):
+        """Returns the signatures by name."""
+        text_B = [tf.TensorSpec([None], tf.string, name="inputs")]
+        pair_B = [
+            tf.TensorSpec([None], tf.string, name=name)
+            for name in ("sources", "targets")
+        ]
+        return {
+            name: tf.function(function, signature, autograph=False)
+            for name, function, signature in (
+                ("serving_default", self._best, text_B),
+                ("translate_nbest", self._nbest, text_B),
+                ("translate_aligned", self._aligned, text_B),
+                ("score", self._score, pair_B),
+            )
+        }
+
+    def _best(self, inputs):
+        """Returns the best translation of each text of string [B].
+
+        A text of more than `max_length` tokens is truncated.
+        """
+        ids, is_truncated_B = self._encode(inputs)
+        found = self.translate_ids(ids)
+        return {
+            "outputs": self._vocabulary.decode_tensor(found.ids_BWT[:, 0]),
+            "scores": found.scores_BW[:, 0],
+            "truncated": is_truncated_B,
+        }
+
+    def _nbest(self, inputs):
+        """Returns the best translation of each text, and those beside it.
+
+        The search ends when the best is certain and W have been found. The
+        others are those found by then; where fewer came to their end within
+        the largest length, the rest is missing: "" with a score of -inf.
+        """
+        ids, is_truncated_B = self._encode(inputs)
+        found = self._find_all(ids)
+        W, T = found.ids_BWT.shape[1:]
+        text = self._vocabulary.decode_tensor(
+            tf.reshape(found.ids_BWT, [-1, T])
+        )
+        has_ended_BW = tf.reduce_any(found.ids_BWT == EOS, axis=2)
+        is_there_BW = has_ended_BW | (tf.range(W) == 0)
+        scores_BW = found.scores_BW
+        return {
+            "outputs": tf.where(is_there_BW, tf.reshape(text, [-1, W]), ""),
+            "scores": tf.where(is_there_BW, scores_BW, -float("inf")),
+            "truncated": is_truncated_B,
+        }
+
+    def _aligned(self, inputs):
+        """Returns tokens, and what each target token's position attended to.
+
+        Dense and padded: source tokens [B, S] and target tokens [B, T] with "",
+        attention [B, T, S] with 0.
+        """
+        ids, is_truncated_B = self._encode(inputs)
+        target_ids_BT = self.translate_ids(ids).ids_BWT[:, 0]
+        T = _largest(_lengths(target_ids_BT))
+        source_ids_BS, target_ids_BT = ids.to_tensor(), target_ids_BT[:, :T]
+        return {
+            "source_tokens": self._vocabulary.tokens_tensor(source_ids_BS),
+            "target_tokens": self._vocabulary.tokens_tensor(target_ids_BT),
+            "attention": self._attention(source_ids_BS, target_ids_BT),
+            "truncated": is_truncated_B,
+        }
+
+    def _attention(self, source_ids_BS, target_ids_BT):
+        """Returns float32 [B, T, S]: the weights of the layer and head."""
+        layers = self._model.decoder.layers
+        chosen = self._options.attention_layer
+        layer = layers[-1 if chosen is None else chosen]
+        head = self._options.attention_head
+        B, S = tf.unstack(tf.shape(source_ids_BS))
+        T = tf.shape(target_ids_BT)[1]
+
+        def run(source_ids, target_ids):
+            with attention.recorded_weights() as weights:
+                self._model((source_ids, shift_right(target_ids)))
+            weights_BHTS = weights[layer.memory_attention.path]
+            weights_BTS = (
+                tf.reduce_mean(weights_BHTS, axis=1)
+                if head is None
+                else weights_BHTS[:, head]
+            )
+            is_token_BT = tf.cast(target_ids != PAD, tf.float32)
+            weights_BTS = (weights_BTS * is_token_BT[..., None])[:, :T, :S]
+            missing = [T, S] - tf.shape(weights_BTS)[1:]
+            missing = tf.pad(missing[:, None], [[1, 0], [1, 0]])
+            return [tf.pad(weights_BTS, missing)]
+
+        (weights_BTS,) = self._in_batches_of_pairs(
+            run, source_ids_BS, target_ids_BT, [tf.zeros([B, T, S])]
+        )
+        return weights_BTS
+
+    def _score(self, sources, targets):
+        """Returns log p(target | source) in nats, and the target's tokens.
+
+        The end of the sentence counts as a token. A pair that is too long for
+        the model is not scored: its log probability is NaN.
+        """
+        tf.debugging.assert_equal(
+            tf.shape(sources),
+            tf.shape(targets),
+            "sources and targets must be as many",
+        )
+        source_ids, target_ids = (
+            self._vocabulary.encode_tensor(text) for text in (sources, targets)
+        )
+        num_tokens_B = target_ids.row_lengths()
+        fits_B = (source_ids.row_lengths() <= self._options.max_length) & (
+            num_tokens_B <= self._T
+        )
+        source_ids_BS, target_ids_BT = (
+            tf.where(fits_B[:, None], ids[:, : self._T].to_tensor(), PAD)
+            for ids in (source_ids, target_ids)
+        )
+
+        def run(source_ids, target_ids):
+            logits_BTV = self._model((source_ids, shift_right(target_ids)))
+            losses_BT, _ = loss.token_losses(logits_BTV, target_ids)
+            return [-tf.reduce_sum(losses_BT, axis=1)]
+
+        (log_probabilities_B,) = self._in_batches_of_pairs(
+            run,
+            source_ids_BS,
+            target_ids_BT,
+            [tf.fill(tf.shape(sources), float("nan"))],
+        )
+        return {
+            "log_probabilities": log_probabilities_B,
+            "num_tokens": tf.cast(num_tokens_B, tf.int32),
+        }
+
+    def _encode(self, text_B):
+        """Returns ids, none for a blank text, and which texts are truncated."""
+        is_blank_B = tf.strings.regex_full_match(text_B, _BLANK)
+        is_cut_B = tf.strings.length(text_B) > self._most_bytes
+        text_B = tf.strings.substr(text_B, 0, self._most_bytes)
+        text_B = tf.where(is_blank_B, "", text_B)
+        pieces = self._vocabulary.encode_tensor(text_B)[:, :-1]
+        most = self._options.max_length - 1
+        end = tf.ragged.boolean_mask(
+            tf.fill([tf.size(text_B), 1], EOS), ~is_blank_B[:, None]
+        )
+        ids = tf.concat([pieces[:, :most], end], axis=1)
+        is_truncated_B = (pieces.row_lengths() > most) | is_cut_B
+        return ids, is_truncated_B & ~is_blank_B
+
+    def _in_batches_of_pairs(self, run, source_ids_BS, target_ids_BT, results):
+        """Returns `results` with what `run` gives for pairs of like length."""
+
+        def run_rows(*batch):
+            return run(
+                decoding.take_rows(source_ids_BS, *batch),
+                decoding.take_rows(target_ids_BT, *batch),
+            )
+
+        lengths_B = tf.maximum(_lengths(source_ids_BS), _lengths(target_ids_BT))
+        return decoding.in_batches(
+            run_rows, lengths_B, self._T, results, few_shapes=False
+        )
+
+
+def _lengths(ids_BL):
+    return tf.math.count_nonzero(ids_BL, axis=1, dtype=tf.int32)
+
+
+def _largest(lengths_B):
+    return tf.reduce_max(tf.concat([[0], lengths_B], axis=0))

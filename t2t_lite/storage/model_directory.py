@@ -1,0 +1,273 @@
+"""The model directory: all that a later command needs to know of a run.
+
+settings.json          the resolved hparams, the corpus and its hashes
+vocabulary.model       the SentencePiece model
+tags.npz               of a parser, the tags of words (hparams.tag_dictionary)
+tokens/                the training corpus as token ids, unless in a cache
+checkpoints/step-N.*   the last ones, N updates into training
+best/step-N.*          the one that scores best on dev
+averaged/step-N.*      written by bin/average_checkpoints
+summaries/             for TensorBoard
+"""
+
+import contextlib
+import dataclasses
+import fcntl
+import json
+import os
+import pathlib
+
+from t2t_lite import hparams
+from t2t_lite.errors import InputError
+from t2t_lite.model.transformer import Transformer
+from t2t_lite.parsing.tag_dictionary import TagDictionary
+from t2t_lite.storage import checkpoints
+from t2t_lite.text.vocabulary import Vocabulary
+
+_MODEL = "transformer/"  # Begins the names of the model's tensors.
+_RECORD = ("step", "training_flops", "device_seconds")
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What a run was started with."""
+
+    hparams: hparams.HParams
+    corpus: dict  # the flags that name the corpus
+    data_sha256: str  # of the training text
+    vocabulary_sha256: str
+    vocabulary_size: int
+    micro_batch_tokens: int
+
+
+class ModelDirectory:
+    """The files of one run, by name.
+
+    Args:
+        path: the directory, which need not exist.
+    """
+
+    def __init__(self, path):
+        self.path = pathlib.Path(path)
+        self.settings_path = self.path / "settings.json"
+        self.vocabulary_path = self.path / "vocabulary.model"
+        self.tags_path = self.path / "tags.npz"
+        self.tokens = self.path / "tokens"
+        self.checkpoints = self.path / "checkpoints"
+        self.best = self.path / "best"
+        self.averaged = self.path / "averaged"
+        self.summaries = self.path / "summaries"
+
+    @contextlib.contextmanager
+    def locked(self):
+        """Keeps other runs out of the directory until it is left.
+
+        The lock ends with the process, however that ends.
+
+        Raises:
+            InputError: another process has it.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        folder = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(folder)
+            raise InputError(
+                f"another run is at work in {self.path}: wait for its end, or "
+                "give another --model_dir"
+            ) from None
+        try:
+            yield
+        finally:
+            os.close(folder)
+            with contextlib.suppress(OSError):  # It holds something.
+                self.path.rmdir()
+
+    def settings(self):
+        """Returns the Settings of the run.
+
+        Raises:
+            InputError: the directory holds no run.
+        """
+        try:
+            values = json.loads(self.settings_path.read_text("utf-8"))
+            values["hparams"] = hparams.from_dict(values["hparams"])
+            return Settings(**values)
+        except OSError:
+            raise InputError(
+                f"{self.path} is not a model directory: it has no settings.json"
+            ) from None
+        except (ValueError, TypeError, KeyError) as error:
+            raise InputError(
+                f"{self.settings_path} cannot be used: {error}"
+            ) from None
+
+    def save_settings(self, settings):
+        """Writes settings.json, whole or not at all."""
+        aside = self.settings_path.with_suffix(".tmp")
+        text = json.dumps(dataclasses.asdict(settings), indent=2)
+        aside.write_text(text + "\n", "utf-8")
+        os.replace(aside, self.settings_path)
+
+    def vocabulary(self):
+        """Returns the run's Vocabulary."""
+        return Vocabulary.load(self.vocabulary_path)
+
+    def tag_dictionary(self):
+        """Returns the run's TagDictionary, None if it has none."""
+        if not self.settings().hparams.tag_dictionary:
+            return None
+        return TagDictionary.load(self.tags_path)
+
+    def weights(self, which="last", average_last=1):
+        """Returns (description, tensors): the model's weights by name.
+
+        Args:
+            which: "last", "best", "averaged", or the path of a checkpoint.
+            average_last: int; above 1, the mean of so many of the last ones.
+
+        Raises:
+            InputError: there is no such checkpoint, or not so many.
+        """
+        if average_last > 1 and which != "last":
+            raise InputError(
+                f"give --average_last or --checkpoint={which}, not both"
+            )
+        if average_last > 1:
+            paths, tensors = self._average(average_last)
+            return f"average of {', '.join(p.name for p in paths)}", tensors
+        return self._read(which, is_weight)
+
+    def training_record(self, which="last"):
+        """Returns how much training a checkpoint has behind it.
+
+        Args: that of `weights`; what is said of the last one is true of an
+            average too, which took all the training up to it.
+
+        Returns:
+            dict of those of "step", "training_flops" and "device_seconds" that
+            it holds, to numbers.
+
+        Raises:
+            InputError: there is no such checkpoint.
+        """
+        # With the weights, so that one that is damaged is passed over alike.
+        _, tensors = self._read(
+            which, lambda name: is_weight(name) or is_of_record(name)
+        )
+        return {n: t.item() for n, t in tensors.items() if is_of_record(n)}
+
+    def _read(self, which, is_wanted):
+        """Returns (path, tensors) of one checkpoint."""
+        folders = {
+            "last": self.checkpoints,
+            "best": self.best,
+            "averaged": self.averaged,
+        }
+        if which not in folders:
+            path = which.removesuffix(".index")
+            return path, checkpoints.read(path, is_wanted)
+        found = next(checkpoints.newest(folders[which], is_wanted), None)
+        if found is None:
+            remedy = (
+                "run bin/average_checkpoints"
+                if which == "averaged"
+                else "train first, or choose another with --checkpoint"
+            )
+            raise InputError(
+                f"{self.path} has no checkpoint in {folders[which].name}/: "
+                f"{remedy}"
+            )
+        path, tensors = found
+        return str(path), tensors
+
+    def _average(self, count):
+        paths, tensors = checkpoints.average(
+            checkpoints.newest(self.checkpoints, is_weight), count
+        )
+        if len(paths) < count:
+            raise InputError(
+                f"{self.path} keeps {len(paths)} checkpoints, too few to "
+                f"average the last {count}: give a smaller --average_last"
+            )
+        return paths, tensors
+
+    def write_average(self, count=None):
+        """Writes the average of the last checkpoints into averaged/.
+
+        Args:
+            count: int, how many; None for as many as the hparams say.
+
+        Returns:
+            the path of the average, and the list of those that went into it.
+
+        Raises:
+            InputError: there are fewer, or the average cannot be written.
+        """
+        count = count or self.settings().hparams.average_last
+        paths, tensors = self._average(count)
+        path = self.averaged / paths[0].name
+        record = checkpoints.read(paths[0], is_of_record)
+        checkpoints.write(path, tensors | record)
+        checkpoints.prune(self.averaged, 1, path)
+        return path, paths
+
+    def load_model(self, which="last", average_last=1, precision="float32"):
+        """Returns (Transformer, description of the checkpoint).
+
+        Args: those of `weights`, and
+            precision: "float32", "bfloat16" or "float16".
+
+        Raises:
+            InputError: no such checkpoint, or not one of this model.
+        """
+        settings = self.settings()
+        description, tensors = self.weights(which, average_last)
+        model = Transformer(
+            settings.hparams,
+            settings.vocabulary_size,
+            self.vocabulary().num_target_ids,
+            dtype=policy(precision),
+        )
+        model.build()
+        assign(model.trainable_variables, tensors, description)
+        return model, description
+
+
+def policy(precision):
+    """Returns the Keras dtype policy of "float32", "bfloat16" or "float16"."""
+    return precision if precision == "float32" else f"mixed_{precision}"
+
+
+def is_weight(name):
+    """Returns whether a checkpoint's tensor is one of the model's weights."""
+    return name.startswith(_MODEL)
+
+
+def is_of_record(name):
+    """Returns whether a checkpoint's tensor says how much training it took."""
+    return name in _RECORD
+
+
+def tensors_of(variables):
+    """Returns Keras variables' values under their names in a checkpoint."""
+    return {variable.path: variable.value for variable in variables}
+
+
+def assign(variables, tensors, description):
+    """Gives Keras variables the values that a checkpoint has for them.
+
+    Raises:
+        InputError: a variable is not in it, or has another shape.
+    """
+    for variable in variables:
+        value = tensors.get(variable.path)
+        if value is None or tuple(value.shape) != tuple(variable.shape):
+            received = "nothing" if value is None else list(value.shape)
+            raise InputError(
+                f"{description} does not fit this model: {variable.path} is "
+                f"{list(variable.shape)} here and {received} there"
+            )
+    for variable in variables:
+        variable.assign(tensors[variable.path])

@@ -1,0 +1,1 @@
+"""Text as token ids, and token ids as batches."""

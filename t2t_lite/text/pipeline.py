@@ -1,0 +1,124 @@
+"""Steps of a tf.data pipeline, for anyone's own Dataset and `model.fit`.
+
+    batches = (
+        text_pairs.apply(encoded(vocabulary))
+        .cache()
+        .repeat()
+        .shuffle(10_000)
+        .apply(batched_by_tokens(tokens_per_batch=4096, max_length=128))
+        .apply(teacher_forced)
+    )
+    model.fit(batches, steps_per_epoch=1000, shuffle=False)
+
+Each step is a function of a Dataset to a Dataset. Repeated before they are
+batched, as here, pairs fill every batch up. (bin/train plans its batches ahead
+instead, from a corpus on disk, so that it can go on at any of them.)
+"""
+
+import tensorflow as tf
+
+from t2t_lite.decoding.search import length_ladder
+from t2t_lite.model.transformer import shift_right
+
+_LINES_AT_ONCE = 256  # The op is far slower one line at a time.
+
+
+def encoded(vocabulary):
+    """Returns the step from text pairs to pairs of token ids.
+
+    Args:
+        vocabulary: Vocabulary.
+
+    Returns:
+        a function of a Dataset of (string [], string []) to one of
+        (int32 [S], int32 [T]), EOS at each end.
+    """
+
+    def encode(*text):
+        return tuple(vocabulary.encode_tensor(side) for side in text)
+
+    def step(dataset):
+        return (
+            dataset.batch(_LINES_AT_ONCE)
+            .map(encode)
+            .unbatch()
+            .map(
+                lambda source, target: (
+                    tf.ensure_shape(source, [None]),
+                    tf.ensure_shape(target, [None]),
+                )
+            )
+        )
+
+    return step
+
+
+def batched_by_tokens(tokens_per_batch, max_length):
+    """Returns the step from pairs of ids to padded batches of like length.
+
+    Both sides of a batch are padded to one length of a short ladder, and there
+    are as many pairs as keep each side at `tokens_per_batch` tokens, padding
+    included; only the last batch of each length may have fewer.
+
+    Args:
+        tokens_per_batch: int, at least `max_length`.
+        max_length: int, the most tokens of a source or target. A longer pair
+            ends the iteration with an InvalidArgumentError: filter such pairs
+            out before.
+
+    Returns:
+        a function of a Dataset of (int32 [S], int32 [T]) to one of
+        (int32 [B, L], int32 [B, L]).
+
+    Raises:
+        ValueError: no pair of the largest length would fit.
+
+    Source: section 5.1, "batched together by approximate sequence length".
+    """
+    if tokens_per_batch < max_length:
+        raise ValueError(
+            "tokens_per_batch must be at least max_length; received "
+            f"tokens_per_batch={tokens_per_batch}, max_length={max_length}"
+        )
+    lengths = length_ladder(max_length)
+    sizes = [tokens_per_batch // length for length in lengths]
+
+    def longer_side(source_ids, target_ids):
+        length = tf.maximum(tf.size(source_ids), tf.size(target_ids))
+        tf.debugging.assert_less_equal(
+            length,
+            max_length,
+            f"a pair has more than max_length={max_length} tokens on a side: "
+            "filter such pairs out before they are batched",
+        )
+        return length
+
+    def step(dataset):
+        return dataset.bucket_by_sequence_length(
+            longer_side,
+            # A boundary is the first length of the next bucket, and what is
+            # padded to it is one shorter; nothing is in the last bucket.
+            bucket_boundaries=[length + 1 for length in lengths],
+            bucket_batch_sizes=[*sizes, 1],
+            padded_shapes=([None], [None]),
+            pad_to_bucket_boundary=True,
+        )
+
+    return step
+
+
+def teacher_forced(dataset):
+    """Returns a Dataset of what `model.fit` takes.
+
+    Args:
+        dataset: of (source_ids [B, S], target_ids [B, T]).
+
+    Returns:
+        Dataset of ((source_ids, target_ids shifted right), target_ids).
+    """
+    return dataset.map(
+        lambda source_ids, target_ids: (
+            (source_ids, shift_right(target_ids)),
+            target_ids,
+        )
+    )

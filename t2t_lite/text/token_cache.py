@@ -1,0 +1,113 @@
+"""Token files that runs share: one copy for each text, vocabulary and length.
+
+NAME/       what batching.tokenize_pairs writes, and checksums.json
+NAME.lock   held by the run that makes NAME
+
+A copy appears when it is complete, and nobody writes to it then. One whose
+checksums do not hold is made anew.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+
+from absl import logging
+
+from t2t_lite.errors import InputError
+from t2t_lite.text import batching
+
+_FORMAT = 1  # To be raised when the files or the ids of a text change.
+_CHECKSUMS = "checksums.json"
+_CHECKED = (
+    *("source.ids", "source.offsets.npy"),
+    *("target.ids", "target.offsets.npy"),
+    "report.json",
+)
+
+
+def shared_tokens(cache_dir, read_pairs, data_sha256, vocabulary, max_length):
+    """Returns the tokens of a corpus, which are made if nobody has done so.
+
+    Several processes may ask at once: one makes them, the others wait for it.
+
+    Args:
+        cache_dir: path, made if there is none.
+        read_pairs: a function that returns the (source, target) pairs anew.
+        data_sha256: what batching.hash_pairs says of them.
+        vocabulary: Vocabulary.
+        max_length: int; pairs with a longer side, EOS included, are dropped.
+
+    Returns:
+        (TokenPairs mapped into memory, CorpusReport)
+
+    Raises:
+        InputError: no pair is left, or the text is not that of `data_sha256`.
+    """
+    made_by = data_sha256, vocabulary.sha256, max_length
+    path = pathlib.Path(cache_dir) / (
+        f"{data_sha256[:16]}-{vocabulary.sha256[:16]}-{max_length}-{_FORMAT}"
+    )
+    if not _is_sound(path, made_by):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(path.with_name(f"{path.name}.lock")):
+            # Another process may have made them while this one waited.
+            if not _is_sound(path, made_by):
+                _make(path, read_pairs(), vocabulary, made_by)
+                return batching.load_pairs(path)
+    logging.info("Using the tokens in %s.", path)
+    return batching.load_pairs(path)
+
+
+def _is_sound(path, made_by):
+    try:
+        checksums = json.loads((path / _CHECKSUMS).read_text())
+        if checksums != _checksums(path):
+            return False
+        _, report = batching.load_pairs(path)
+    except (FileNotFoundError, ValueError, TypeError):  # Absent, cut short.
+        return False
+    return report.is_of(*made_by)
+
+
+def _checksums(path):
+    checksums = {}
+    for name in _CHECKED:
+        with open(path / name, "rb") as file:
+            checksums[name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return checksums
+
+
+@contextlib.contextmanager
+def _locked(path):
+    """Waits for the lock, which ends with the process, however that ends."""
+    with open(path, "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            logging.info("Waiting for the run that makes %s.", path.stem)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _make(path, pairs, vocabulary, made_by):
+    """Writes the tokens aside and moves them to `path`; needs the lock."""
+    if path.exists():
+        logging.warning("%s is damaged: making it anew.", path)
+        shutil.rmtree(path)
+    for left_by_a_kill in path.parent.glob(f"{path.name}.tmp*"):
+        shutil.rmtree(left_by_a_kill)
+    logging.info("Tokenizing the training corpus into %s.", path)
+    aside = path.with_name(f"{path.name}.tmp")
+    try:
+        report = batching.tokenize_pairs(pairs, vocabulary, made_by[2], aside)
+        if not report.is_of(*made_by):
+            raise InputError("the training text changed while it was read")
+        (aside / _CHECKSUMS).write_text(json.dumps(_checksums(aside)))
+        os.rename(aside, path)
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise

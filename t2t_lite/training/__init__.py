@@ -1,0 +1,1 @@
+"""From text to a trained model: updates, checkpoints, dev scores."""

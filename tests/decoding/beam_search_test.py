@@ -1,0 +1,655 @@
+"""The beam search against brute force, on models that are tables of logits."""
+
+import itertools
+
+import numpy as np
+import pytest
+import reference
+import tensorflow as tf
+from keras import ops
+from tiny_models import tiny_transformer
+
+from t2t_lite.decoding import beam_search as module
+from t2t_lite.decoding.beam_search import beam_search
+from t2t_lite.model import transformer
+
+EOS = 1
+V, T = 4, 4  # 27 hypotheses of length T without EOS, 40 with it.
+ALL = 81  # A beam that holds every hypothesis of T tokens.
+ALPHAS = [0.0, 0.6, 1.0]
+
+
+def random_table(seed, batch_size=2, V=V, T=T, spread=2.0):
+    """Returns float32 logits [B, N, V] after each of N prefixes of each row."""
+    prefixes = (V**T - 1) // (V - 1)
+    random = np.random.default_rng(seed)
+    return random.normal(0, spread, (batch_size, prefixes, V)).astype("float32")
+
+
+def child(prefix, token, V):
+    """Returns the number of a prefix with one more token; the empty one is 0.
+
+    Prefixes are numbered breadth first: every history has its own logits.
+    """
+    return prefix * V + token + 1
+
+
+def table_step(table_BNV):
+    """Returns (step, cache, reorder) of the model that a table is.
+
+    The cache is the row of each sentence, and the number of the prefix that
+    each hypothesis is.
+    """
+    V = table_BNV.shape[-1]
+
+    def step(ids_BW, cache):
+        length, row_B, prefix_BW = cache
+        # The token before the first is not part of a prefix.
+        prefix_BW = ops.where(length == 0, 0, child(prefix_BW, ids_BW, V))
+        logits_BWV = ops.take_along_axis(
+            ops.take(table_BNV, row_B, axis=0), prefix_BW[..., None], axis=1
+        )
+        return logits_BWV, (length + 1, row_B, prefix_BW)
+
+    def reorder(cache, parent_BW):
+        *rest, prefix_BW = cache
+        return *rest, ops.take_along_axis(prefix_BW, parent_BW, axis=1)
+
+    def empty(W):
+        B = len(table_BNV)
+        return (
+            ops.convert_to_tensor(0),
+            ops.arange(B),
+            ops.zeros((B, W), "int32"),
+        )
+
+    return step, empty, reorder
+
+
+def search(table_BNV, max_lengths, max_length=None, beam_width=ALL, **kwargs):
+    """Returns (ids_BWT, scores_BW) of a search over a table, in NumPy."""
+    step, empty, reorder = table_step(table_BNV)
+    found = beam_search(
+        step,
+        empty(beam_width),
+        reorder,
+        ops.convert_to_tensor(np.array(max_lengths, "int32")),
+        max_length=max_length or max(max_lengths),
+        beam_width=beam_width,
+        eos=EOS,
+        **{"alpha": 0.6} | kwargs,
+    )
+    assert found.scores_BW.dtype == "float32"
+    return tuple(ops.convert_to_numpy(part) for part in found)
+
+
+def log_prob(table_NV, ids):
+    """Returns the log probability of the tokens `ids` in one row's table."""
+    total, prefix = 0.0, 0
+    for token in ids:
+        total += reference.log_softmax(table_NV[prefix].astype("float64"))[
+            token
+        ]
+        prefix = child(prefix, token, table_NV.shape[-1])
+    return total
+
+
+def exhaustive(table_NV, T, alpha):
+    """Returns [(score, ids)], best first: those that end, then the others."""
+    words = [v for v in range(table_NV.shape[-1]) if v != EOS]
+    ended = [
+        (*ids, EOS) for n in range(T) for ids in itertools.product(*[words] * n)
+    ]
+    unfinished = itertools.product(*[words] * T)
+
+    def scored(group):
+        return sorted(
+            (
+                (
+                    log_prob(table_NV, ids)
+                    / reference.length_penalty(len(ids), alpha),
+                    ids,
+                )
+                for ids in group
+            ),
+            reverse=True,
+        )
+
+    return scored(ended) + scored(unfinished)
+
+
+def without_padding(ids_T):
+    """Returns the tuple of ids up to EOS; all of them if there is none."""
+    ids = ids_T.tolist()
+    return tuple(ids[: ids.index(EOS) + 1] if EOS in ids else ids)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("num_results", [1, 3, 50])
+def test_wide_beam_finds_the_exhaustive_best(alpha, num_results):
+    table = random_table(seed=num_results)
+    ids, scores = search(table, [T, T], alpha=alpha, num_results=num_results)
+    assert ids.shape == (2, ALL, T)
+    for b in range(2):
+        best = exhaustive(table[b], T, alpha)[:num_results]
+        found = [without_padding(row) for row in ids[b, :num_results]]
+        assert found == [words for _, words in best]
+        np.testing.assert_allclose(
+            scores[b, :num_results], [score for score, _ in best], rtol=1e-5
+        )
+
+
+def test_each_row_keeps_to_its_own_max_length():
+    table = random_table(seed=4, batch_size=3)
+    lengths = [2, T, 3]
+    ids, scores = search(table, lengths, num_results=ALL)
+    for b, length in enumerate(lengths):
+        assert (ids[b, :, length:] == 0).all()
+        expected = exhaustive(table[b], length, 0.6)[:ALL]
+        found = ids[b, : len(expected), :length]
+        assert [without_padding(row) for row in found] == [
+            words for _, words in expected
+        ]
+        np.testing.assert_allclose(
+            scores[b, : len(expected)],
+            [score for score, _ in expected],
+            rtol=1e-5,
+        )
+
+
+def test_unfinished_hypotheses_come_after_finished_ones():
+    """Even where they score better: EOS is unlikely here."""
+    table = random_table(seed=5)
+    table[..., EOS] -= 6
+    ids, scores = search(table, [T, T], beam_width=6, num_results=6)
+    for b in range(2):
+        is_finished = [EOS in row.tolist() for row in ids[b]]
+        count = sum(is_finished)
+        assert 0 < count < 6
+        assert is_finished == [True] * count + [False] * (6 - count)
+        assert scores[b, count] > scores[b, count - 1]
+        for group in (scores[b, :count], scores[b, count:]):
+            assert (np.diff(group) <= 0).all()
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_scores_are_log_probabilities_over_the_length_penalty(alpha):
+    table = random_table(seed=6)
+    ids, scores = search(table, [T, T], beam_width=3, alpha=alpha)
+    for b, w in itertools.product(range(2), range(3)):
+        words = without_padding(ids[b, w])
+        if EOS not in words:
+            continue  # Its length is not to be seen from its ids.
+        penalty = ((5 + len(words)) / 6) ** alpha
+        np.testing.assert_allclose(
+            scores[b, w], log_prob(table[b], words) / penalty, rtol=1e-5
+        )
+
+
+def test_beam_of_one_is_greedy():
+    """Where EOS is the best token or none: as the second best, it is kept."""
+    table = random_table(seed=7, batch_size=9, V=5, T=5)
+    is_best = table.argmax(axis=-1) == EOS
+    table[..., EOS] = np.where(is_best, table[..., EOS], -1e9)
+    ids, _ = search(table, [5] * 9, beam_width=1, alpha=0.0)
+    for b in range(9):
+        prefix, greedy = 0, []
+        while len(greedy) < 5 and EOS not in greedy:
+            greedy.append(int(np.argmax(table[b, prefix])))
+            prefix = child(prefix, greedy[-1], 5)
+        assert ids[b, 0].tolist() == greedy + [0] * (5 - len(greedy))
+
+
+@pytest.mark.parametrize("num_results", [1, 2])
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_stopping_early_returns_what_running_to_the_end_does(
+    monkeypatch, alpha, num_results
+):
+    table = random_table(seed=9, batch_size=12, V=5, T=5, spread=3.0)
+    kwargs = {"beam_width": 3, "alpha": alpha, "num_results": num_results}
+    stopped = search(table, [5] * 12, **kwargs)
+    monkeypatch.setattr(
+        module._Search,
+        "may_improve",
+        lambda _, state: state.length < state.max_lengths_B,
+    )
+    full = search(table, [5] * 12, **kwargs)
+    for one, other in zip(stopped, full, strict=True):
+        np.testing.assert_array_equal(
+            one[:, :num_results], other[:, :num_results]
+        )
+
+
+def test_a_search_goes_on_until_so_many_are_found():
+    table = random_table(seed=9, batch_size=12, V=5, T=5, spread=3.0)
+    kwargs = {"beam_width": 3, "alpha": 0.6}
+    few, _ = search(table, [5] * 12, **kwargs)
+    ids, _ = search(table, [5] * 12, **kwargs, num_found=3)
+    assert not (few == EOS).any(2).all()
+    assert (ids == EOS).any(2).all()
+    np.testing.assert_array_equal(ids[:, 0], few[:, 0])
+
+
+def test_hypotheses_beside_the_best_depend_on_no_batch_mate():
+    table = random_table(seed=9, batch_size=12, V=5, T=5, spread=3.0)
+    kwargs = {"beam_width": 3, "alpha": 0.6, "num_found": 3}
+    together = search(table, [5] * 12, **kwargs)
+    for b in range(12):
+        alone = search(table[b : b + 1], [5], **kwargs)
+        for one, other in zip(alone, together, strict=True):
+            np.testing.assert_allclose(one[0], other[b], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("margin", "steps"),
+    # With the rate of EOS near 1, nothing that goes on can be better.
+    [(20.0, 1), (-20.0, 5)],
+)
+def test_search_takes_only_as_many_steps_as_it_needs(margin, steps):
+    table = random_table(seed=10, V=5, T=5)
+    table[..., EOS] += margin
+    step, empty, reorder = table_step(table)
+    calls = []
+
+    def counted(ids_BW, cache):
+        calls.append(ids_BW)
+        return step(ids_BW, cache)
+
+    beam_search(
+        counted,
+        empty(3),
+        reorder,
+        ops.convert_to_tensor([5, 4]),
+        max_length=9,
+        beam_width=3,
+        alpha=0.6,
+        eos=EOS,
+    )
+    assert len(calls) == steps
+
+
+@pytest.mark.parametrize(
+    ("p_end", "p_go_on", "alpha", "is_longer_better"),
+    [
+        (0.40, 0.55, 0.0, True),
+        (0.55, 0.40, 0.0, False),
+        # Only the penalty of the longest makes up for the probability.
+        (0.50, 0.45, 1.0, True),
+        (0.60, 0.10, 1.0, False),
+    ],
+)
+def test_search_goes_on_while_a_longer_hypothesis_can_win(
+    p_end, p_go_on, alpha, is_longer_better
+):
+    """Either EOS at once, or 2, 2, 2, 2, EOS, all but the first certain."""
+    table = np.full((1, 341, 4), -30.0, "float32")
+    prefix = 0
+    for t in range(5):
+        after = (
+            [p_go_on, p_end] if t == 0 else [1, 1e-9] if t < 4 else [1e-9, 1]
+        )
+        table[0, prefix, [2, EOS]] = np.log(after)
+        prefix = child(prefix, 2, 4)
+    ids, _ = search(table, [5], beam_width=2, alpha=alpha)
+    best = [2, 2, 2, 2, EOS] if is_longer_better else [EOS, 0, 0, 0, 0]
+    assert ids[0, 0].tolist() == best
+
+
+def test_first_token_given_to_the_step_is_eos_then_the_newest():
+    table = random_table(seed=11)
+    step, empty, reorder = table_step(table)
+    given = []
+
+    def recorded(ids_BW, cache):
+        given.append(ops.convert_to_numpy(ids_BW))
+        return step(ids_BW, cache)
+
+    table[..., EOS] = -1e9
+    ids, _ = beam_search(
+        recorded,
+        empty(1),
+        reorder,
+        ops.convert_to_tensor([T, T]),
+        max_length=T,
+        beam_width=1,
+        alpha=0.6,
+        eos=EOS,
+    )
+    assert (given[0] == EOS).all()
+    np.testing.assert_array_equal(
+        np.concatenate(given[1:], axis=1), ids[:, 0, : T - 1]
+    )
+
+
+def test_reorder_gets_the_parents():
+    """A cache of all tokens so far must end as the hypotheses themselves."""
+    table = random_table(seed=12, V=4, T=6)
+    table[..., EOS] = -1e9  # So that all hypotheses are alive at the end.
+    step, empty, reorder = table_step(table)
+    W, longest = 5, 6
+    last = []
+
+    def step_and_record(ids_BW, cache):
+        inner, position, history_BWT = cache
+        logits, inner = step(ids_BW, inner)
+        history_BWT = ops.slice_update(
+            history_BWT, (0, 0, position), ids_BW[..., None]
+        )
+        return logits, (inner, position + 1, history_BWT)
+
+    def reorder_and_record(cache, parent_BW):
+        inner, position, history_BWT = cache
+        history_BWT = ops.take_along_axis(
+            history_BWT, parent_BW[..., None], axis=1
+        )
+        last.append(ops.convert_to_numpy(history_BWT))
+        return reorder(inner, parent_BW), position, history_BWT
+
+    cache = (
+        empty(W),
+        ops.convert_to_tensor(0),
+        ops.zeros((2, W, longest), "int32"),
+    )
+    ids, _ = beam_search(
+        step_and_record,
+        cache,
+        reorder_and_record,
+        ops.convert_to_tensor([longest, longest]),
+        max_length=longest,
+        beam_width=W,
+        alpha=0.6,
+        eos=EOS,
+        num_results=W,
+    )
+    np.testing.assert_array_equal(last[-1][..., 1:], ids[..., : longest - 1])
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_leaving_sentences_out_changes_nothing(alpha):
+    table = random_table(seed=5, batch_size=9)
+    table[:, :, EOS] += np.linspace(0, 9, 9)[:, None]  # Some end early.
+    lengths_B = np.array([4, 4, 2, 4, 0, 4, 4, 3, 4], "int32")
+    step, empty, reorder = table_step(table)
+    num_rows = []
+
+    def counted_step(ids_BW, cache):
+        num_rows.append(ids_BW.shape[0])
+        return step(ids_BW, cache)
+
+    def find(row_B, leaves_out=True):
+        length, _, prefix_BW = empty(4)
+        found = beam_search(
+            counted_step,
+            (length, row_B, ops.take(prefix_BW, row_B, axis=0)),
+            reorder,
+            ops.take(lengths_B, row_B),
+            max_length=T,
+            beam_width=4,
+            alpha=alpha,
+            eos=EOS,
+            num_results=2,
+            num_found=3,
+            leaves_out=leaves_out,
+        )
+        return found.ids_BWT[:, :3], found.scores_BW[:, :3]
+
+    row_B = ops.arange(9, dtype="int32")
+    whole = find(row_B, leaves_out=False)
+    assert num_rows == [9] * T
+    num_rows.clear()
+    left_out = find(row_B)
+    assert num_rows == sorted(num_rows, reverse=True)
+    assert num_rows[0] == 9 > 5 > num_rows[-1]
+    unknown = [tf.TensorSpec([None], tf.int32)]
+    in_a_graph = tf.function(find, input_signature=unknown)(row_B)
+    for ids, scores in (left_out, in_a_graph):
+        np.testing.assert_array_equal(ids, whole[0])
+        np.testing.assert_allclose(scores, whole[1], rtol=1e-6)
+
+
+def test_batch_mates_change_nothing():
+    """Nor do their larger lengths, nor room that nobody needs."""
+    table = random_table(seed=13, batch_size=3, V=5, T=5)
+    lengths = [2, 5, 4]
+    kwargs = {"beam_width": 3, "num_results": 3}
+    ids, scores = search(table, lengths, max_length=7, **kwargs)
+    for b in range(3):
+        alone_ids, alone_scores = search(
+            table[b : b + 1], lengths[b : b + 1], **kwargs
+        )
+        np.testing.assert_array_equal(ids[b, :, : lengths[b]], alone_ids[0])
+        assert (ids[b, :, lengths[b] :] == 0).all()
+        np.testing.assert_allclose(scores[b], alone_scores[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("never", [-1e9, -np.inf])
+def test_a_token_that_must_not_follow_never_does(never):
+    table = random_table(seed=14)
+    table[..., 2] = never
+    ids, scores = search(table, [T, T], num_results=ALL)
+    is_found = np.isfinite(scores)
+    # Of two tokens and EOS: 1 + 2 + 4 + 8 end, and 16 do not.
+    assert is_found.sum(axis=1).tolist() == [31, 31]
+    assert not (ids[is_found] == 2).any()
+
+
+@pytest.mark.parametrize("never", [-1e9, -np.inf])
+def test_empty_places_score_minus_infinity(never):
+    """Only 3, 3, EOS is possible."""
+    table = np.full_like(random_table(seed=15), never)
+    first = child(0, 3, V)
+    table[:, 0, 3] = table[:, first, 3] = table[:, child(first, 3, V), EOS] = 0
+    ids, scores = search(table, [T, T], beam_width=4, num_results=4)
+    assert (ids[:, 0] == [3, 3, EOS, 0]).all()
+    np.testing.assert_array_equal(scores[:, 0], 0)
+    assert (scores[:, 1:] == -np.inf).all()
+
+
+@pytest.mark.parametrize("never", [-1e9, -np.inf])
+def test_an_impossible_end_is_no_finished_hypothesis(never):
+    """At lengths at which the penalty is above 2, too."""
+    longest, V = 30, 5
+
+    def step(ids_BW, cache):
+        logits_V = np.array([never, never, 0, never, never], "float32")
+        B, W = ops.shape(ids_BW)
+        return ops.broadcast_to(logits_V, (B, W, V)), cache
+
+    ids, scores = beam_search(
+        step,
+        ops.zeros((1, 2)),
+        lambda cache, parent_BW: cache,
+        ops.convert_to_tensor([longest]),
+        max_length=longest,
+        beam_width=2,
+        alpha=1.0,
+        eos=EOS,
+    )
+    assert scores.numpy().tolist() == [[0.0, -np.inf]]
+    np.testing.assert_array_equal(ids[0, 0], np.full(longest, 2))
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_xla_and_a_graph_find_what_eager_does(alpha):
+    table = random_table(seed=16, batch_size=3)
+    step, empty, reorder = table_step(table)
+
+    def run(max_lengths_B):
+        return beam_search(
+            step,
+            empty(3),
+            reorder,
+            max_lengths_B,
+            max_length=T,
+            beam_width=3,
+            alpha=alpha,
+            eos=EOS,
+            num_results=3,
+        )
+
+    lengths_B = tf.constant([3, 2, T])
+    eager = run(lengths_B)
+    for jit_compile in (False, True):
+        ids, scores = tf.function(run, jit_compile=jit_compile)(lengths_B)
+        np.testing.assert_array_equal(ids, eager.ids_BWT)
+        np.testing.assert_allclose(scores, eager.scores_BW, rtol=1e-5)
+
+
+def test_cached_decoding_finds_what_full_passes_do(tiny_hparams):
+    """The Transformer's own step and cache against a step that has none."""
+    model = tiny_transformer(tiny_hparams)
+    source = np.array([[2, 9, 4, 3, 1], [5, 8, 1, 0, 0]])
+    W, longest = 3, 6
+    rules = {"beam_width": W, "alpha": 0.6, "eos": EOS, "num_results": W}
+    lengths_B = ops.convert_to_tensor([longest, 4])
+    step, cache = model.start_decoding(source, W, longest)
+    cached = beam_search(
+        step,
+        cache,
+        transformer.reorder,
+        lengths_B,
+        max_length=longest,
+        **rules,
+    )
+
+    def full_pass(ids_BW, cache):
+        position, history_BWT = cache
+        history_BWT = ops.slice_update(
+            history_BWT, (0, 0, position), ids_BW[..., None]
+        )
+        logits = model(
+            (
+                np.repeat(source, W, axis=0),
+                ops.reshape(history_BWT, (2 * W, longest)),
+            )
+        )
+        logits_BWV = ops.reshape(logits[:, position], (2, W, -1))
+        return logits_BWV, (position + 1, history_BWT)
+
+    def reorder(cache, parent_BW):
+        position, history_BWT = cache
+        return position, ops.take_along_axis(
+            history_BWT, parent_BW[..., None], axis=1
+        )
+
+    full = beam_search(
+        full_pass,
+        (ops.convert_to_tensor(0), ops.zeros((2, W, longest), "int32")),
+        reorder,
+        lengths_B,
+        max_length=longest,
+        **rules,
+    )
+    np.testing.assert_array_equal(cached.ids_BWT, full.ids_BWT)
+    np.testing.assert_allclose(cached.scores_BW, full.scores_BW, atol=1e-4)
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, None], tf.int32),
+            tf.TensorSpec([None], tf.int32),
+        ]
+    )
+    def with_shapes_that_change(source, lengths_B):
+        step, cache = model.start_decoding(source, W)
+        return beam_search(
+            step,
+            cache,
+            transformer.reorder,
+            lengths_B,
+            max_length=longest,
+            leaves_out=True,
+            **rules,
+        )
+
+    changing = with_shapes_that_change(source, lengths_B)
+    np.testing.assert_array_equal(changing.ids_BWT, full.ids_BWT)
+    np.testing.assert_allclose(changing.scores_BW, full.scores_BW, atol=1e-4)
+
+
+def never_twice(num_rows, beam_width):
+    """Returns the Constraint that no token follows itself."""
+    return module.Constraint(
+        state=tf.fill([num_rows, beam_width], -1),
+        # The first token that it is given stands before all others.
+        advance=lambda newest_BW, ids_BW: tf.where(newest_BW == -1, -2, ids_BW),
+        allowed=lambda newest_BW, _: ops.not_equal(
+            newest_BW[..., None], ops.arange(V)
+        ),
+    )
+
+
+def is_never_twice(ids):
+    return all(a != b for a, b in itertools.pairwise(ids))
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_a_constraint_leaves_out_what_it_forbids_and_no_more(alpha):
+    table = random_table(seed=18)
+    ids_BWT, scores_BW = search(
+        table,
+        [T, T],
+        alpha=alpha,
+        num_results=5,
+        constraint=never_twice(2, ALL),
+    )
+    for table_NV, ids_WT, scores_W in zip(
+        table, ids_BWT, scores_BW, strict=True
+    ):
+        everything = exhaustive(table_NV, T, alpha)
+        expected = [pair for pair in everything if is_never_twice(pair[1])]
+        assert expected[:5] != everything[:5]
+        for n, (score, ids) in enumerate(expected[:5]):
+            assert without_padding(ids_WT[n]) == ids
+            np.testing.assert_allclose(scores_W[n], score, rtol=1e-5)
+
+
+def test_a_constrained_beam_keeps_the_models_probabilities():
+    """What may only go on with the unlikely falls behind.
+
+    After 0 all but 0 is unlikely; after 2, 3 is as good as sure. Shared out
+    among what is allowed, 0 and what follows would win.
+    """
+    table = np.zeros((1, 21, V), "float32")
+    table[0, 0] = [0.1, -9.0, 0.0, -9.0]
+    table[0, child(0, 0, V)] = [9.0, -9.0, -1.0, -9.0]
+    table[0, child(0, 2, V)] = [-9.0, -9.0, -9.0, 9.0]
+    for first, second in ((0, 2), (2, 3)):
+        table[0, child(child(0, first, V), second, V), EOS] = 9.0
+    found, _ = search(
+        table, [3], beam_width=2, constraint=never_twice(1, 2), alpha=0.0
+    )
+    assert found[0, 0].tolist() == [2, 3, EOS]
+
+
+@pytest.mark.parametrize("size", [9, 1025, 1152, 5000, 32_000])
+@pytest.mark.parametrize("distinct", [2, 40, 10**6])
+@pytest.mark.parametrize("k", [1, 2, 8])
+def test_the_best_of_the_best_chunks_are_the_best_of_all(size, distinct, k):
+    """Few distinct numbers are many ties, of which the first ones count."""
+    random = np.random.default_rng(size)
+    x = random.integers(distinct, size=(5, size)).astype("float32")
+    x[1, size // 2 :] = module._IMPOSSIBLE
+    x[2:] -= distinct
+    x[4, :-1] = -np.inf
+    for row in x[2:4]:  # A few large numbers are in as many chunks.
+        row[random.choice(size, 9, replace=False)] = [3, 2, 2, 2, 2, 1, 1, 1, 1]
+    expected, expected_index = ops.top_k(x, k)
+    found, index = module._top_k(x, k)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(index, expected_index)
+
+
+def test_gather_takes_from_each_sentence_its_own():
+    x = np.random.default_rng(0).normal(size=(3, 5, 2))
+    index = np.array([[4, 4], [0, 1], [3, 0]])
+    expected = np.stack([x[b][index[b]] for b in range(3)])
+    np.testing.assert_array_equal(module.gather(x, index), expected)
+
+
+def test_length_penalty_is_that_of_wu_et_al():
+    for alpha in ALPHAS:
+        found = ops.convert_to_numpy(
+            module.length_penalty(np.array([1, 7, 25]), alpha)
+        )
+        expected = [((5 + n) / 6) ** alpha for n in (1, 7, 25)]
+        np.testing.assert_allclose(found, expected, rtol=1e-6)

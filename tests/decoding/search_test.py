@@ -1,0 +1,148 @@
+"""Batches of ids: every sequence in one, in few shapes."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite.decoding import search as decoding
+
+MAX_LENGTHS = [5, 8, 23, 32, 100, 3000]
+
+
+def in_batches(lengths, max_length, few_shapes, beam_width=1):
+    """Returns the results of a run that squares, and the batches it got."""
+    batches = []
+
+    def run(rows_R, num_rows, length):
+        batches.append((rows_R.numpy().tolist(), int(num_rows), int(length)))
+        squares = tf.pad(rows_R**2, [[0, num_rows - tf.size(rows_R)]])
+        return [squares, tf.stack([squares, squares + 1], axis=1)]
+
+    blank = tf.fill([len(lengths)], -7)
+    results = decoding.in_batches(
+        run,
+        tf.constant(lengths, tf.int32),
+        max_length,
+        (blank, tf.stack([blank, blank], axis=1)),
+        few_shapes,
+        beam_width,
+    )
+    return [result.numpy() for result in results], batches
+
+
+@pytest.mark.parametrize("beam_width", [1, 8, 9])
+@pytest.mark.parametrize("few_shapes", [True, False])
+@pytest.mark.parametrize("max_length", MAX_LENGTHS)
+def test_batches_hold_every_sequence_in_shapes_that_fit(
+    max_length, few_shapes, beam_width
+):
+    generator = np.random.default_rng(max_length)
+    allowed = decoding.batch_shapes(max_length, beam_width)
+    most_tokens, most_rows = (2048, 128) if beam_width < 9 else (384, 8)
+    for num_lines in (1, 2, 7, 65, 300):
+        lengths = generator.integers(2, max_length + 1, num_lines)
+        (squares, _), batches = in_batches(
+            lengths, max_length, few_shapes, beam_width
+        )
+        assert squares.tolist() == [n**2 for n in range(num_lines)]
+        for rows, num_rows, length in batches:
+            assert len(rows) <= num_rows
+            assert rows or not few_shapes
+            assert max(lengths[rows], default=0) <= length <= max_length
+            shortest = min(lengths[rows], default=length)
+            if few_shapes:
+                # A half longer than it has to be, at most, or 8 tokens.
+                assert length <= max(8, shortest * 1.5 + 8)
+                assert (num_rows, length) in allowed
+            else:
+                assert length <= max(32, shortest * 2 + 1)
+                assert num_rows == len(rows)
+        sizes = [(num_rows, length) for _, num_rows, length in batches]
+        if not few_shapes:  # The halves of a batch run at once.
+            halves = list(zip(sizes[::2], sizes[1::2], strict=True))
+            assert all(a - b in (0, 1) for (a, _), (b, _) in halves)
+            assert all(a == b for (_, a), (_, b) in halves)
+            longest = [max(lengths[rows]) for rows, *_ in batches[::2]]
+            assert [length for (_, length), _ in halves] == longest
+            sizes = [(a + b, length) for (a, length), (b, _) in halves]
+        for num_rows, length in sizes:
+            assert num_rows <= most_rows
+            assert num_rows == 1 or num_rows * length <= most_tokens
+        found = sorted(row for rows, *_ in batches for row in rows)
+        assert found == list(range(num_lines))
+
+
+@pytest.mark.parametrize("few_shapes", [True, False])
+def test_results_are_in_the_places_of_their_sequences(few_shapes):
+    (squares, pairs), _ = in_batches([3, 9, 4, 20, 4], 23, few_shapes)
+    assert squares.tolist() == [0, 1, 4, 9, 16]
+    assert pairs.tolist() == [[0, 1], [1, 2], [4, 5], [9, 10], [16, 17]]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "sizes"),
+    [
+        ([32, 2], [2]),
+        ([33, 15], [1, 1]),
+        ([33, 16], [2]),
+        ([5] * 300, [128, 128, 44]),
+        ([32] * 65, [64, 1]),
+    ],
+)
+def test_batches_are_full_where_shapes_are_free(lengths, sizes):
+    _, batches = in_batches(lengths, 100, False)
+    halves = [len(rows) for rows, *_ in batches]
+    pairs = zip(halves[::2], halves[1::2], strict=True)
+    assert [a + b for a, b in pairs] == sizes
+
+
+def test_short_sequences_share_a_batch_where_shapes_are_free():
+    _, batches = in_batches([3, 100, 9, 32, 50, 49], 100, False)
+    assert batches == [
+        *(([1], 1, 100), ([4], 1, 100)),
+        *(([5], 1, 49), ([3], 1, 49)),
+        *(([2], 1, 9), ([0], 1, 9)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("few_shapes", "expected"),
+    [(True, [([2, 0], 8, 8)]), (False, [([2], 1, 4), ([0], 1, 4)])],
+)
+def test_what_is_empty_is_left_out(few_shapes, expected):
+    (squares, _), batches = in_batches([3, 0, 4, 0], 23, few_shapes)
+    assert squares.tolist() == [0, -7, 4, -7]
+    assert batches == expected
+
+
+@pytest.mark.parametrize("few_shapes", [True, False])
+def test_what_is_longer_than_it_may_be_is_an_error(few_shapes):
+    in_batches([3, 23], 23, few_shapes)
+    expected = "more than the 23 tokens"
+    with pytest.raises(tf.errors.InvalidArgumentError, match=expected):
+        in_batches([3, 24], 23, few_shapes)
+
+
+@pytest.mark.parametrize("few_shapes", [True, False])
+def test_nothing_makes_no_batch(few_shapes):
+    (squares, pairs), batches = in_batches([], 23, few_shapes)
+    assert squares.shape == (0,)
+    assert pairs.shape == (0, 2)
+    assert batches == []
+
+
+@pytest.mark.parametrize("max_length", MAX_LENGTHS)
+def test_shapes_are_few_and_hold_the_largest_length(max_length):
+    shapes = decoding.batch_shapes(max_length)
+    assert len(set(shapes)) == len(shapes) <= 3 * 16
+    assert max(length for _, length in shapes) == max_length
+    assert {rows for rows, _ in shapes} <= {1, 8, 64}
+
+
+def test_rows_are_filled_up_with_padding():
+    ids_NS = tf.constant([[5, 1, 0], [6, 7, 1], [1, 0, 0]])
+    rows = decoding.take_rows(ids_NS, tf.constant([1, 0]), 3, 5)
+    assert rows.numpy().tolist() == [[6, 7, 1, 0, 0], [5, 1, 0, 0, 0], [0] * 5]
+    assert decoding.take_rows(
+        ids_NS, tf.constant([2]), 1, 2
+    ).numpy().tolist() == [[1, 0]]

@@ -1,0 +1,615 @@
+"""Lines to translations: nothing lost, and no line depends on another."""
+
+import dataclasses
+import itertools
+import math
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny_translator import (
+    LEARNED,
+    LINES,
+    MAX_LENGTH,
+    TINY,
+    WORDS,
+    assert_same,
+    learn_vocabulary,
+    random_model,
+    write_model,
+)
+
+from t2t_lite.decoding import search as decoding
+from t2t_lite.decoding import translation
+from t2t_lite.decoding.search import SearchOptions
+from t2t_lite.decoding.translation import LineTranslator, Translation
+from t2t_lite.errors import InputError
+from t2t_lite.hparams import HParams
+from t2t_lite.model.transformer import Transformer
+from t2t_lite.storage.model_directory import Settings
+from t2t_lite.token_ids import EOS, PAD
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return learn_vocabulary()
+
+
+def sentence(num_words, start=0):
+    """Returns so many words, an id each, and a full stop."""
+    words = itertools.islice(itertools.cycle(WORDS), start, start + num_words)
+    return " ".join(words) + "."
+
+
+@pytest.fixture(scope="module")
+def model(vocabulary):
+    return random_model(TINY, vocabulary)
+
+
+@pytest.fixture(scope="module")
+def translator(model, vocabulary):
+    options = SearchOptions.of(TINY, nbest=3)
+    return LineTranslator.of_model(model, vocabulary, options, xla=False)
+
+
+# What is found.
+
+
+def test_padding_and_batch_mates_change_no_translation(translator):
+    together = translator.translate(LINES)
+    alone = [translator.translate([line])[0] for line in LINES]
+    assert_same(together, alone)
+    assert len({best.text for best, *_ in together}) > len(LINES) / 2
+
+
+def test_translations_come_in_the_order_of_their_lines(translator):
+    found = translator.translate(LINES)
+    assert_same(translator.translate(LINES[::-1]), found[::-1])
+
+
+WINDOW = dataclasses.replace(TINY, attention_window=5)
+
+
+@pytest.mark.parametrize("hparams", [TINY, LEARNED, WINDOW])
+def test_xla_changes_no_translation(vocabulary, hparams):
+    model = random_model(hparams, vocabulary)
+    options = SearchOptions.of(hparams, beam_width=2, max_extra_length=2)
+    compiled, plain = (
+        LineTranslator.of_model(model, vocabulary, options, xla=xla)
+        for xla in (True, False)
+    )
+    lines = [LINES[0], *LINES[2:4]]
+    assert_same(compiled.translate(lines), plain.translate(lines))
+    assert {len(ts) for ts in compiled.translate([])} == set()
+
+
+def test_without_a_gpu_xla_compiles_what_it_is_told_to_alone(
+    vocabulary, monkeypatch
+):
+    compiled = []
+    function = tf.function
+
+    def noting(*args, jit_compile=None, **kwargs):
+        compiled.append(jit_compile)
+        return function(*args, jit_compile=jit_compile, **kwargs)
+
+    monkeypatch.setattr(tf, "function", noting)
+    options = SearchOptions.of(TINY)
+    for xla, gpus, expected in (
+        (None, [], False),
+        (None, ["a GPU"], True),
+        (True, [], True),
+        (False, ["a GPU"], False),
+    ):
+        monkeypatch.setattr(
+            tf.config, "get_visible_devices", lambda _, gpus=gpus: gpus
+        )
+        compiled.clear()
+        LineTranslator.of_model(
+            random_model(TINY, vocabulary), vocabulary, options, xla=xla
+        )
+        assert (True in compiled) == expected
+
+
+def test_each_line_gets_as_many_results_as_asked_for_best_first(translator):
+    for found in translator.translate(LINES):
+        scores = [translation.score for translation in found]
+        assert len(found) == 3
+        assert scores == sorted(scores, reverse=True)
+        assert all(isinstance(t, Translation) for t in found)
+
+
+def test_results_are_those_of_the_search_in_its_order(
+    translator, model, vocabulary
+):
+    (ids,) = vocabulary.encode([LINES[4]])
+    expected = decoding.search(
+        model, np.array([ids], np.int32), translator.options
+    )
+    (found,) = translator.translate([LINES[4]])
+    texts = vocabulary.decode(np.array(expected.ids_BWT)[0])
+    assert [t.text for t in found] == texts[:3]
+    assert len(set(texts)) == 4
+    np.testing.assert_allclose(
+        [t.score for t in found], expected.scores_BW[0, :3], atol=1e-4
+    )
+
+
+def test_one_result_is_the_best_of_several(model, vocabulary, translator):
+    options = SearchOptions.of(TINY)
+    one = LineTranslator.of_model(model, vocabulary, options, xla=False)
+    assert_same(
+        one.translate(LINES),
+        [found[:1] for found in translator.translate(LINES)],
+    )
+
+
+def test_blank_lines_stay_blank(translator):
+    blank = [Translation("", 0.0)] * 3
+    lines = ["", " ", "\t", "the dog", "\u3000"]
+    found = translator.translate(lines)
+    assert found[:3] + found[4:] == [blank] * 4
+    assert found[3][0].score < 0
+    assert translator.translate(["", " "]) == [blank] * 2
+    assert translator.translate([]) == []
+
+
+def greedy(model, ids, max_length):
+    """Returns the likeliest next id again and again, from whole passes."""
+    found = []
+    while len(found) < max_length and EOS not in found:
+        target = [EOS, *found, *[PAD] * (max_length - len(found))]
+        logits_TV = model((np.array([ids]), np.array([target])))[0]
+        logits_V = np.array(logits_TV[len(found)])
+        logits_V[PAD] = -1e9
+        found.append(int(np.argmax(logits_V)))
+    return found
+
+
+def test_a_beam_of_one_is_greedy(model, vocabulary):
+    options = SearchOptions.of(TINY, beam_width=1, max_extra_length=3)
+    one = LineTranslator.of_model(model, vocabulary, options, xla=False)
+    lines = [LINES[0], *LINES[3:6:2]]
+    expected = []
+    for line in lines:
+        (ids,) = vocabulary.encode([line])
+        expected.append(greedy(model, ids, len(ids) + 3))
+    texts = [best.text for (best,) in one.translate(lines)]
+    assert texts == vocabulary.decode(expected)
+
+
+def test_scores_are_log_probabilities_over_the_length_penalty(
+    model, vocabulary
+):
+    options = SearchOptions.of(TINY, length_penalty=0.7)
+    (ids,) = vocabulary.encode([LINES[0]])
+    found = decoding.search(model, np.array([ids], np.int32), options)
+    best = [i for i in np.array(found.ids_BWT)[0, 0].tolist() if i != PAD]
+    inputs = np.array([ids]), np.array([[EOS, *best[:-1]]])
+    logits_TV = np.array(model(inputs)[0], np.float64)
+    # Padding is no token: its probability goes to the others.
+    logits_TV[:, PAD] = -1e9
+    log_probs_TV = logits_TV - np.logaddexp.reduce(logits_TV, 1, keepdims=True)
+    log_prob = sum(log_probs_TV[t, i] for t, i in enumerate(best))
+    penalty = ((5 + len(best)) / 6) ** 0.7
+    assert float(found.scores_BW[0, 0]) == pytest.approx(
+        log_prob / penalty, abs=1e-4
+    )
+
+
+@pytest.mark.parametrize("extra", [0, 1, 5])
+def test_translations_have_at_most_so_many_tokens_more(model, extra):
+    source_ids = np.zeros((3, 9), np.int32)
+    for row, length in enumerate((4, 9, 6)):
+        source_ids[row, :length] = [*range(260, 259 + length), EOS]
+    options = SearchOptions.of(TINY, beam_width=2, max_extra_length=extra)
+    found = decoding.search(model, source_ids, options)
+    lengths = (np.array(found.ids_BWT) != PAD).sum(axis=2)
+    assert (lengths <= np.array([[4], [9], [6]]) + extra).all()
+    assert (lengths[:, 0] > 0).all()
+
+
+def test_padding_is_never_found_however_likely(vocabulary):
+    model = random_model(TINY, vocabulary)
+    embedding = model.embedding.trainable_variables[0]
+    likelier = np.where(np.arange(vocabulary.size) == PAD, 100.0, 1.0)
+    embedding.assign(embedding * likelier[:, None])
+    rows = [[n, n + 1, n + 2, EOS] for n in (260, 270, 280)]
+    options = SearchOptions.of(TINY, beam_width=2)
+    found = decoding.search(model, np.array(rows, np.int32), options)
+    for ids in np.array(found.ids_BWT).reshape(6, 10).tolist():
+        tokens = [i for i in ids if i != PAD]
+        assert tokens == ids[: len(tokens)]
+        assert len(tokens) == 10 or tokens[-1] == EOS
+
+
+def test_rows_of_padding_end_at_once_and_change_nothing(model):
+    row = [*range(270, 276), EOS]
+    options = SearchOptions.of(TINY, beam_width=2)
+    alone, filled = (
+        decoding.search(model, np.array(rows, np.int32), options)
+        for rows in ([row], [row, [PAD] * 7, [PAD] * 7])
+    )
+    np.testing.assert_array_equal(alone.ids_BWT[0], filled.ids_BWT[0])
+    assert not np.any(filled.ids_BWT[1:])
+
+
+# Lines that are too long.
+
+
+def without_eos(pieces):
+    assert all(piece[-1] == EOS for piece in pieces)
+    return [i for piece in pieces for i in piece[:-1]]
+
+
+def assert_hold_all(pieces, line, vocabulary):
+    assert all(1 < len(piece) <= MAX_LENGTH for piece in pieces)
+    (ids,) = vocabulary.encode([line])
+    assert [*without_eos(pieces), EOS] == ids
+
+
+def test_long_lines_are_cut_between_sentences(translator, vocabulary, caplog):
+    sizes = (3, 9, 7, 4, 21, 2, 1, 12, 1)
+    sentences = [sentence(size, n) for n, size in enumerate(sizes)]
+    line = " ".join(sentences)
+    pieces = translator._pieces(line, 1)
+    assert_hold_all(pieces, line, vocabulary)
+    # Words and full stops are an id each; as many sentences as fit go together.
+    joined = [[3, 9, 7], [4], [21], [2, 1, 12, 1]]
+    assert [len(piece) for piece in pieces] == [
+        sum(size + 1 for size in group) + 1 for group in joined
+    ]
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize(
+    "end", [".", "!", "?", "…", '."', ".'", ".”", ".»", "!)", "?]", "。"]
+)
+def test_a_sentence_ends_at_any_of_these(translator, vocabulary, end):
+    parts = [sentence(11, n)[:-1] + end for n in range(4)]
+    pieces = translator._pieces(" ".join(parts), 1)
+    texts = vocabulary.decode(pieces)
+    assert " ".join(texts) == " ".join(parts)
+    assert all(text.endswith(end) for text in texts)
+    assert len(texts) >= 2
+
+
+def test_sentences_need_no_space_between_them_in_chinese(
+    translator, vocabulary
+):
+    line = "你好。" * 7  # Nine bytes each, and an id for what has no space.
+    pieces = translator._pieces(line, 1)
+    texts = vocabulary.decode(pieces)
+    assert "".join(texts).replace(" ", "") == line
+    assert all(text.endswith("。") for text in texts)
+    assert all(len(piece) <= MAX_LENGTH for piece in pieces)
+
+
+def test_a_line_of_just_the_largest_length_is_not_cut(translator, vocabulary):
+    fits, too_long = "the dog. " + sentence(18), "the dog. " + sentence(19)
+    lengths = [len(ids) for ids in vocabulary.encode([fits, too_long])]
+    assert lengths == [MAX_LENGTH, MAX_LENGTH + 1]
+    assert len(translator._pieces(fits, 1)) == 1
+    assert [len(p) for p in translator._pieces(too_long, 1)] == [4, 21]
+
+
+def test_a_sentence_too_long_is_cut_between_words_with_a_warning(
+    translator, vocabulary, caplog
+):
+    line = sentence(5) + " " + sentence(61) + " " + sentence(2)
+    pieces = translator._pieces(line, 83)
+    assert_hold_all(pieces, line, vocabulary)
+    for piece in pieces:
+        assert vocabulary.tokens(piece)[0].startswith("▁")
+    (warning,) = caplog.messages
+    assert warning.startswith("Line 83 has a sentence of 63 tokens")
+    assert f"more than the {MAX_LENGTH}" in warning
+
+
+def test_a_word_stays_whole_where_a_sentence_is_cut(translator, vocabulary):
+    line = " ".join(["xyzzy"] * 13)  # Bytes: no piece of the vocabulary.
+    (ids,) = vocabulary.encode(["xyzzy"])
+    assert len(ids) > 5
+    pieces = translator._pieces(line, 1)
+    assert_hold_all(pieces, line, vocabulary)
+    assert all(
+        set(text.split()) == {"xyzzy"} for text in vocabulary.decode(pieces)
+    )
+
+
+def test_a_line_without_any_space_is_cut_too(translator, vocabulary, caplog):
+    line = "x" * 101
+    pieces = translator._pieces(line, 1)
+    assert_hold_all(pieces, line, vocabulary)
+    assert len(pieces) == math.ceil((101 + 1) / (MAX_LENGTH - 1))
+    assert len(caplog.messages) == 1
+
+
+def test_the_translation_of_a_long_line_is_that_of_its_pieces(translator):
+    parts = [sentence(18, n) for n in range(3)]
+    (whole,) = translator.translate([" ".join(parts)])
+    of_parts = translator.translate(parts)
+    for n, found in enumerate(whole):
+        texts = [translations[n].text for translations in of_parts]
+        assert found.text == " ".join(text for text in texts if text)
+        scores = [translations[n].score for translations in of_parts]
+        assert found.score == pytest.approx(sum(scores), abs=1e-3)
+
+
+def test_pieces_without_text_leave_no_space(translator):
+    texts = ["", "a", "", "b c", ""]
+    parts = [[Translation(text, -0.5)] for text in texts]
+    assert translator._join(parts) == [("a b c", -2.5)]
+
+
+def test_long_lines_among_others_keep_their_places(translator):
+    long = " ".join(sentence(18, n) for n in range(3))
+    lines = [LINES[0], long, "", LINES[1], sentence(40)]
+    found = translator.translate(lines)
+    assert_same(found, [translator.translate([line])[0] for line in lines])
+
+
+def test_warnings_count_lines_from_the_first_one_on(translator, caplog):
+    lines = ["the dog", sentence(31), "", sentence(33)]
+    translator.translate(lines, first_line=7)
+    numbers = [message.split()[1] for message in caplog.messages]
+    assert numbers == ["8", "10"]
+
+
+def test_warnings_of_a_stream_count_its_lines(translator, caplog):
+    lines = ["the dog", "a", "", sentence(33), "a dog", sentence(31)]
+    list(translator.stream(iter(lines), 2))
+    numbers = [message.split()[1] for message in caplog.messages]
+    assert numbers == ["4", "6"]
+
+
+def test_learned_positions_end_at_their_table(vocabulary):
+    model = random_model(LEARNED, vocabulary)
+    rows = [[*range(260, 282), EOS], [*range(270, 280), EOS, *[PAD] * 12]]
+    options = SearchOptions.of(LEARNED, max_extra_length=50)
+    found = decoding.search(model, np.array(rows, np.int32), options)
+    assert found.ids_BWT.shape[2] == 23
+    assert np.isfinite(np.array(found.scores_BW)).all()
+
+
+def test_a_line_beyond_the_table_of_positions_is_translated(vocabulary):
+    model = random_model(LEARNED, vocabulary)
+    options = SearchOptions.of(LEARNED, max_extra_length=50)
+    translator = LineTranslator.of_model(model, vocabulary, options, xla=False)
+    parts = [sentence(18, n) for n in range(3)]
+    ((whole,),) = translator.translate([" ".join(parts)])
+    texts = [best.text for (best,) in translator.translate(parts)]
+    assert whole.text == " ".join(text for text in texts if text)
+
+
+# Streams.
+
+
+def test_a_stream_gives_what_a_call_gives(translator):
+    expected = translator.translate(LINES)
+    for lines_at_once in (1, 3, len(LINES), 100):
+        found = list(translator.stream(iter(LINES), lines_at_once))
+        assert_same(found, expected)
+    assert list(translator.stream([], 3)) == []
+
+
+def test_a_stream_reads_no_further_than_a_block(translator):
+    read = []
+    results = translator.stream((read.append(n) or n for n in LINES), 3)
+    assert read == []
+    for done in range(1, 8):
+        next(results)
+        assert len(read) == min(3 * math.ceil(done / 3), len(LINES))
+
+
+# Options.
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"beam_width": 0}, "beam_width must be at least 1; .*beam_width=0"),
+        ({"length_penalty": -0.5}, "length_penalty must be at least 0"),
+        ({"max_extra_length": -1}, "max_extra_length must be at least 0"),
+        ({"nbest": 0}, "nbest must be at least 1"),
+        ({"nbest": 5}, "at most beam_width=4; received nbest=5"),
+        ({"nbest": 3, "beam_width": 2}, "at most beam_width=2"),
+    ],
+)
+def test_options_out_of_range_are_refused(changes, message):
+    with pytest.raises(InputError, match=message):
+        SearchOptions.of(TINY, **changes)
+
+
+def test_options_are_those_of_the_settings_but_for_those_given():
+    assert SearchOptions.of(TINY) == (4, 0.6, 6, 1)
+    changes = {"beam_width": 7, "length_penalty": None, "nbest": 7}
+    assert SearchOptions.of(TINY, **changes) == (7, 0.6, 6, 7)
+
+
+# Lines of output.
+
+
+def test_as_lines_writes_one_line_a_translation():
+    found = [Translation("a b", -0.25), Translation("c\nd", -1.0)]
+    as_lines = translation.as_lines
+    assert as_lines(found) == "a b\nc d\n"
+    assert as_lines(found, with_score=True) == "-0.2500\ta b\n-1.0000\tc d\n"
+    assert as_lines(found, number=12) == (
+        "12 ||| a b ||| -0.2500\n12 ||| c d ||| -1.0000\n"
+    )
+
+
+# A model directory.
+
+
+@pytest.fixture(scope="module")
+def model_dir(tmp_path_factory, vocabulary):
+    path = tmp_path_factory.mktemp("models") / "two_checkpoints"
+    write_model(path, vocabulary, seeds=(8, 3))
+    return path
+
+
+def test_a_translator_gives_a_text_for_a_text_and_a_list_for_a_list(
+    model_dir, translator
+):
+    from_disk = translation.Translator(model_dir, xla=False)
+    expected = [best.text for best, *_ in translator.translate(LINES)]
+    assert from_disk(LINES) == expected
+    assert from_disk(tuple(LINES)) == expected
+    assert from_disk(LINES[1]) == expected[1]
+    assert from_disk("") == ""
+    assert from_disk([]) == []
+    assert from_disk.description.endswith("step-2")
+
+
+def test_a_translator_gives_the_scores_and_those_next_to_the_best(
+    model_dir, translator
+):
+    from_disk = translation.Translator(model_dir, xla=False, nbest=3)
+    expected = translator.translate(LINES[:2])
+    assert from_disk(LINES[:2]) == [best.text for best, *_ in expected]
+    assert_same(from_disk.translate(LINES[:2]), expected)
+    assert_same(list(from_disk.stream(iter(LINES[:2]), 1)), expected)
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_a_translator_works_in_mixed_precision(vocabulary, precision):
+    scores = []
+    for policy in ("float32", f"mixed_{precision}"):
+        keras.utils.set_random_seed(3)
+        model = Transformer(TINY, vocabulary.size, dtype=policy)
+        model.build()
+        options = SearchOptions.of(TINY)
+        mixed = LineTranslator.of_model(model, vocabulary, options, xla=False)
+        scores.append([best.score for best, *_ in mixed.translate(LINES)])
+    # With weights as they are drawn, all tokens are about as likely.
+    np.testing.assert_allclose(scores[1], scores[0], rtol=0.02, atol=0.02)
+
+
+def test_options_of_a_translator_replace_those_of_its_settings(model_dir):
+    changed = translation.Translator(
+        model_dir, xla=False, beam_width=2, max_extra_length=0
+    )
+    assert changed.options == (2, 0.6, 0, 1)
+
+
+def test_a_translator_takes_the_checkpoint_that_is_named(model_dir, vocabulary):
+    path = str(model_dir / "checkpoints" / "step-1")
+    for checkpoint, seed in (("last", 3), (path, 8), (f"{path}.index", 8)):
+        named = translation.Translator(model_dir, checkpoint, xla=False)
+        assert named.description == (path if seed == 8 else path[:-1] + "2")
+        expected = random_model(TINY, vocabulary, seed).get_weights()
+        for some, other in zip(
+            named.model.get_weights(), expected, strict=True
+        ):
+            np.testing.assert_array_equal(some, other)
+
+
+def test_a_translator_averages_the_last_checkpoints(model_dir, vocabulary):
+    average = translation.Translator(model_dir, average_last=2, xla=False)
+    assert average.description == "average of step-2, step-1"
+    models = [random_model(TINY, vocabulary, seed) for seed in (8, 3)]
+    for mean, *parts in zip(
+        average.model.trainable_variables,
+        *(model.trainable_variables for model in models),
+        strict=True,
+    ):
+        expected = np.mean([part.numpy() for part in parts], axis=0)
+        np.testing.assert_allclose(mean.numpy(), expected, atol=1e-6)
+
+
+def test_more_checkpoints_than_are_kept_cannot_be_averaged(model_dir):
+    with pytest.raises(InputError, match=r"keeps 2 .* too few .* 3"):
+        translation.Translator(model_dir, average_last=3, xla=False)
+
+
+@pytest.mark.parametrize("checkpoint", ["best", "averaged"])
+def test_a_kind_of_checkpoint_that_is_not_there_is_named(model_dir, checkpoint):
+    with pytest.raises(InputError, match=f"no checkpoint in {checkpoint}/"):
+        translation.Translator(model_dir, checkpoint, xla=False)
+
+
+def test_a_model_without_checkpoints_is_refused(tmp_path, vocabulary):
+    write_model(tmp_path / "m", vocabulary, seeds=())
+    with pytest.raises(InputError, match="no checkpoint in checkpoints/"):
+        translation.Translator(tmp_path / "m", xla=False)
+    with pytest.raises(InputError, match=r"checkpoint .*step-9 is missing"):
+        translation.Translator(
+            tmp_path / "m", str(tmp_path / "step-9"), xla=False
+        )
+
+
+def test_another_folder_is_refused(tmp_path):
+    with pytest.raises(InputError, match="is not a model directory"):
+        translation.Translator(tmp_path, xla=False)
+
+
+def test_a_checkpoint_of_another_model_is_refused(tmp_path, vocabulary):
+    directory = write_model(tmp_path / "m", vocabulary)
+    bigger = HParams(**(TINY.__dict__ | {"d_ff": 28}))
+    settings = directory.settings()
+    directory.save_settings(
+        Settings(**(settings.__dict__ | {"hparams": bigger}))
+    )
+    with pytest.raises(InputError, match=r"step-1 does not fit this model"):
+        translation.Translator(tmp_path / "m", xla=False)
+
+
+# String tensors.
+
+
+def long_line():
+    return " ".join(sentence(18, n) for n in range(3))
+
+
+def test_a_string_tensor_gives_what_a_list_gives(translator):
+    lines = [*LINES, long_line(), "\u00a0", "שלום 🙂"]
+    texts, scores = translator(lines, with_scores=True)
+    found, found_scores = translator(tf.constant(lines), with_scores=True)
+    assert [text.decode() for text in found.numpy()] == texts
+    np.testing.assert_allclose(found_scores, scores, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(), (7,), (7, 1), (1, 7), (0,), (2, 0)])
+def test_translations_have_the_shape_of_their_tensor(translator, shape):
+    lines = tf.constant(LINES[: math.prod(shape)], tf.string, shape)
+    found, scores = translator(lines, with_scores=True)
+    assert found.shape == scores.shape == shape
+    expected = translator(LINES[: math.prod(shape)])
+    texts = found.numpy().ravel().tolist() if shape else [found.numpy()]
+    assert [text.decode() for text in texts] == expected
+
+
+def test_a_translator_works_within_a_function(translator):
+    @tf.function
+    def shouted(text):
+        return tf.strings.upper(translator(text), encoding="utf-8")
+
+    found = shouted(tf.constant(LINES)).numpy()
+    expected = [text.upper() for text in translator(LINES)]
+    assert [text.decode() for text in found] == expected
+
+
+@pytest.mark.parametrize("calls", [None, 4])
+def test_a_translator_works_within_a_pipeline(translator, calls):
+    lines = LINES * 3
+    dataset = tf.data.Dataset.from_tensor_slices(lines).batch(4)
+    dataset = dataset.map(translator, num_parallel_calls=calls).unbatch()
+    found = [text.decode() for text in dataset.as_numpy_iterator()]
+    assert found == translator(lines)
+
+
+@pytest.mark.parametrize("text", [b"a dog", [b"a dog"], 3.5, ["a dog", None]])
+def test_what_is_no_text_is_refused(translator, text):
+    with pytest.raises(TypeError):
+        translator(text)
+
+
+def test_a_call_gives_scores_on_request(translator):
+    text, score = translator(LINES[1], with_scores=True)
+    ((best, *_),) = translator.translate([LINES[1]])
+    assert (text, score) == best
+    _, scores = translator(LINES, with_scores=True)
+    assert scores[LINES.index("")] == 0.0

@@ -1,0 +1,325 @@
+"""A run is the same run however often it is interrupted."""
+
+import json
+import random
+import re
+import shutil
+import signal
+import time
+
+import binaries
+import numpy as np
+import pytest
+
+from t2t_lite.model import flops as training_cost
+from t2t_lite.storage import checkpoints
+from t2t_lite.storage.model_directory import ModelDirectory
+from t2t_lite.text import batching
+
+pytestmark = pytest.mark.slow
+_STEPS = 40
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return binaries.write_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+def _flags(corpus, model_dir, *more):
+    return [
+        *corpus,
+        *binaries.TINY,
+        f"--model_dir={model_dir}",
+        f"--steps={_STEPS}",
+        "--save_every_steps=3",
+        f"--evaluate_every_steps={_STEPS // 2}",
+        *more,
+    ]
+
+
+def _last(model_dir):
+    path, tensors = next(checkpoints.newest(model_dir / "checkpoints"))
+    return path.name, tensors
+
+
+@pytest.fixture(scope="module")
+def whole(corpus, tmp_path_factory):
+    """A run that was never interrupted: (model directory, stdout)."""
+    model_dir = tmp_path_factory.mktemp("whole") / "model"
+    status, out, errors = binaries.run("train", *_flags(corpus, model_dir))
+    assert status == 0, errors
+    return model_dir, out
+
+
+def _assert_same(ours, theirs):
+    assert ours[0] == theirs[0] == f"step-{_STEPS}"
+    assert ours[1].keys() == theirs[1].keys()
+    for name, value in theirs[1].items():
+        if name == "device_seconds":
+            continue  # As long as it took.
+        np.testing.assert_array_equal(ours[1][name], value, err_msg=name)
+
+
+def test_killed_runs_end_with_the_same_bits(whole, corpus, tmp_path):
+    generator = random.Random(20170612)
+    model_dir = tmp_path / "model"
+    for _ in range(3):
+        process = binaries.start("train", *_flags(corpus, model_dir))
+        # Not before the first checkpoint, else there is nothing to resume.
+        deadline = time.monotonic() + binaries.TIMEOUT_S
+        seen = set(checkpoints.paths(model_dir / "checkpoints"))
+        while not set(checkpoints.paths(model_dir / "checkpoints")) - seen:
+            if process.poll() is not None:  # It came to its end.
+                break
+            assert time.monotonic() < deadline, process.communicate()
+            time.sleep(0.01)
+        time.sleep(generator.uniform(0, 0.3))
+        process.kill()
+        process.communicate()
+    killed_at = checkpoints.paths(model_dir / "checkpoints")[-1].name
+    status, _, errors = binaries.run("train", *_flags(corpus, model_dir))
+    assert status == 0, errors
+    assert re.search(f"Going on from .*{killed_at}", errors)
+    _assert_same(_last(model_dir), _last(whole[0]))
+
+
+def test_sigterm_saves_and_the_same_command_goes_on(whole, corpus, tmp_path):
+    model_dir = tmp_path / "model"
+    flags = _flags(corpus, model_dir, "--save_every_steps=1000")
+    process = binaries.start("train", *flags)
+    while "Step 1 of" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=binaries.TIMEOUT_S)
+    assert process.returncode == 128 + signal.SIGTERM, errors
+    (saved,) = checkpoints.paths(model_dir / "checkpoints")
+    assert 1 <= int(saved.name.removeprefix("step-")) < _STEPS
+    status, out, errors = binaries.run("train", *flags)
+    assert status == 0, errors
+    _assert_same(_last(model_dir), _last(whole[0]))
+    # What the stop saved is part of no average.
+    (saved,) = checkpoints.paths(model_dir / "checkpoints")
+    assert saved.name == f"step-{_STEPS}"
+    assert re.search(f"Model: .*step-{_STEPS}\n", out)
+    _, out, errors = binaries.run("train", *flags)
+    assert f"All {_STEPS} updates are done." in errors
+    # One was scored, so that no average is to be translated with.
+    command = f"bin/translate --model_dir={model_dir}"
+    assert out.splitlines()[-1].strip() == command
+
+
+def test_a_run_ends_with_how_to_use_what_it_has_scored(whole):
+    model_dir, out = whole
+    (scored,) = re.findall("^Model: average of (.*)$", out, re.M)
+    count = len(scored.split(","))
+    command = f"bin/translate --model_dir={model_dir} --average_last={count}"
+    assert out.splitlines()[-1].strip() == command
+
+
+def test_a_run_reports_its_scores_and_some_translations(whole):
+    _, out = whole
+    assert re.search(r"^dev BLEU \d+\.\d\d \(nrefs:1\|case:mixed", out, re.M)
+    assert re.search(r"^test BLEU \d+\.\d\d \(", out, re.M)
+    assert out.count("  reference  ") == 3
+
+
+def test_a_run_counts_the_operations_of_its_batches(whole):
+    directory = ModelDirectory(whole[0])
+    settings = directory.settings()
+    pairs, _ = batching.load_pairs(directory.tokens)
+    buckets = batching.make_buckets(
+        pairs.source_lengths,
+        pairs.target_lengths,
+        settings.hparams.tokens_per_batch,
+        settings.hparams.num_buckets,
+    )
+    plan = batching.BatchPlan(buckets, settings.hparams.seed)
+    expected = 0
+    for source_ids, target_ids in batching.training_batches(
+        pairs, plan, 0, _STEPS
+    ):
+        sizes = (*source_ids.shape, target_ids.shape[1])
+        expected += training_cost.update_flops(
+            settings.hparams, settings.vocabulary_size, *sizes
+        )
+    assert _last(whole[0])[1]["training_flops"] == expected
+    assert f"matrix products: {expected:.2e} FLOPs\n" in whole[1]
+    assert "in the paper, by time: base 3.3e+18, big 2.3e+19" in whole[1]
+    assert "TFLOPS" not in whole[1]
+
+
+def test_time_adds_up_to_an_estimate_of_the_cost(whole, corpus, tmp_path):
+    more = tmp_path / "model"
+    shutil.copytree(whole[0], more)
+    before = float(_last(more)[1]["device_seconds"])
+    flags = _flags(
+        corpus, more, f"--steps={_STEPS + 1}", "--sustained_tflops=9.5"
+    )
+    status, out, errors = binaries.run("train", *flags)
+    assert status == 0, errors
+    hours = re.search(r"cost, (\d+\.\d\d) device hours at 9.5 TFLOPS", out)
+    after = float(_last(more)[1]["device_seconds"])
+    assert 0 < before < after
+    assert float(hours[1]) == pytest.approx(after / 3600, abs=0.02)
+
+
+def test_one_command_gives_both_bleus_and_a_card(whole, tmp_path):
+    status, out, errors = binaries.run(
+        "evaluate",
+        f"--model_dir={whole[0]}",
+        "--average_last=2",
+        "--xla=false",
+        "--splits=test",
+        f"--json={tmp_path / 'scores.json'}",
+        f"--report={tmp_path / 'card'}",
+    )
+    assert status == 0, errors
+    # What the run itself said at its end.
+    (value,) = re.findall(r"^test BLEU (\S+) \(", whole[1], re.M)
+    assert re.search(rf"^  BLEU {value}\b.*tok:13a", out, re.M)
+    # The corpus' language is its files' suffix, which Moses does not know.
+    assert "tok:moses-target-with-abbreviations-of-en" in out
+    scores = json.loads((tmp_path / "scores.json").read_text("utf-8"))
+    card = json.loads((tmp_path / "card.json").read_text("utf-8"))
+    assert card | scores == card
+    assert card["training"]["updates"] == _STEPS
+    assert card["training"]["flops"] == _last(whole[0])[1]["training_flops"]
+    assert f"| {value} " in (tmp_path / "card.md").read_text("utf-8")
+
+
+def test_the_best_on_dev_is_kept_beside_the_last(whole):
+    model_dir, _ = whole
+    assert len(checkpoints.paths(model_dir / "checkpoints")) == 2
+    assert len(checkpoints.paths(model_dir / "best")) == 1
+
+
+def test_another_field_is_refused_by_its_name(whole, corpus):
+    model_dir, _ = whole
+    flags = _flags(corpus, model_dir, "--override=dropout=0.3")
+    status, _, errors = binaries.run("train", *flags)
+    assert status == 1
+    assert "was trained with dropout=0.1; received dropout=0.3" in errors
+
+
+def test_other_text_is_refused(whole, tmp_path):
+    model_dir, _ = whole
+    corpus = binaries.write_corpus(tmp_path, num_pairs=61)
+    status, _, errors = binaries.run("train", *_flags(corpus, model_dir))
+    assert status == 1
+    assert "was trained with other training text" in errors
+
+
+def test_other_text_is_refused_without_the_tokens_too(whole, corpus, tmp_path):
+    model_dir = tmp_path / "model"
+    shutil.copytree(whole[0], model_dir)
+    shutil.rmtree(model_dir / "tokens")
+    other = binaries.write_corpus(tmp_path, num_pairs=61)
+    status, _, errors = binaries.run("train", *_flags(other, model_dir))
+    assert status == 1
+    assert "was trained with other training text" in errors
+    status, _, errors = binaries.run("train", *_flags(corpus, model_dir))
+    assert status == 0, errors
+    assert f"All {_STEPS} updates are done." in errors
+
+
+def test_runs_share_a_cache_and_end_with_the_same_bits(whole, corpus, tmp_path):
+    cache = tmp_path / "cache"
+    flags = [
+        _flags(corpus, tmp_path / name, f"--cache_dir={cache}")
+        for name in ("a", "b")
+    ]
+    processes = [binaries.start("train", *of_run) for of_run in flags]
+    logs = []
+    for process in processes:
+        logs.append(process.communicate(timeout=2 * binaries.TIMEOUT_S)[1])
+        assert process.returncode == 0, logs
+    assert sum("Tokenizing the training corpus" in log for log in logs) == 1
+    assert sum("Using the tokens in" in log for log in logs) == 1
+    for name in ("a", "b"):
+        _assert_same(_last(tmp_path / name), _last(whole[0]))
+        assert not (tmp_path / name / "tokens").exists()
+    (copy,) = (path for path in cache.iterdir() if path.is_dir())
+    status, _, log = binaries.run("train", *flags[0])
+    assert status == 0, log
+    assert f"Using the tokens in {copy}." in log
+    assert not re.search(r"^[WE]\d{4} ", log, re.M)
+    other = binaries.write_corpus(tmp_path, num_pairs=61)
+    status, _, log = binaries.run(
+        "train", *_flags(other, tmp_path / "a", f"--cache_dir={cache}")
+    )
+    assert status == 1
+    assert "was trained with other training text" in log
+
+
+def test_steps_and_precision_may_change(whole, corpus, tmp_path):
+    model_dir, _ = whole
+    more = tmp_path / "model"
+    shutil.copytree(model_dir, more)
+    flags = _flags(
+        corpus, more, f"--steps={_STEPS + 2}", "--precision=bfloat16"
+    )
+    status, _, errors = binaries.run("train", *flags)
+    assert status == 0, errors
+    assert _last(more)[0] == f"step-{_STEPS + 2}"
+
+
+def test_two_workers_train_as_one_and_leave_the_files_of_the_chief(
+    whole, corpus, tmp_path
+):
+    flags = _flags(corpus, "MODEL", "--strategy=multi_worker", "--steps=4")
+    addresses = [f"127.0.0.1:{port}" for port in binaries.free_ports(2)]
+    processes = []
+    for index in range(2):
+        configuration = {
+            "cluster": {"worker": addresses},
+            "task": {"type": "worker", "index": index},
+        }
+        own = [
+            flag.replace("MODEL", str(tmp_path / f"worker{index}"))
+            for flag in flags
+        ]
+        processes.append(
+            binaries.start("train", *own, TF_CONFIG=json.dumps(configuration))
+        )
+    for process in processes:
+        _, errors = process.communicate(timeout=binaries.TIMEOUT_S)
+        assert process.returncode == 0, errors
+    assert _last(tmp_path / "worker0")[0] == "step-4"
+    assert not (tmp_path / "worker1").exists()
+
+
+def test_no_gain_on_dev_stops_a_run(corpus, tmp_path):
+    flags = _flags(
+        corpus,
+        tmp_path / "model",
+        "--override=learning_rate_scale=1e-9",
+        "--evaluate_every_steps=2",
+        "--patience=2",
+    )
+    status, _, errors = binaries.run("train", *flags)
+    assert status == 0, errors
+    message = "No better score on dev in 2 evaluations: stopping at step 6"
+    assert message in errors
+    status, _, errors = binaries.run("train", *flags)
+    assert status == 0, errors
+    assert _last(tmp_path / "model")[0] == "step-6"
+
+
+def test_a_warm_start_begins_with_the_weights_of_another_model(
+    whole, corpus, tmp_path
+):
+    flags = _flags(
+        corpus,
+        tmp_path / "model",
+        f"--warm_start_from={whole[0]}",
+        "--override=learning_rate_scale=1e-12",
+        "--steps=1",
+    )
+    status, _, errors = binaries.run("train", *flags)
+    assert status == 0, errors
+    assert "Starting from the weights of" in errors
+    name, tensors = _last(tmp_path / "model")
+    assert name == "step-1"
+    for key, value in _last(whole[0])[1].items():
+        if key.startswith("transformer/"):
+            np.testing.assert_allclose(tensors[key], value, atol=1e-6)

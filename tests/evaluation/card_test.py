@@ -1,0 +1,194 @@
+"""The evaluation card: every figure with what it depends on, readable."""
+
+import functools
+import importlib.metadata
+import json
+import shutil
+
+import numpy as np
+import pytest
+import tiny_translator
+
+from t2t_lite.decoding.search import SearchOptions
+from t2t_lite.decoding.translation import Translator
+from t2t_lite.evaluation import card as evaluation_card
+from t2t_lite.evaluation import scores as evaluation
+from t2t_lite.storage import checkpoints
+from t2t_lite.storage.model_directory import ModelDirectory, is_weight
+from t2t_lite.text import batching
+
+PAIRS = [
+    (line, line[::-1] or "nobody") for line in tiny_translator.LINES if line
+]
+SPLITS = {"dev": PAIRS[:4], "test": PAIRS}
+RECORD = {
+    "step": np.int64(12_000),
+    "training_flops": np.float64(3.25e15),
+    "device_seconds": np.float64(5400),
+}
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return tiny_translator.learn_vocabulary()
+
+
+@pytest.fixture(scope="module")
+def directory(vocabulary, tmp_path_factory):
+    """A model directory of two checkpoints; the first is of an old version."""
+    path = tmp_path_factory.mktemp("runs") / "model"
+    directory = tiny_translator.write_model(path, vocabulary, seeds=(3, 4))
+    newest = directory.checkpoints / "step-2"
+    checkpoints.write(newest, RECORD | checkpoints.read(newest, is_weight))
+    return directory
+
+
+@pytest.fixture(scope="module")
+def card(directory):
+    translator = Translator(directory.path, average_last=2, xla=False)
+    report = evaluation.evaluate(
+        translator,
+        SPLITS,
+        functools.partial(
+            evaluation.score_text, language="de", with_margins=True
+        ),
+    )
+    return evaluation_card.make_card(report, directory, translator.model)
+
+
+def rows_of(markdown):
+    """Returns the cells of each table row by the first one; checks widths."""
+    rows, width = {}, 0
+    for line in markdown.split("\n"):
+        if not line.startswith("|"):
+            width = 0
+            continue
+        assert line.endswith("|")
+        cells = [cell.strip() for cell in line[1:-1].split(" | ")]
+        assert len(cells) == width or not width
+        width = len(cells)
+        rows[cells[0]] = cells[1:]
+    return rows
+
+
+def test_a_reader_finds_every_figure_of_each_split(card):
+    rows = rows_of(evaluation_card.as_markdown(card))
+    assert rows["sentence pairs"] == ["4", "6"]
+    for n, split in enumerate(card.report.splits.values()):
+        for score in split.text.values():
+            assert rows[score.name][n] == evaluation.value_text(score)
+        perplexity = f"{split.tokens.perplexity:.3f}"
+        assert rows["perplexity per token"][n] == perplexity
+        assert rows["target tokens"][n] == str(split.tokens.tokens)
+    assert "over-long" not in evaluation_card.as_markdown(card)
+
+
+def test_signatures_stand_below_the_scores(card):
+    markdown = evaluation_card.as_markdown(card)
+    for score in card.report.splits["test"].text.values():
+        assert f"\n- {score.name}: `{score.signature}`\n" in markdown
+
+
+def test_what_the_scores_depend_on_is_on_the_card(card, vocabulary):
+    rows = rows_of(evaluation_card.as_markdown(card))
+    assert rows["checkpoint"] == ["average of step-2, step-1"]
+    search = SearchOptions.of(tiny_translator.TINY)
+    assert f"beam_width {search.beam_width}, " in rows["search"][0]
+    assert rows["train"] == ["`of the text`"]
+    assert rows["dev"] == [f"`{batching.hash_pairs(PAIRS[:4])}`"]
+    assert rows["test"] == [f"`{batching.hash_pairs(PAIRS)}`"]
+    size = f"vocabulary, {vocabulary.size:,} ids"
+    assert rows[size] == [f"`{vocabulary.sha256}`"]
+    for package in ("tensorflow", "keras", "sacrebleu", "sacremoses"):
+        assert rows[package] == [importlib.metadata.version(package)]
+    unlike = rows["settings that are not the paper's base"][0]
+    assert "num_layers 2, d_model 12, d_ff 20" in unlike
+    assert "dropout" not in unlike
+
+
+def test_parameters_are_the_weights_and_no_states_of_dropout(card, directory):
+    _, weights = directory.weights()
+    assert card.parameters == sum(w.size for w in weights.values())
+
+
+def test_training_is_that_of_the_newest_checkpoint(card):
+    assert card.training == (12_000, 3.25e15, 1.5)
+    rows = rows_of(evaluation_card.as_markdown(card))
+    assert rows["updates"] == ["12,000"]
+    assert rows["training, matrix products"] == ["3.25e+15 FLOPs"]
+    assert rows["training, device hours"] == ["1.50"]
+
+
+def test_a_written_average_keeps_the_record_of_its_newest(directory):
+    path, _ = directory.write_average(2)
+    assert checkpoints.read(path, lambda name: "/" not in name) == RECORD
+    assert directory.training_record("averaged") == RECORD
+    assert set(directory.weights("averaged")[1]) == set(directory.weights()[1])
+
+
+def test_a_damaged_checkpoint_is_passed_over(directory, tmp_path):
+    copy = ModelDirectory(tmp_path / "model")
+    shutil.copytree(directory.path, copy.path)
+    (data,) = copy.checkpoints.glob("step-2.data*")
+    # A weight is cut short; what is said of the training, before it, is not.
+    data.write_bytes(data.read_bytes()[:-100])
+    path, _ = copy.weights()
+    assert path.endswith("step-1")
+    assert copy.training_record() == {"step": 1}
+
+
+def test_what_an_old_checkpoint_does_not_say_is_not_known(card, directory):
+    old = directory.training_record(str(directory.checkpoints / "step-1"))
+    assert old == {"step": 1}
+    markdown = evaluation_card.as_markdown(
+        card._replace(training=evaluation_card.Training(1, None, None))
+    )
+    assert rows_of(markdown)["training, matrix products"] == ["not known"]
+    assert rows_of(markdown)["training, device hours"] == ["not known"]
+
+
+def test_a_count_that_began_too_late_is_not_known(card, directory, tmp_path):
+    path = tmp_path / "step-3"
+    checkpoints.write(path, RECORD | {"training_flops": np.float64(np.nan)})
+    found = evaluation_card.make_card(
+        card.report, directory, Translator(directory.path).model, str(path)
+    )
+    assert found.training == (12_000, None, 1.5)
+    json.loads(evaluation_card.as_json(found), parse_constant=pytest.fail)
+
+
+def test_json_has_all_that_the_json_of_a_report_has(card):
+    found = json.loads(evaluation_card.as_json(card))
+    report = json.loads(evaluation.as_json(card.report))
+    assert found | report == found
+    assert found["training"] == {
+        "updates": 12_000,
+        "flops": 3.25e15,
+        "device_hours": 1.5,
+    }
+    assert found["settings"]["hparams"]["d_model"] == 12
+    assert found["settings"]["vocabulary_sha256"]
+    assert found["versions"]["sacremoses"]
+
+
+def test_pairs_without_a_perplexity_are_counted(card):
+    splits = {
+        name: scores._replace(tokens=scores.tokens._replace(left_out=n * 3))
+        for n, (name, scores) in enumerate(card.report.splits.items())
+    }
+    report = card.report._replace(splits=splits)
+    rows = rows_of(evaluation_card.as_markdown(card._replace(report=report)))
+    assert rows["over-long pairs, not in the perplexity"] == ["0", "3"]
+
+
+@pytest.mark.parametrize("name", ["card", "card.md", "card.json"])
+def test_two_files_are_written(card, tmp_path, name):
+    evaluation_card.write(str(tmp_path / name), card)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "card.json",
+        "card.md",
+    ]
+    markdown = (tmp_path / "card.md").read_text("utf-8")
+    assert markdown == evaluation_card.as_markdown(card)
+    text = (tmp_path / "card.json").read_text("utf-8")
+    assert text == evaluation_card.as_json(card)

@@ -1,0 +1,237 @@
+"""BLEU the paper's way: against sacrebleu, another count, and by hand.
+
+With NEWSTEST set to a folder that holds en-de/newstest2014.{en,de} and
+en-fr/newstest2014.{en,fr}, the checks run on that text too.
+"""
+
+import doctest
+import math
+import os
+import pathlib
+import random
+
+import pytest
+import sacrebleu
+import sacremoses
+
+from t2t_lite.evaluation import paper_bleu
+
+NEWSTEST = os.environ.get("NEWSTEST")
+needs_newstest = pytest.mark.skipif(
+    not NEWSTEST, reason="NEWSTEST does not name a folder of newstest2014"
+)
+
+REFERENCES = [
+    "The 70-year-old man isn't at home - he's at St. James's.",
+    "Mr. Smith paid $5,300.50 for a state-of-the-art TV set & a radio.",
+    '"Why?", he asked; "because ..."',
+    "A dog runs over the grass.",
+]
+GERMAN = [
+    "Herr Dr. Müller fährt am 3. Mai z.B. mit dem E-Auto nach St. Pölten."
+]
+
+
+def perturbed(lines, seed=20140):
+    """Returns lines with words dropped, swapped and said twice."""
+    generator, result = random.Random(seed), []
+    for line in lines:
+        words = []
+        for word in line.split(" "):
+            chance = generator.random()
+            words += [] if chance < 0.08 else [word] * (1 + (chance > 0.95))
+        for n in range(len(words) - 1):
+            if generator.random() < 0.1:
+                words[n : n + 2] = reversed(words[n : n + 2])
+        result.append(" ".join(words))
+    return result
+
+
+def tokenized(lines, language):
+    """Returns lines as a user of sacremoses and of a loop over letters does."""
+    tokenizer = sacremoses.MosesTokenizer(lang=language)
+    return [
+        split_compounds(tokenizer.tokenize(line, return_str=True))
+        for line in lines
+    ]
+
+
+def split_compounds(text):
+    """Splits at hyphens, byte by byte: no byte is on two sides of a split."""
+    data, result, free = text.encode(), bytearray(), 0
+    for n, byte in enumerate(data):
+        between = 0 < n < len(data) - 1 and byte == ord("-") and n - 1 >= free
+        if (
+            between
+            and not data[n - 1 : n].isspace() | data[n + 1 : n + 2].isspace()
+        ):
+            result += b" ##AT##-##AT## "
+            free = n + 2
+        else:
+            result.append(byte)
+    return result.decode()
+
+
+def multi_bleu(hypotheses, references):
+    """Returns BLEU of tokenized lines, by removing what is matched."""
+    log_sum, lengths = 0.0, [0, 0]
+    for n in range(1, 5):
+        matched = total = 0
+        for hypothesis, reference in zip(hypotheses, references, strict=True):
+            left = ngrams(reference.split(), n)
+            for ngram in ngrams(hypothesis.split(), n):
+                total += 1
+                if ngram in left:
+                    left.remove(ngram)
+                    matched += 1
+        if not matched:
+            return 0.0
+        log_sum += math.log(matched / total) / 4
+    for n, side in enumerate((hypotheses, references)):
+        lengths[n] = sum(len(line.split()) for line in side)
+    penalty = math.exp(1 - lengths[1] / lengths[0])
+    return 100 * min(1.0, penalty) * math.exp(log_sum)
+
+
+def ngrams(tokens, n):
+    return [tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)]
+
+
+def sacrebleu_of(hypotheses, references):
+    """Returns sacrebleu's score of lines that are tokenized."""
+    metric = sacrebleu.BLEU(tokenize="none", smooth_method="none", force=True)
+    return metric.corpus_score(hypotheses, [references])
+
+
+def assert_agree(hypotheses, references, language):
+    """Three ways to the same figure; returns it."""
+    found = paper_bleu.paper_bleu(hypotheses, references, language)
+    sides = [tokenized(side, language) for side in (hypotheses, references)]
+    theirs = sacrebleu_of(*sides)
+    assert found.score == pytest.approx(theirs.score, rel=1e-12)
+    assert found.score == pytest.approx(multi_bleu(*sides), rel=1e-12)
+    assert found.precisions == pytest.approx(theirs.precisions, rel=1e-12)
+    assert found.brevity_penalty == pytest.approx(theirs.bp, rel=1e-12)
+    assert found.length == theirs.sys_len
+    assert found.reference_length == theirs.ref_len
+    return found
+
+
+# By hand.
+
+
+def test_one_corpus_by_hand():
+    found = paper_bleu.paper_bleu(
+        ["a b c d", "a a x"], ["a b c d e", "a"], "en"
+    )
+    # The second a matches nothing: its reference has one.
+    assert found.precisions == pytest.approx((500 / 7, 60, 200 / 3, 100))
+    assert (found.length, found.reference_length) == (7, 6)
+    assert found.brevity_penalty == 1
+    product = 5 / 7 * 3 / 5 * 2 / 3 * 1
+    assert found.score == pytest.approx(100 * product**0.25)
+
+
+def test_short_translations_are_penalized():
+    found = paper_bleu.paper_bleu(["a b c d"], ["a b c d e f"], "en")
+    assert found.brevity_penalty == pytest.approx(math.exp(1 - 6 / 4))
+    assert found.score == pytest.approx(100 * math.exp(-0.5))
+
+
+@pytest.mark.parametrize(
+    "hypotheses", [["a b c x"], [""], ["a"], ["- -"]], ids=repr
+)
+def test_a_precision_of_0_makes_the_score_0(hypotheses):
+    assert paper_bleu.paper_bleu(hypotheses, ["a b c d e"], "en").score == 0
+
+
+def test_the_references_themselves_score_100_and_case_counts():
+    assert paper_bleu.paper_bleu(
+        REFERENCES, REFERENCES, "en"
+    ).score == pytest.approx(100)
+    lower = [line.lower() for line in REFERENCES]
+    assert paper_bleu.paper_bleu(lower, REFERENCES, "en").score < 90
+
+
+def test_as_many_references_as_translations():
+    with pytest.raises(ValueError):
+        paper_bleu.paper_bleu(["a"], ["a", "b"], "en")
+
+
+# Tokens.
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("rich-text", "rich ##AT##-##AT## text"),
+        # What a match has taken is no part of the next.
+        ("a-b-c", "a ##AT##-##AT## b-c"),
+        ("a-b-c-d", "a ##AT##-##AT## b-c ##AT##-##AT## d"),
+        ("aa-bb-cc", "aa ##AT##-##AT## bb ##AT##-##AT## cc"),
+        # Perl sees two bytes in é: one for each of the matches.
+        ("a-é-c", "a ##AT##-##AT## é ##AT##-##AT## c"),
+        ("x--y", "x ##AT##-##AT## -y"),
+        ("-y", "-y"),
+        ("y-", "y-"),
+        ("y - z", "y - z"),
+    ],
+)
+def test_compounds_are_split_as_perl_does(word, expected):
+    tokens = paper_bleu.tokenize(word, sacremoses.MosesTokenizer("en"))
+    assert b" ".join(tokens).decode() == expected
+    assert split_compounds(word) == expected
+
+
+@pytest.mark.parametrize(
+    ("language", "line", "expected"),
+    [
+        ("en", "It isn't Dr. No's.", "It isn &apos;t Dr. No &apos;s ."),
+        ("fr", "L'été, n'est-ce pas?", "L&apos; été , n&apos; est-ce pas ?"),
+        ("de", 'Am 3. Mai z.B. "so".', "Am 3. Mai z.B. &quot; so &quot; ."),
+        ("de", "A & B|C", "A &amp; B &#124; C"),
+    ],
+)
+def test_text_is_tokenized_by_moses(language, line, expected):
+    tokens = paper_bleu.tokenize(line, sacremoses.MosesTokenizer(language))
+    text = b" ".join(tokens).decode()
+    assert text.replace(" ##AT##-##AT## ", "-") == expected
+
+
+def test_the_signature_says_what_decides_the_score():
+    version = sacremoses.__version__
+    assert paper_bleu.signature("de") == (
+        "nrefs:1|case:mixed|tok:moses-de|compounds:split|smooth:none"
+        f"|sacremoses:{version}"
+    )
+    assert "tok:moses-tgt-with-abbreviations-of-en|" in paper_bleu.signature(
+        "tgt"
+    )
+    found = paper_bleu.paper_bleu(["a"], ["a"], "de")
+    assert found.signature == paper_bleu.signature("de")
+
+
+def test_examples_hold():
+    results = doctest.testmod(paper_bleu)
+    assert results.attempted == 2
+    assert results.failed == 0
+
+
+# Agreement.
+
+
+def test_three_counts_agree_on_a_few_lines():
+    references = [*REFERENCES * 5, *GERMAN * 5]
+    found = assert_agree(perturbed(references), references, "de")
+    assert 20 < found.score < 95
+
+
+@needs_newstest
+@pytest.mark.parametrize("language", ["de", "fr"])
+def test_three_counts_agree_on_newstest2014(language):
+    path = pathlib.Path(NEWSTEST, f"en-{language}", f"newstest2014.{language}")
+    references = path.read_text("utf-8").split("\n")[:-1]
+    assert len(references) == 3003
+    found = assert_agree(perturbed(references), references, language)
+    assert found.brevity_penalty < 1
+    assert 20 < found.score < 80

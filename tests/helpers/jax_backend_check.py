@@ -1,0 +1,91 @@
+"""Computes logits, losses and a beam search on JAX; jax_backend_test runs it.
+
+Usage: KERAS_BACKEND=jax python jax_backend_check.py INPUT.npz OUTPUT.npz
+"""
+
+import json
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
+
+import checkout  # noqa: F401, the code that this belongs to
+import keras
+import numpy as np
+
+from t2t_lite import hparams
+from t2t_lite.decoding import beam_search
+from t2t_lite.model import loss, transformer
+
+
+def main(input_path, output_path):
+    given = np.load(input_path)
+    model = transformer.Transformer(
+        hparams.from_dict(json.loads(str(given["hparams"])))
+    )
+    model.build()
+    for weight in model.weights:
+        weight.assign(given[weight.path])
+    np.savez(
+        output_path,
+        backend=keras.backend.backend(),
+        imports_tensorflow="tensorflow" in sys.modules,
+        **results(model, given["source"], given["target"]),
+    )
+
+
+def with_gradients(function, *args):
+    """Returns what a function returns, and its gradients by all arguments."""
+    if keras.backend.backend() == "jax":
+        import jax
+
+        every = tuple(range(len(args)))
+        return jax.jit(jax.value_and_grad(function, every))(*args)
+    import tensorflow as tf
+
+    with tf.GradientTape() as tape:
+        tape.watch(args)
+        result = function(*args)
+    return result, tape.gradient(result, args)
+
+
+def results(model, source, target):
+    """Returns {name: array} of what both backends must agree on."""
+    to_array = keras.ops.convert_to_numpy
+    shifted = transformer.shift_right(target)
+    logits = model((source, shifted))
+    total, tokens = loss.cross_entropy(logits, target, 0.1)
+    x = model.decode((source, shifted))
+    embedding = keras.ops.cast(model.embedding.embedding, "float32")
+    projected, (x_gradient, embedding_gradient) = with_gradients(
+        lambda *args: loss.projected_cross_entropy(*args, target, 0.1, 2.0)[0],
+        x,
+        embedding,
+    )
+    width, longest = 3, 7
+    step, cache = model.start_decoding(source, width, longest)
+    found = beam_search.beam_search(
+        step,
+        cache,
+        transformer.reorder,
+        keras.ops.convert_to_tensor(np.array([longest, 4], "int32")),
+        max_length=longest,
+        beam_width=width,
+        alpha=0.6,
+        eos=transformer.EOS,
+        num_results=width,
+    )
+    return {
+        "logits": to_array(logits),
+        "loss": to_array(total),
+        "tokens": to_array(tokens),
+        "projected_loss": to_array(projected),
+        "x_gradient": to_array(x_gradient),
+        "embedding_gradient": to_array(embedding_gradient),
+        "ids": to_array(found.ids_BWT),
+        "scores": to_array(found.scores_BW),
+    }
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,6 @@
+"""Where the parts of this checkout are."""
+
+import pathlib
+
+ROOT = pathlib.Path(__file__).absolute().parents[2]
+HELPERS = ROOT / "tests" / "helpers"

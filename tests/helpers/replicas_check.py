@@ -1,0 +1,87 @@
+"""Writes the gradients of one batch, divided in some way, to an .npz file.
+
+Usage: replicas_check.py HOW OUTPUT DROPOUT PRECISION, where HOW is one, micro,
+mirrored or worker (TF_CONFIG then names the workers). It writes a checkpoint
+beside the file, too. It is a program because devices and workers are chosen
+once in a process.
+"""
+
+import sys
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_lite.hparams import HParams
+from t2t_lite.storage import checkpoints
+from t2t_lite.training.trainer import Trainer, make_strategy
+
+V = 23
+
+
+def hparams(dropout):
+    """Returns the settings of a tiny model."""
+    return HParams(
+        num_layers=2,
+        d_model=12,
+        d_ff=20,
+        num_heads=3,
+        d_k=4,
+        d_v=4,
+        dropout=dropout,
+        max_length=16,
+    )
+
+
+def batch():
+    """Returns 6 pairs, every other one very short, then each one again."""
+    generator = np.random.default_rng(1)
+    source_ids = generator.integers(2, V, (6, 11)).astype(np.int32)
+    target_ids = generator.integers(2, V, (6, 13)).astype(np.int32)
+    source_ids[1::2, 2:], target_ids[1::2, 1:] = 0, 0
+    return source_ids, target_ids
+
+
+def twins():
+    """Returns pairs of which neighbours, so both shards, are the same."""
+    return tuple(np.repeat(ids, 2, axis=0) for ids in batch())
+
+
+def main(how, output, dropout, precision):
+    if how == "mirrored":
+        tf.config.set_logical_device_configuration(
+            tf.config.list_physical_devices("CPU")[0],
+            [tf.config.LogicalDeviceConfiguration()] * 2,
+        )
+    strategies = {"mirrored": "mirrored", "worker": "multi_worker"}
+    strategy = make_strategy(strategies.get(how, "one_device"))
+    trainer = Trainer(hparams(dropout), V, strategy, precision)
+    num_micro_batches = 2 if how == "micro" else 1
+    for n in range(num_micro_batches):
+        trainer.add(*(twins() if dropout else batch()), n, num_micro_batches)
+    arrays = {
+        f"gradient {weight.path}": gradient.numpy()
+        for weight, gradient in zip(
+            trainer.weights, trainer.gradients(), strict=True
+        )
+    }
+    locals_ = trainer.strategy.experimental_local_results(
+        trainer.strategy.run(
+            lambda: [
+                tf.identity(trainer.sums[0]),
+                tf.identity(trainer.loss_sum),
+            ]
+        )
+    )
+    for n, (first_sum, loss_sum) in enumerate(locals_):
+        arrays[f"replica {n} sum"] = first_sum.numpy()
+        arrays[f"replica {n} loss"] = loss_sum.numpy()
+    # The optimizer must come to the same weights from the same gradients.
+    trainer.update(*batch(), num_micro_batches)
+    for weight in trainer.weights:
+        arrays[f"weight {weight.path}"] = weight.numpy()
+    np.savez(output, **arrays)
+    checkpoints.write(f"{output}.step-1", trainer.tensors())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], float(sys.argv[3]), sys.argv[4])

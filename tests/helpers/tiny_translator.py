@@ -1,0 +1,98 @@
+"""A tiny model with random weights whose translations are words."""
+
+import keras
+import numpy as np
+
+from t2t_lite.hparams import HParams
+from t2t_lite.model.transformer import Transformer
+from t2t_lite.storage import checkpoints, model_directory
+from t2t_lite.storage.model_directory import ModelDirectory, Settings
+from t2t_lite.text import vocabulary as tokenization
+
+MAX_LENGTH = 23
+TINY = HParams(
+    num_layers=2,
+    d_model=12,
+    d_ff=20,
+    num_heads=3,
+    d_k=4,
+    d_v=5,
+    tokens_per_batch=100,
+    max_length=MAX_LENGTH,
+    beam_width=4,
+    max_extra_length=6,
+)
+# Not one row of the table more than a source can have.
+LEARNED = HParams(
+    **(TINY.__dict__ | {"positions": "learned", "learned_positions": 23})
+)
+
+WORDS = [
+    *("the", "a", "dog", "cat", "boat", "sees", "old", "red", "two", "men"),
+    *("ball", "on", "water", "runs", "by", "grass", "tree", "sits", "near"),
+    *("house", "and", "bird", "over", "hill"),
+]
+LINES = [
+    "the dog",
+    "a red ball on the old boat by the water",
+    "",
+    "men",
+    "two men and a bird over the hill near a tree",
+    "the old cat sits on grass",
+    "a dog runs",
+]
+
+
+def learn_vocabulary():
+    """A vocabulary in which each of the words is an id, and the full stop."""
+    lines = [" ".join(WORDS[n:] + WORDS[:n]) for n in range(24)]
+    return tokenization.learn([*lines, "."], "bpe", 1000)
+
+
+def random_model(hparams, vocabulary, seed=3):
+    """Returns a model whose translations depend on what it translates."""
+    keras.utils.set_random_seed(seed)
+    model = Transformer(hparams, vocabulary.size)
+    model.build()
+    for variable in model.trainable_variables:
+        if len(variable.shape) > 1:
+            variable.assign(variable * 3.0)
+    # No bytes, so that each id that is found shows in the text.
+    names = vocabulary.tokens(range(vocabulary.size))
+    is_byte = ["<0x" in name for name in names]
+    embedding = model.embedding.trainable_variables[0]
+    embedding.assign(np.where(np.array(is_byte)[:, None], 0.0, embedding))
+    return model
+
+
+def write_model(path, vocabulary, hparams=TINY, seeds=(3,)):
+    """Makes a model directory with a checkpoint of each seed, as a run does."""
+    directory = ModelDirectory(path)
+    directory.path.mkdir()
+    vocabulary.save(directory.vocabulary_path)
+    directory.save_settings(
+        Settings(
+            hparams=hparams,
+            corpus={},
+            data_sha256="of the text",
+            vocabulary_sha256=vocabulary.sha256,
+            vocabulary_size=vocabulary.size,
+            micro_batch_tokens=100,
+        )
+    )
+    for step, seed in enumerate(seeds, start=1):
+        model = random_model(hparams, vocabulary, seed)
+        tensors = model_directory.tensors_of(model.trainable_variables)
+        checkpoints.write(
+            directory.checkpoints / f"step-{step}", tensors | {"step": step}
+        )
+    return directory
+
+
+def assert_same(found, expected):
+    """Same text, and the same score but for the order of sums."""
+    assert len(found) == len(expected)
+    for some, others in zip(found, expected, strict=True):
+        assert [t.text for t in some] == [t.text for t in others]
+        scores = [[t.score for t in ts] for ts in (some, others)]
+        np.testing.assert_allclose(*scores, atol=1e-4)

@@ -1,0 +1,287 @@
+"""Attention against Eq. 1, and against one head at a time."""
+
+import keras
+import numpy as np
+import pytest
+import reference
+import tensorflow as tf
+from keras import ops
+
+from t2t_lite.model import attention, masks
+from t2t_lite.model.attention import MultiHeadAttention, dot_product_attention
+
+B, L, M, H, K, K_V, D = 2, 3, 5, 4, 6, 7, 9
+random = np.random.default_rng(0)
+
+
+def normal(*shape):
+    return random.normal(size=shape).astype("float32")
+
+
+def heads():
+    """Returns q_BHLK, k_BHMK, v_BHMK; the values' depth is another."""
+    return normal(B, H, L, K), normal(B, H, M, K), normal(B, H, M, K_V)
+
+
+def some_may_attend(*shape):
+    """Returns a random mask in which each query may attend to something."""
+    may_attend = random.random(shape) < 0.5
+    may_attend[..., 0] = True
+    return may_attend
+
+
+@pytest.mark.parametrize("mask_shape", [None, (B, 1, 1, M), (B, H, L, M)])
+def test_attention_is_equation_1_for_each_head(mask_shape):
+    q, k, v = heads()
+    may_attend = mask_shape and some_may_attend(*mask_shape)
+    found = dot_product_attention(q, k, v, may_attend)
+    assert found.shape == (B, H, L, K_V)
+    allowed_BHLM = np.broadcast_to(
+        True if may_attend is None else may_attend, (B, H, L, M)
+    )
+    for b, h in np.ndindex(B, H):
+        expected = reference.attention(
+            *(x[b, h].astype("float64") for x in (q, k, v)),
+            allowed_BHLM[b, h],
+        )
+        np.testing.assert_allclose(found[b, h], expected, atol=1e-5)
+
+
+def test_what_may_not_be_attended_to_has_no_influence_at_all():
+    q, k, v = heads()
+    may_attend = some_may_attend(B, 1, 1, M)
+    before = dot_product_attention(q, k, v, may_attend)
+    hidden = np.broadcast_to(~may_attend[:, 0], (B, H, M))
+    k[hidden], v[hidden] = 10.0, 1e6
+    after = dot_product_attention(q, k, v, may_attend)
+    np.testing.assert_array_equal(before, after)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_a_query_that_may_attend_to_nothing_gets_the_mean(dtype):
+    q, k, v = (ops.cast(x, dtype) for x in heads())
+    nothing = np.zeros((B, 1, 1, M), bool)
+    found = ops.cast(dot_product_attention(q, k, v, nothing), "float32")
+    mean = np.asarray(ops.cast(v, "float32")).mean(axis=2, keepdims=True)
+    tolerance = 1e-5 if dtype == "float32" else 0.05
+    np.testing.assert_allclose(
+        found, np.broadcast_to(mean, found.shape), atol=tolerance
+    )
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_softmax_is_float32_whatever_the_inputs_are(monkeypatch, dtype):
+    seen = []
+    softmax = ops.softmax
+
+    def recorded(logits, *args, **kwargs):
+        seen.append(keras.backend.standardize_dtype(logits.dtype))
+        return softmax(logits, *args, **kwargs)
+
+    monkeypatch.setattr(ops, "softmax", recorded)
+    q, k, v = (ops.cast(x, dtype) for x in heads())
+    found = dot_product_attention(q, k, v, some_may_attend(B, 1, L, M))
+    assert seen == ["float32"]
+    assert found.dtype.name == dtype
+
+
+def test_dropout_is_given_the_weights():
+    q, k, v = heads()
+    kept_BHLM = (random.random((B, H, L, M)) < 0.5).astype("float32")
+    given = []
+
+    def dropout(weights_BHLM):
+        given.append(weights_BHLM)
+        return weights_BHLM * kept_BHLM
+
+    found = dot_product_attention(q, k, v, None, dropout)
+    (weights,) = (np.asarray(x) for x in given)
+    assert weights.shape == (B, H, L, M)
+    np.testing.assert_allclose(weights.sum(axis=-1), 1.0, rtol=1e-5)
+    expected = np.einsum("bhlm,bhmk->bhlk", weights * kept_BHLM, v)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("d_v", [None, K_V])
+@pytest.mark.parametrize("to_itself", [True, False])
+def test_multi_head_attention_is_one_head_after_the_other(d_v, to_itself):
+    layer = MultiHeadAttention(H, K, d_v)
+    x = normal(B, L, D)
+    # A memory may have another depth than the queries.
+    memory = x if to_itself else normal(B, M, D + 1)
+    may_attend = some_may_attend(B, 1, L, memory.shape[1])
+    arguments = (x,) if to_itself else (x, memory)
+    found = layer(*arguments, may_attend=may_attend)
+    weights = reference.weights_of(layer)
+    assert weights["value"].shape[1] == H * (d_v or K)
+    for b in range(B):
+        expected = reference.multi_head_attention(
+            x[b], memory[b], weights, H, may_attend[b, 0]
+        )
+        np.testing.assert_allclose(found[b], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("d_v", [None, K_V])
+def test_one_product_gives_what_three_do(d_v):
+    layer = MultiHeadAttention(H, K, d_v)
+    x = normal(B, L, D)
+    layer.build(x.shape)
+    found = layer.all_heads(x, layer.self_projection())
+    expected = (layer.queries(x), *layer.keys_and_values(x))
+    for some, others in zip(found, expected, strict=True):
+        np.testing.assert_allclose(some, others, atol=1e-6)
+
+
+def test_projections_have_no_biases_and_glorots_range():
+    layer = MultiHeadAttention(H, K, K_V)
+    layer.build((B, L, D))
+    shapes = {name: w.shape for name, w in reference.weights_of(layer).items()}
+    assert shapes == {
+        "query": (D, H * K),
+        "key": (D, H * K),
+        "value": (D, H * K_V),
+        "output": (H * K_V, D),
+    }
+    for matrix in layer.get_weights():
+        limit = np.sqrt(6 / sum(matrix.shape))
+        assert 0.9 * limit < np.abs(matrix).max() <= limit
+
+
+def test_attention_dropout_acts_in_training_only():
+    layer = MultiHeadAttention(H, K, dropout=0.5)
+    x = normal(B, L, D)
+    expected = MultiHeadAttention(H, K)
+    expected(x)
+    layer(x)
+    layer.set_weights(expected.get_weights())
+    np.testing.assert_array_equal(layer(x), expected(x))
+    dropped = [np.asarray(layer(x, training=True)) for _ in range(2)]
+    assert np.abs(dropped[0] - expected(x)).max() > 0.01
+    assert np.abs(dropped[0] - dropped[1]).max() > 0.01
+
+
+def test_attention_dropout_drops_weights_and_scales_up_the_others():
+    rate, length = 0.25, 40
+    layer = MultiHeadAttention(1, length, dropout=rate)
+    layer.build((1, length, length))
+    eye, zeros = np.eye(length), np.zeros((length, length))
+    # Equal weights, and values that show each of them.
+    layer.set_weights([zeros, zeros, eye, eye])
+    weights = np.asarray(layer(eye[None].astype("float32"), training=True))
+    is_dropped = weights == 0
+    np.testing.assert_allclose(
+        weights[~is_dropped], 1 / length / (1 - rate), rtol=1e-5
+    )
+    assert is_dropped.mean() == pytest.approx(rate, abs=0.05)
+
+
+def test_gradient_reaches_all_four_matrices():
+    layer = MultiHeadAttention(H, K, K_V)
+    x = normal(B, L, D)
+    layer(x)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(layer(x)[..., 0])
+    for gradient in tape.gradient(loss, layer.trainable_weights):
+        assert np.abs(gradient).max() > 0
+
+
+def test_a_layer_made_from_its_config_is_the_same():
+    layer = MultiHeadAttention(H, K, K_V, dropout=0.1)
+    config = layer.get_config()
+    given = {"num_heads": H, "d_k": K, "d_v": K_V, "dropout": 0.1}
+    assert config.items() >= given.items()
+    other = MultiHeadAttention.from_config(config)
+    assert other.get_config() == config
+    assert other.compute_output_shape((B, L, D)) == (B, L, D)
+
+
+# Restricted to a window.
+
+WINDOWS = [(0, 0), (2, 2), (2, 0), (20, 20), (20, 0), (3, 5), (100, 100)]
+
+
+@pytest.mark.parametrize("length", [1, 7, 32, 50])
+@pytest.mark.parametrize("window", WINDOWS)
+def test_windowed_attention_is_full_attention_with_a_mask(window, length):
+    q, k, v = (normal(B, H, length, depth) for depth in (K, K, K_V))
+    is_key = some_may_attend(B, 1, 1, length)
+    is_key[0] = True
+    may_attend = is_key & np.asarray(masks.nearby(length, *window))
+    found = attention.windowed_attention(q, k, v, *window, is_key)
+    expected = dot_product_attention(q, k, v, may_attend)
+    attends = np.broadcast_to(may_attend, (B, H, length, length)).any(-1)
+    assert found.shape == (B, H, length, K_V)
+    np.testing.assert_allclose(found[attends], expected[attends], atol=1e-5)
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_windowed_attention_in_a_graph_of_unknown_length_is_the_same(window):
+    q, k, v = (normal(B, H, 37, K) for _ in range(3))
+    spec = tf.TensorSpec([None, H, None, K])
+    graph = tf.function(
+        lambda q, k, v: attention.windowed_attention(q, k, v, *window),
+        input_signature=[spec] * 3,
+    )
+    np.testing.assert_allclose(
+        graph(q, k, v),
+        attention.windowed_attention(q, k, v, *window),
+        atol=1e-6,
+    )
+
+
+def test_gradients_of_windowed_attention_are_those_with_a_mask():
+    q, k, v = (tf.constant(normal(B, H, 50, K)) for _ in range(3))
+    may_attend = masks.nearby(50, 3, 3)
+
+    def gradients(attend):
+        with tf.GradientTape() as tape:
+            tape.watch((q, k, v))
+            y = tf.reduce_sum(attend() ** 2)
+        return tape.gradient(y, (q, k, v))
+
+    for found, expected in zip(
+        gradients(lambda: attention.windowed_attention(q, k, v, 3, 3)),
+        gradients(lambda: dot_product_attention(q, k, v, may_attend)),
+        strict=True,
+    ):
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_a_windows_computation_grows_with_the_length_alone():
+    """No array of it has length x length numbers."""
+    length = 2048
+    graph = tf.function(
+        lambda q, k, v: attention.windowed_attention(q, k, v, 8, 8)
+    ).get_concrete_function(*[tf.TensorSpec([1, 1, length, 4])] * 3)
+    sizes = [
+        np.prod(output.shape.as_list())
+        for op in graph.graph.get_operations()
+        for output in op.outputs
+        if output.shape.is_fully_defined()
+    ]
+    assert max(sizes) < 100 * length
+
+
+def test_a_layers_window_restricts_self_attention_and_records_its_weights():
+    layer = MultiHeadAttention(H, K, window=(1, 0))
+    x = normal(B, M, D)
+    with attention.recorded_weights() as weights:
+        output = layer(x)
+    (weights_BHLM,) = weights.values()
+    distance = np.arange(M) - np.arange(M)[:, None]
+    is_far = np.broadcast_to((distance < -1) | (distance > 0), (B, H, M, M))
+    assert not np.any(np.asarray(weights_BHLM)[is_far])
+    np.testing.assert_allclose(np.sum(weights_BHLM, -1), 1, atol=1e-6)
+    full = MultiHeadAttention(H, K)
+    full.build(x.shape)
+    full.set_weights(layer.get_weights())
+    np.testing.assert_allclose(
+        output, full(x, may_attend=masks.nearby(M, 1, 0)), atol=1e-5
+    )
+
+
+def test_a_window_takes_no_mask_that_differs_by_query():
+    layer = MultiHeadAttention(H, K, window=(1, 1))
+    message = r"the same for all heads and queries .* shape \(1, 1, 5, 5\)"
+    with pytest.raises(ValueError, match=message):
+        layer(normal(B, M, D), may_attend=masks.causal(M))

@@ -1,0 +1,307 @@
+"""The loss against the equation in NumPy."""
+
+import pathlib
+import re
+
+import keras
+import numpy as np
+import pytest
+import reference
+import tensorflow as tf
+
+from t2t_lite.model import loss as loss_module
+from t2t_lite.model.loss import (
+    LabelSmoothedCrossEntropy,
+    cross_entropy,
+    projected_cross_entropy,
+)
+
+B, T, D, V = 2, 7, 6, 11
+TARGET = np.array([[5, 2, 10, 3, 3, 8, 1], [4, 9, 1, 0, 0, 0, 0]])
+LOGITS = np.random.default_rng(0).normal(0, 2, (B, T, V)).astype("float32")
+SMOOTHINGS = [0.0, 0.1, 0.4]
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_loss_is_the_equation_summed_over_tokens(smoothing):
+    loss, tokens = cross_entropy(LOGITS, TARGET, smoothing)
+    expected, count = reference.cross_entropy(LOGITS, TARGET, smoothing)
+    np.testing.assert_allclose(loss, expected, rtol=1e-5)
+    assert tokens == count == 10
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_padding_counts_nothing(smoothing):
+    changed = np.where(TARGET[..., None] == 0, 1000.0, LOGITS)
+    longer = np.pad(changed, ((0, 1), (0, 2), (0, 0)))
+    padded_target = np.pad(TARGET, ((0, 1), (0, 2)))
+    np.testing.assert_allclose(
+        cross_entropy(longer, padded_target, smoothing),
+        cross_entropy(LOGITS, TARGET, smoothing),
+        rtol=1e-5,
+    )
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_gradient_is_softmax_minus_target(smoothing):
+    logits = tf.constant(LOGITS)
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        loss, _ = cross_entropy(logits, TARGET, smoothing)
+    q = reference.smoothed_targets(TARGET, V, smoothing)
+    is_token_BT1 = (TARGET != 0)[..., None]
+    expected = (reference.softmax(LOGITS) - q) * is_token_BT1
+    np.testing.assert_allclose(tape.gradient(loss, logits), expected, atol=1e-5)
+
+
+def test_sums_of_parts_add_up_to_the_whole():
+    whole = cross_entropy(LOGITS, TARGET, 0.1)
+    parts = [
+        cross_entropy(LOGITS[b : b + 1], TARGET[b : b + 1], 0.1)
+        for b in range(B)
+    ]
+    np.testing.assert_allclose(whole, np.sum(parts, axis=0), rtol=1e-5)
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_loss_is_computed_in_float32(smoothing):
+    half = LOGITS.astype("float16")
+    loss, tokens = cross_entropy(half, TARGET, smoothing)
+    assert loss.dtype == tokens.dtype == tf.float32
+    expected, _ = reference.cross_entropy(
+        half.astype("float64"), TARGET, smoothing
+    )
+    np.testing.assert_allclose(loss, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_logits_far_apart_give_a_finite_loss(smoothing):
+    loss, _ = cross_entropy(LOGITS * 1000, TARGET, smoothing)
+    expected, _ = reference.cross_entropy(
+        LOGITS.astype("float64") * 1000, TARGET, smoothing
+    )
+    np.testing.assert_allclose(loss, expected, rtol=1e-4)
+
+
+def test_keras_loss_is_the_mean_over_tokens():
+    loss = LabelSmoothedCrossEntropy(0.1)(TARGET, LOGITS)
+    expected, count = reference.cross_entropy(LOGITS, TARGET, 0.1)
+    np.testing.assert_allclose(loss, expected / count, rtol=1e-5)
+
+
+def test_keras_loss_of_padding_alone_is_zero():
+    assert LabelSmoothedCrossEntropy()(np.zeros_like(TARGET), LOGITS) == 0
+
+
+def test_keras_loss_takes_no_sample_weight():
+    with pytest.raises(ValueError, match="sample_weight is not supported"):
+        LabelSmoothedCrossEntropy()(TARGET, LOGITS, np.ones((B, T)))
+
+
+def test_keras_loss_is_made_again_from_its_config():
+    loss = LabelSmoothedCrossEntropy(0.3)
+    again = keras.losses.deserialize(keras.losses.serialize(loss))
+    assert again.label_smoothing == 0.3
+    assert LabelSmoothedCrossEntropy().label_smoothing == 0.1
+
+
+# The loss of vectors and the embedding, chunk by chunk, and its plain twin.
+
+X = np.random.default_rng(1).normal(0, 1, (B, T, D)).astype("float32")
+EMBEDDING = np.random.default_rng(2).normal(0, 1, (V, D)).astype("float32")
+
+
+def plainly_projected(x, embedding, target_ids, smoothing=0.0, loss_scale=1.0):
+    """What projected_cross_entropy must equal: all logits at once."""
+    del loss_scale
+    matrix = tf.cast(embedding, x.dtype)
+    logits = tf.matmul(x, tf.transpose(matrix))
+    return cross_entropy(logits, target_ids, smoothing)
+
+
+def with_gradients(
+    function, dtype="float32", target=TARGET, factor=1.0, **more
+):
+    """Returns (loss, tokens, gradient by x, gradient by E)."""
+    x, embedding = tf.cast(X, dtype), tf.constant(EMBEDDING)
+    with tf.GradientTape() as tape:
+        tape.watch((x, embedding))
+        loss, tokens = function(x, embedding, target, **more)
+        scaled = loss * factor
+    return loss, tokens, *tape.gradient(scaled, (x, embedding))
+
+
+def assert_close(ours, theirs, **tolerances):
+    for our, their in zip(ours, theirs, strict=True):
+        assert our.dtype == their.dtype
+        our, their = np.float32(our), np.float32(their)
+        np.testing.assert_allclose(our, their, **tolerances)
+
+
+@pytest.fixture(params=[1, 3, 4, 100], ids=lambda size: f"chunks_of_{size}")
+def chunks(request, monkeypatch):
+    """Chunks of one, of some, and of more positions than there are."""
+    monkeypatch.setattr(loss_module, "CHUNK_LOGITS", request.param * V)
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_chunks_give_the_loss_and_the_gradients_of_the_whole(chunks, smoothing):
+    assert_close(
+        with_gradients(projected_cross_entropy, label_smoothing=smoothing),
+        with_gradients(plainly_projected, smoothing=smoothing),
+        rtol=1e-5,
+        atol=1e-5,
+    )
+
+
+@pytest.mark.parametrize("xla", [False, True])
+def test_one_graph_takes_any_batch_in_chunks(chunks, xla):
+    graph = tf.function(
+        lambda x, embedding, ids: projected_cross_entropy(
+            x, embedding, ids, 0.1
+        ),
+        input_signature=[
+            tf.TensorSpec([None, None, D]),
+            tf.TensorSpec([V, D]),
+            tf.TensorSpec([None, None], tf.int32),
+        ],
+        jit_compile=xla,
+        autograph=False,
+    )
+    for rows, length in ((2, 7), (1, 5), (2, 1)):
+        x = tf.constant(X[:rows, :length])
+        ids = TARGET[:rows, :length].astype("int32")
+        embedding, results = tf.constant(EMBEDDING), []
+        for function in (graph, lambda *a: plainly_projected(*a, 0.1)):
+            with tf.GradientTape() as tape:
+                tape.watch([x, embedding])
+                loss, tokens = function(x, embedding, ids)
+            gradients = tape.gradient(loss, [x, embedding])
+            results.append((loss, tokens, *gradients))
+        assert_close(*results, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rounding"), [("bfloat16", 2**-8), ("float16", 2**-10)]
+)
+def test_chunks_round_like_the_whole_in_mixed_precision(
+    chunks, dtype, rounding
+):
+    assert_close(
+        with_gradients(projected_cross_entropy, dtype, label_smoothing=0.1),
+        with_gradients(plainly_projected, dtype, smoothing=0.1),
+        rtol=2 * rounding,
+        atol=4 * rounding,
+    )
+
+
+def test_the_embedding_may_be_a_variable(chunks):
+    variable = keras.Variable(EMBEDDING)
+    with tf.GradientTape() as tape:
+        loss, _ = projected_cross_entropy(tf.constant(X), variable, TARGET)
+    expected = with_gradients(plainly_projected)[3]
+    np.testing.assert_allclose(
+        tape.gradient(loss, variable.value), expected, atol=1e-5
+    )
+
+
+def test_padding_has_no_gradient(chunks):
+    x_gradient = with_gradients(projected_cross_entropy)[2].numpy()
+    assert not x_gradient[TARGET == 0].any()
+    assert x_gradient[TARGET != 0].all()
+
+
+def test_a_batch_of_padding_has_no_loss_and_no_gradients(chunks):
+    padding = np.zeros_like(TARGET)
+    for result in with_gradients(projected_cross_entropy, target=padding):
+        assert not result.numpy().any()
+
+
+def test_chunks_of_padding_alone_are_not_computed(monkeypatch):
+    monkeypatch.setattr(loss_module, "CHUNK_LOGITS", 2 * V)
+    of_chunk, computed = loss_module._losses_and_gradient, []
+
+    def counted(logits_NV, *args):
+        computed.append(len(logits_NV))
+        return of_chunk(logits_NV, *args)
+
+    monkeypatch.setattr(loss_module, "_losses_and_gradient", counted)
+    projected_cross_entropy(tf.constant(X), tf.constant(EMBEDDING), TARGET)
+    assert computed == [2] * 5  # Ten tokens of 14 positions.
+
+
+@pytest.mark.parametrize("loss_scale", [1.0, 4.0])
+@pytest.mark.parametrize("factor", [1.0, 3.0])
+def test_gradients_are_those_of_what_becomes_of_the_loss(factor, loss_scale):
+    assert_close(
+        with_gradients(
+            projected_cross_entropy, factor=factor, loss_scale=loss_scale
+        ),
+        with_gradients(plainly_projected, factor=factor),
+        rtol=1e-5,
+        atol=1e-5,
+    )
+
+
+def test_a_loss_scale_saves_small_gradients_from_float16():
+    """Another id than the target has a probability of e^-20."""
+    x = tf.constant([[[20.0, 0.0]]], "float16")
+    embedding = tf.constant([[-9.0, 0.0], [0.0, 3.0], [1.0, 0.0]])
+
+    def x_gradient(function, **scale):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            loss, _ = function(x, embedding, [[2]], **scale)
+            scaled = loss * 2.0**15
+        return float(tape.gradient(scaled, x)[0, 0, 1])
+
+    expected = x_gradient(plainly_projected)
+    assert expected == pytest.approx(3 * 2**15 * np.exp(-20), rel=0.01)
+    ours = x_gradient(projected_cross_entropy, loss_scale=2.0**15)
+    assert ours == pytest.approx(expected, rel=0.01)
+    assert x_gradient(projected_cross_entropy) == 0
+
+
+def test_gradients_that_overflow_float16_are_not_finite(chunks):
+    """Which is how the trainer knows of a loss scale that is too large."""
+    gradient = with_gradients(
+        projected_cross_entropy, "float16", loss_scale=2.0**40
+    )[3]
+    assert not np.isfinite(gradient).all()
+
+
+def _memory_bytes(kind):
+    """Returns VmRSS, what this process holds, or VmHWM, the most it held."""
+    status = pathlib.Path("/proc/self/status").read_text()
+    return 1024 * int(re.search(rf"{kind}:\s+(\d+) kB", status)[1])
+
+
+@pytest.mark.skipif(
+    not pathlib.Path("/proc/self/clear_refs").exists(), reason="Linux only"
+)
+@pytest.mark.parametrize("eagerly", [False, True])
+def test_less_memory_is_taken_than_all_logits_would_be(eagerly, monkeypatch):
+    num_tokens, d_model, size_of_vocabulary = 2048, 256, 20_000
+    monkeypatch.setattr(loss_module, "CHUNK_LOGITS", 2_560_000)
+    x = tf.ones((1, num_tokens, d_model))
+    embedding = tf.ones((size_of_vocabulary, d_model))
+
+    @tf.function(reduce_retracing=True, autograph=False)
+    def x_gradient(x):
+        ids = tf.ones(tf.shape(x)[:2], tf.int32)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            loss, _ = projected_cross_entropy(x, embedding, ids, 0.1)
+        return tape.gradient(loss, x)
+
+    tf.config.run_functions_eagerly(eagerly)
+    try:
+        for warm_up in (1, 2):
+            x_gradient(x[:, :warm_up])
+        pathlib.Path("/proc/self/clear_refs").write_text("5")
+        before = _memory_bytes("VmRSS")
+        x_gradient(x)
+        peak = _memory_bytes("VmHWM") - before
+    finally:
+        tf.config.run_functions_eagerly(False)
+    assert peak < 4 * num_tokens * size_of_vocabulary

@@ -1,0 +1,349 @@
+"""The model against the paper in NumPy, and against itself."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+import reference
+import tensorflow as tf
+from tiny_models import TINY_MODELS, tiny_transformer
+
+from t2t_lite import hparams as settings
+from t2t_lite.model import transformer
+from t2t_lite.model.loss import LabelSmoothedCrossEntropy
+from t2t_lite.model.transformer import Transformer, shift_right
+from t2t_lite.token_ids import EOS
+from t2t_lite.training.optimizer import adam
+
+B, S, T, W, V = 2, 5, 7, 3, 11
+SOURCE = np.array([[2, 9, 4, 3, 1], [5, 8, 1, 0, 0]])
+TARGET = np.array([[EOS, 6, 2, 7, 7, 3, 10], [EOS, 5, 9, 4, 2, 6, 8]])
+
+
+def logits_of(model, source=SOURCE, target=TARGET, **kwargs):
+    return keras.ops.convert_to_numpy(model((source, target), **kwargs))
+
+
+def without_dropout(hparams):
+    return dataclasses.replace(hparams, dropout=0.0, attention_dropout=0.0)
+
+
+# The forward pass.
+
+
+def test_logits_equal_the_paper_in_numpy(tiny_model):
+    expected = reference.transformer(
+        reference.weights_of(tiny_model), tiny_model.hparams, SOURCE, TARGET
+    )
+    logits = logits_of(tiny_model)
+    assert logits.dtype == np.float32
+    assert logits.shape == (B, T, V)
+    np.testing.assert_allclose(logits, expected, atol=1e-4, rtol=1e-4)
+
+
+def test_a_compiled_graph_of_unknown_lengths_gives_the_same(tiny_model):
+    ids = tf.TensorSpec([None, None], tf.int32)
+    graph = tf.function(
+        lambda source, target: tiny_model((source, target)),
+        input_signature=[ids, ids],
+    )
+    np.testing.assert_allclose(
+        graph(SOURCE, TARGET), logits_of(tiny_model), atol=1e-5
+    )
+
+
+def test_xla_gives_the_same(tiny_model):
+    compiled = tf.function(
+        lambda source, target: tiny_model((source, target)), jit_compile=True
+    )
+    np.testing.assert_allclose(
+        compiled(tf.constant(SOURCE), tf.constant(TARGET)),
+        logits_of(tiny_model),
+        atol=1e-4,
+    )
+
+
+def test_output_at_t_ignores_targets_after_t(tiny_model):
+    before = logits_of(tiny_model)
+    for t in range(T - 1):
+        changed = TARGET.copy()
+        changed[:, t + 1 :] = (changed[:, t + 1 :] + 3) % V
+        after = logits_of(tiny_model, target=changed)
+        np.testing.assert_allclose(
+            after[:, : t + 1], before[:, : t + 1], atol=1e-5
+        )
+        assert np.abs(after[:, t + 1] - before[:, t + 1]).min() > 1e-5
+
+
+def test_output_at_t_has_gradient_from_targets_up_to_t_only(tiny_model):
+    model = tiny_model
+    memory = model.encode(SOURCE)
+    x = tf.convert_to_tensor(model.embedding(TARGET))
+    for t in (0, 3, T - 1):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            # Of one feature: a norm keeps the sum over features constant.
+            output = model.decoder(x, memory)[:, t, 2]
+        reach_BT = np.abs(tape.gradient(output, x)).sum(axis=-1)
+        hparams = model.hparams
+        is_near = reference.nearby(T, hparams.attention_window)
+        is_reached = np.linalg.matrix_power(is_near, hparams.num_layers)[t]
+        is_reached[t + 1 :] = False
+        assert (reach_BT[:, is_reached] > 0).all()
+        assert (reach_BT[:, ~is_reached] == 0).all()
+
+
+def test_every_source_token_reaches_every_output(tiny_model):
+    before = logits_of(tiny_model)[0]
+    for s in range(S):
+        changed = SOURCE.copy()
+        changed[0, s] = 10
+        after = logits_of(tiny_model, source=changed)[0]
+        assert np.abs(after - before).max(axis=-1).min() > 1e-5
+
+
+def test_padding_of_the_source_changes_no_logits(tiny_model):
+    expected = logits_of(tiny_model)
+    longer = np.pad(SOURCE, ((0, 0), (0, 4)))
+    np.testing.assert_allclose(
+        logits_of(tiny_model, source=longer), expected, atol=1e-5
+    )
+    alone = logits_of(tiny_model, SOURCE[1:, :3], TARGET[1:])
+    np.testing.assert_allclose(alone, expected[1:], atol=1e-5)
+
+
+def test_batch_mates_change_no_logits(tiny_model):
+    both = logits_of(tiny_model)
+    for b in range(B):
+        alone = logits_of(tiny_model, SOURCE[b : b + 1], TARGET[b : b + 1])
+        np.testing.assert_allclose(alone[0], both[b], atol=1e-5)
+
+
+def test_targets_are_shifted_right_behind_eos():
+    target = np.array([[7, 8, 9, EOS], [5, EOS, 0, 0]])
+    expected = [[EOS, 7, 8, 9], [EOS, 5, EOS, 0]]
+    np.testing.assert_array_equal(shift_right(target), expected)
+
+
+def test_positions_beyond_the_learned_table_are_an_error():
+    model = tiny_transformer(TINY_MODELS["learned"])
+    longest = np.full((B, model.hparams.learned_positions), 3)
+    logits_of(model, target=longest)
+    too_long = np.pad(longest, ((0, 0), (0, 1)), constant_values=3)
+    message = "learned positions end at 16; received a sequence of length 17"
+    with pytest.raises(ValueError, match=message):
+        logits_of(model, target=too_long)
+    with pytest.raises(ValueError, match=message):
+        logits_of(model, source=too_long)
+
+
+def test_sequences_of_one_token_warn_of_nothing():
+    model = tiny_transformer(TINY_MODELS["sinusoidal"])
+    assert logits_of(model, SOURCE[:, :1], TARGET[:, :1]).shape == (B, 1, V)
+
+
+def test_logits_of_a_few_ids_are_the_first_of_all():
+    hparams = TINY_MODELS["sinusoidal"]
+    model = tiny_transformer(hparams)
+    few = Transformer.from_config(
+        Transformer(hparams, num_target_ids=5).get_config()
+    )
+    few.build()
+    few.set_weights(model.get_weights())
+    assert few.compute_output_shape((SOURCE.shape, TARGET.shape)) == (B, T, 5)
+    np.testing.assert_allclose(
+        logits_of(few), logits_of(model)[..., :5], atol=1e-5
+    )
+
+
+# Decoding step by step.
+
+
+@pytest.mark.parametrize("grows", [False, True])
+def test_cached_steps_equal_one_teacher_forced_pass(tiny_model, grows):
+    """Hypotheses change places after each step, as in a beam search."""
+    random = np.random.default_rng(0)
+    room = None if grows else T + 2
+    step, cache = tiny_model.start_decoding(SOURCE, W, room)
+    source_of_each = np.repeat(SOURCE, W, axis=0)
+    history_BWT = np.full((B, W, T), EOS)
+    for t in range(T):
+        ids_BW = random.integers(2, V, (B, W)) if t else np.full((B, W), EOS)
+        history_BWT[..., t] = ids_BW
+        logits_BWV, cache = step(tf.constant(ids_BW), cache)
+        forced = logits_of(
+            tiny_model, source_of_each, history_BWT.reshape(B * W, T)
+        )
+        np.testing.assert_allclose(
+            logits_BWV, forced[:, t].reshape(B, W, V), atol=1e-4
+        )
+        parent_BW = random.integers(0, W, (B, W))
+        cache = transformer.reorder(cache, tf.constant(parent_BW, tf.int32))
+        history_BWT = np.take_along_axis(
+            history_BWT, parent_BW[..., None], axis=1
+        )
+
+
+def test_a_step_in_a_graph_of_unknown_sizes_is_that_of_known_ones(tiny_model):
+    ids_BW = np.array([[3, 4, 5], [6, 7, 8]], np.int32)
+    expected = first_logits(tiny_model, SOURCE, ids_BW)
+    any_size = tf.TensorSpec([None, None], tf.int32)
+    graph = tf.function(
+        lambda *ids: first_logits(tiny_model, *ids),
+        [any_size, any_size],
+        autograph=False,
+    )
+    found = graph(SOURCE.astype(np.int32), ids_BW)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def first_logits(model, source_ids, ids_BW):
+    step, cache = model.start_decoding(source_ids, W)
+    return step(tf.convert_to_tensor(ids_BW), cache)[0]
+
+
+# Sizes.
+
+
+def number_of_parameters(name):
+    model = Transformer(settings.preset(name), vocabulary_size=37_000)
+    model.build()
+    return model.count_params()
+
+
+def test_base_has_the_papers_number_of_parameters():
+    assert number_of_parameters("transformer_base") == pytest.approx(
+        63.1e6, abs=0.1e6
+    )
+
+
+def test_big_has_the_papers_number_of_parameters():
+    assert number_of_parameters("transformer_big") == pytest.approx(
+        214.2e6, abs=0.3e6
+    )
+
+
+@pytest.mark.parametrize("name", settings.PRESETS)
+def test_each_preset_builds_with_the_parameters_of_the_paper(name):
+    """With one layer, for speed; how many there are is tested above."""
+    hparams = dataclasses.replace(
+        settings.preset(name), num_layers=1, vocabulary_size=V
+    )
+    model = Transformer(hparams)
+    model.build()
+    D, F, h = hparams.d_model, hparams.d_ff, hparams.num_heads
+    attention = 2 * D * h * hparams.d_k + 2 * D * h * hparams.d_v
+    feed_forward = D * F + F + F * D + D
+    norm = 2 * D
+    encoder = attention + feed_forward + 2 * norm
+    decoder = 2 * attention + feed_forward + 3 * norm
+    is_learned = hparams.positions == "learned"
+    positions = 2 * hparams.learned_positions * D * is_learned
+    assert model.count_params() == V * D + positions + encoder + decoder
+
+
+# The shared embedding.
+
+
+def test_source_target_and_logits_share_one_matrix():
+    model = tiny_transformer(TINY_MODELS["sinusoidal"])
+    of_vocabulary_size = [w.path for w in model.weights if V in w.shape]
+    assert of_vocabulary_size == ["transformer/embedding/embedding"]
+
+
+def test_gradient_reaches_the_embedding_from_source_target_and_logits():
+    model = tiny_transformer(TINY_MODELS["sinusoidal"])
+    source, target, output = np.array([[2, 3]]), np.array([[4, 5, 6]]), 7
+    with tf.GradientTape() as tape:
+        logits = model((source, target))[0, -1, output]
+    gradient_VD = tape.gradient(logits, model.embedding.embedding.value)
+    gradient_VD = tf.convert_to_tensor(gradient_VD).numpy()
+    is_reached = np.abs(gradient_VD).max(axis=-1) > 1e-6
+    assert np.flatnonzero(is_reached).tolist() == [2, 3, 4, 5, 6, 7]
+
+
+# Precision and dropout.
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_mixed_precision_logits_are_float32_and_near(tiny_hparams, precision):
+    exact = tiny_transformer(tiny_hparams)
+    mixed = Transformer(tiny_hparams, dtype=f"mixed_{precision}")
+    mixed.build()
+    mixed.set_weights(exact.get_weights())
+    assert {w.dtype for w in mixed.weights} == {"float32"}
+    assert mixed.encode(SOURCE).dtype.name == precision
+    logits, expected = logits_of(mixed), logits_of(exact)
+    assert logits.dtype == np.float32
+    difference = np.abs(logits - expected).max() / np.abs(expected).max()
+    assert 0 < difference < {"bfloat16": 0.1, "float16": 0.01}[precision]
+
+
+def test_dropout_acts_in_training_only(tiny_model):
+    once, twice = logits_of(tiny_model), logits_of(tiny_model)
+    np.testing.assert_array_equal(once, twice)
+    dropped = [logits_of(tiny_model, training=True) for _ in range(2)]
+    assert np.abs(dropped[0] - dropped[1]).max() > 0.01
+    assert np.abs(dropped[0] - once).max() > 0.01
+
+
+def test_training_without_dropout_equals_inference(tiny_hparams):
+    model = tiny_transformer(without_dropout(tiny_hparams))
+    np.testing.assert_array_equal(
+        logits_of(model, training=True), logits_of(model)
+    )
+
+
+@pytest.mark.parametrize("kind", ["dropout", "attention_dropout"])
+def test_each_kind_of_dropout_acts_alone(kind):
+    hparams = without_dropout(TINY_MODELS["sinusoidal"])
+    model = tiny_transformer(dataclasses.replace(hparams, **{kind: 0.3}))
+    dropped = logits_of(model, training=True)
+    assert np.abs(dropped - logits_of(model)).max() > 0.01
+
+
+def test_sums_of_embeddings_and_positions_are_dropped():
+    """With all of them dropped, no token of either side matters."""
+    model = tiny_transformer(TINY_MODELS["sinusoidal"])
+    for stack in (model.encoder, model.decoder):
+        stack.input_dropout.rate = 1 - 1e-7
+        for layer in stack.layers:
+            for dropout in layer.dropouts.values():
+                dropout.rate = 0
+    memories = [
+        model.encoder(model.embedding(ids), training=True)
+        for ids in (SOURCE, SOURCE[:, ::-1])
+    ]
+    np.testing.assert_array_equal(*memories)
+    outputs = [
+        model.decoder(model.embedding(ids), memories[0], training=True)
+        for ids in (TARGET, TARGET[:, ::-1])
+    ]
+    np.testing.assert_array_equal(*outputs)
+
+
+# As a Keras model.
+
+
+def test_compile_and_fit_learn_to_copy():
+    model = tiny_transformer(without_dropout(TINY_MODELS["sinusoidal"]))
+    random = np.random.default_rng(0)
+    source = random.integers(2, V, (32, S))
+    target = np.concatenate([source, np.full((32, 1), EOS)], axis=1)
+    inputs = (source, keras.ops.convert_to_numpy(shift_right(target)))
+    loss = LabelSmoothedCrossEntropy(0.1)
+    model.compile(adam(model.hparams), loss, jit_compile=False)
+    history = model.fit(inputs, target, batch_size=8, epochs=6, verbose=0)
+    losses = history.history["loss"]
+    assert 0 < losses[-1] < 0.8 * losses[0]
+
+
+# Keras 3.15 itself, with NumPy 2.
+@pytest.mark.filterwarnings("ignore:__array__ implementation")
+def test_a_saved_keras_model_gives_the_same_logits(tiny_model, tmp_path):
+    expected = logits_of(tiny_model)
+    tiny_model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert loaded.hparams == tiny_model.hparams
+    np.testing.assert_array_equal(logits_of(loaded), expected)

@@ -1,0 +1,386 @@
+"""Parsers: trees over exactly the words, and a training run of one."""
+
+import collections
+import dataclasses
+import itertools
+import random
+
+import pytest
+import tensorflow as tf
+from random_trees import random_leaves, random_tree
+from tiny_models import tiny_transformer
+
+from t2t_lite import tasks
+from t2t_lite.decoding import search as decoding
+from t2t_lite.decoding import translation
+from t2t_lite.errors import InputError
+from t2t_lite.evaluation import card as evaluation_card
+from t2t_lite.evaluation import scores as evaluation
+from t2t_lite.hparams import HParams
+from t2t_lite.parsing import parser as parsing
+from t2t_lite.parsing import tag_dictionary, trees
+from t2t_lite.serving import export
+from t2t_lite.serving import signatures as serving
+from t2t_lite.storage import checkpoints, model_directory
+from t2t_lite.text import vocabulary as tokenization
+from t2t_lite.training import preparation
+from t2t_lite.training import run as training
+
+TREES = [
+    "(TOP (S (NP (DT the) (NN cat)) (VP (VBZ sleeps)) (. .)))",
+    "(TOP (S (NP (PRP it)) (VP (VBD saw) (NP (DT a) (NN dog))) (. .)))",
+    "(TOP (NP (DT the) (NN dog)))",
+    "(TOP (UH oh))",
+    "(TOP (S (NP (DT a) (NN cat)) (VP (VBD saw) (NP (DT the) (NN dog)))))",
+]
+WORDS = [" ".join(trees.words(trees.read_one(line))) for line in TREES]
+PARSING = HParams(
+    task="parsing",
+    num_layers=1,
+    d_model=32,
+    d_ff=64,
+    num_heads=2,
+    d_k=16,
+    d_v=16,
+    dropout=0.0,
+    tokens_per_batch=96,
+    max_length=48,
+    warmup_steps=40,
+    steps=120,
+    learning_rate_scale=1.0,
+    beam_width=4,
+    length_penalty=0.3,
+    max_extra_length=40,
+    average_last=1,
+)
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    symbols = trees.symbols(map(trees.read_one, TREES))
+    return tokenization.learn(WORDS * 9, "bpe", 2000, symbols)
+
+
+def parser_of(
+    vocabulary,
+    hparams=PARSING,
+    seed=0,
+    tag_dictionary=None,
+    xla=False,
+    **options,
+):
+    """A parser with random weights."""
+    model = tiny_transformer(
+        hparams,
+        seed,
+        vocabulary_size=vocabulary.size,
+        num_target_ids=vocabulary.num_target_ids,
+    )
+    options = decoding.SearchOptions.of(hparams, **options)
+    return parsing.LineParser(
+        model, vocabulary, options, xla, tag_dictionary=tag_dictionary
+    )
+
+
+@pytest.fixture(scope="module")
+def parser(vocabulary):
+    return parser_of(vocabulary)
+
+
+def assert_parses(line, words):
+    """Asserts that a line is a normalized tree of the words."""
+    tree = trees.read_one(line)
+    assert trees.words(tree) == words
+    assert trees.normalized(tree) == tree
+
+
+def test_every_output_is_a_tree_over_exactly_the_words(vocabulary):
+    """With a wide beam."""
+    parser = parser_of(vocabulary, beam_width=9, max_extra_length=80)
+    rng, words = random.Random(0), WORDS[0].split()
+    lines = [" ".join(rng.choices(words, k=n)) for n in range(1, 60)]
+    found = parser(lines)
+    for line, tree in zip(lines, found, strict=True):
+        assert_parses(tree, line.split())
+    assert len({tree.count("(") for tree in found}) > 20
+
+
+def test_xla_changes_no_tree(vocabulary):
+    """Its cache has one size, the other's grows with the tree."""
+    rng, words = random.Random(0), WORDS[0].split()
+    lines = [" ".join(rng.choices(words, k=n)) for n in (17, 20, 22)]
+    compiled, plain = (
+        parser_of(vocabulary, xla=xla, max_extra_length=80)(lines)
+        for xla in (True, False)
+    )
+    assert all(plain)
+    assert compiled == plain
+
+
+@pytest.mark.parametrize("max_extra_length", [2, 3, 7])
+def test_output_is_whole_where_there_is_little_room(
+    vocabulary, max_extra_length
+):
+    parser = parser_of(vocabulary, max_extra_length=max_extra_length, seed=2)
+    for line, tree in zip(WORDS, parser(WORDS), strict=True):
+        assert_parses(tree, line.split())
+
+
+def test_words_have_only_the_tags_of_a_dictionary(vocabulary):
+    forest = [trees.read_one(line) for line in TREES] * 5
+    dictionary = tag_dictionary.learn(forest, vocabulary)
+    shown = collections.defaultdict(set)
+    for leaf in itertools.chain(*map(trees.pre_terminals, forest)):
+        shown[leaf.children[0]].add(leaf.label)
+
+    def wrong_tags(dictionary):
+        parser = parser_of(vocabulary, tag_dictionary=dictionary)
+        for line, found in zip(WORDS, parser(WORDS), strict=True):
+            assert_parses(found, line.split())
+            for leaf in trees.pre_terminals(trees.read_one(found)):
+                if leaf.label not in shown[leaf.children[0]]:
+                    yield leaf
+
+    assert not list(wrong_tags(dictionary))
+    assert len(list(wrong_tags(None))) > 5
+
+
+def test_odd_words_come_back(parser):
+    words = [
+        "na\u00efve",
+        "\u2581",
+        "a\u2581b",
+        "\U0001f600",
+        "x\u00a0y",
+        "<NN>",
+        "(NP",
+    ]
+    assert_parses(
+        parser(" ".join(words)), [*words[:-1], trees.escaped(words[-1])]
+    )
+    assert_parses(parser("  the \t cat  "), ["the", "cat"])
+
+
+def test_parentheses_are_parsed_as_a_treebank_writes_them(parser):
+    texts = ["the ( cat )", "the -LRB- cat -RRB-"]
+    found, scores = parser(texts, with_scores=True)
+    assert found[0] == found[1]
+    assert scores[0] == scores[1]
+
+
+def test_a_blank_line_has_a_blank_tree_and_a_list_keeps_its_order(parser):
+    lines = ["", *WORDS, "  "]
+    found = parser(lines)
+    assert found[0] == found[-1] == ""
+    assert found[1:-1] == [parser(line) for line in WORDS]
+    assert parser([]) == []
+
+
+def test_scores_and_n_best_are_those_of_trees(vocabulary):
+    parser = parser_of(vocabulary, nbest=3)
+    (found,) = parser.translate([WORDS[1]])
+    assert len({t.text for t in found}) == 3
+    assert found[0].score >= found[1].score >= found[2].score
+    best, score = parser(WORDS[1], with_scores=True)
+    assert (best, score) == found[0]
+
+
+def test_a_string_tensor_is_refused(parser):
+    with pytest.raises(TypeError, match="a str or a list of str"):
+        parser(tf.constant(["the cat"]))
+
+
+def test_learned_positions_end_with_a_message(vocabulary):
+    hparams = dataclasses.replace(
+        PARSING, positions="learned", learned_positions=48
+    )
+    parser = parser_of(vocabulary, hparams)
+    assert_parses(parser("the cat"), ["the", "cat"])
+    with pytest.raises(InputError, match=r"line 2 has 9 .* leave room for 8"):
+        parser(["the", "the cat " * 4])
+
+
+def test_a_vocabulary_without_trees_is_no_parsers(vocabulary):
+    without = tokenization.learn(WORDS * 9, "bpe", 2000)
+    with pytest.raises(InputError, match="task=parsing"):
+        parser_of(without)
+
+
+def test_a_search_without_room_for_brackets_is_refused(vocabulary):
+    with pytest.raises(InputError, match=r"at least 2 to parse.*=1"):
+        parser_of(vocabulary, max_extra_length=1)
+
+
+def test_a_run_refuses_a_vocabulary_of_the_other_task(tmp_path, vocabulary):
+    pairs = list(zip(WORDS, TREES, strict=True))
+    tokenization.learn(WORDS * 9, "bpe", 2000).save(tmp_path / "words.model")
+    vocabulary.save(tmp_path / "trees.model")
+    for task, name in (("parsing", "words"), ("translation", "trees")):
+        hparams = dataclasses.replace(PARSING, task=task)
+        options = training.RunOptions(vocabulary=tmp_path / f"{name}.model")
+        with pytest.raises(InputError, match=f"this run's task is {task}"):
+            training.train(tmp_path / "run", hparams, text_of(pairs), options)
+
+
+def test_a_run_refuses_a_vocabulary_without_its_labels(tmp_path, vocabulary):
+    vocabulary.save(tmp_path / "trees.model")
+    pairs = [*zip(WORDS, TREES, strict=True), ("oh", "(TOP (INTJ (UH oh)))")]
+    options = training.RunOptions(vocabulary=tmp_path / "trees.model")
+    with pytest.raises(InputError, match=r"lacks 2 of the symbols.*\(INTJ"):
+        training.train(tmp_path / "run", PARSING, text_of(pairs), options)
+    assert not (tmp_path / "run").exists()
+
+
+# Symbols in a vocabulary.
+
+
+def test_target_ids_are_the_symbols_of_trees(vocabulary):
+    tree = trees.read_one(TREES[1])
+    (ids,) = vocabulary.encode_target([TREES[1]])
+    names = {i: name for name, i in vocabulary.tree_symbols.items()}
+    assert [names[i] for i in ids[:-1]] == trees.linearized(tree)
+    assert ids[-1] == 1
+
+
+def test_no_text_is_tokenized_to_a_symbol(vocabulary):
+    symbols = set(vocabulary.tree_symbols.values())
+    assert len(symbols) == len(vocabulary.tree_symbols) > 9
+    text = [
+        *TREES,
+        *vocabulary.tree_symbols,
+        *(f"<<{s}>>" for s in vocabulary.tree_symbols),
+    ]
+    for line, ids in zip(text, vocabulary.encode(text), strict=True):
+        assert not symbols & set(ids)
+        assert vocabulary.decode([ids]) == [line]
+
+
+def test_a_symbol_that_was_not_learned_is_unknown(vocabulary):
+    (ids,) = vocabulary.encode_target(["(TOP (XX the))"])
+    assert ids[1] not in vocabulary.tree_symbols.values()
+
+
+def test_a_label_may_have_the_name_of_a_piece_of_sentencepieces_own():
+    tree = "(TOP (unk (0x41 the) (s cat)))"
+    symbols = trees.symbols([trees.read_one(tree)])
+    odd = tokenization.learn(WORDS * 9, "bpe", 2000, symbols)
+    assert sorted(odd.tree_symbols) == symbols
+    (ids,) = odd.encode_target([tree])
+    assert odd.tokens(ids) == [
+        "(TOP",
+        "(unk",
+        "0x41",
+        "s",
+        ")unk",
+        ")TOP",
+        "</s>",
+    ]
+
+
+# A run.
+
+
+def test_a_sentence_that_evalb_leaves_out_makes_no_model_better():
+    """Its full stop is no punctuation, so that the words that count differ."""
+    wrong = TREES[0].replace("(. .)", "(DT .)")
+    task = tasks.task_of(PARSING)
+    assert task.scores([wrong, TREES[1]], TREES[:2])["f1"].value == 100
+    # 4 of 7 brackets are found, and no other: 2 * 4 / (4 + 7).
+    score = task.score([wrong, TREES[1]], TREES[:2])
+    assert score.value == pytest.approx(800 / 11)
+
+
+def text_of(pairs):
+    return preparation.TrainingText(
+        {"corpus": "of this test"},
+        {split: lambda: pairs for split in ("train", "dev")},
+    )
+
+
+def test_a_run_learns_to_parse_and_its_directory_parses(tmp_path, capsys):
+    pairs = list(zip(WORDS, TREES, strict=True)) * 4
+    hparams = dataclasses.replace(
+        PARSING, vocabulary_size=2000, tag_dictionary=True
+    )
+    options = training.RunOptions(save_every_steps=60, evaluate_every_steps=60)
+    training.train(tmp_path / "run", hparams, text_of(pairs), options)
+    printed = capsys.readouterr().out
+    assert "dev F1 of all 100.00 (EVALB, COLLINS.prm, 20 sentences" in printed
+    parser = tasks.open_model(tmp_path / "run", checkpoint="best")
+    assert parser(WORDS) == TREES
+    directory = model_directory.ModelDirectory(tmp_path / "run")
+    report = evaluation.evaluate(
+        parser, {"dev": pairs}, tasks.task_of(hparams).scores
+    )
+    card = evaluation_card.make_card(report, directory, parser.model, "best")
+    text = evaluation_card.as_markdown(card)
+    assert "| F1 of all | 100.00 |" in text
+    assert "EVALB" in text
+    assert "bootstrap" not in text
+    with pytest.raises(InputError, match="was trained to parse"):
+        translation.Translator(directory.path)
+    options = serving.ServingOptions(decoding.SearchOptions.of(hparams), 48)
+    with pytest.raises(InputError, match="was trained to parse"):
+        export.export(
+            directory, tmp_path / "export", "last", 1, "float32", options
+        )
+    assert not (tmp_path / "export").exists()
+    # What checkpoints of 0.1.0 call the best score counts on.
+    path, tensors = next(checkpoints.newest(directory.checkpoints))
+    best = list(directory.best.glob("*.index"))
+    tensors["best_bleu"] = tensors.pop("best_score")
+    checkpoints.write(path, tensors)
+    more = dataclasses.replace(hparams, steps=121)
+    options = training.RunOptions(evaluate_every_steps=1)
+    training.train(tmp_path / "run", more, text_of(pairs), options)
+    assert list(directory.best.glob("*.index")) == best
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("the cat", "outside of any tree"),
+        ("(TOP (NN cat)) (TOP (NN cat))", "must be one tree"),
+        ("(TOP (NN dog))", "must be the tree of the source line's words"),
+    ],
+)
+def test_a_target_that_is_not_the_words_tree_is_refused(
+    tmp_path, target, message
+):
+    text = text_of([("cat", target)])
+    with pytest.raises(InputError, match=message):
+        training.train(tmp_path / "run", PARSING, text, training.RunOptions())
+    assert not (tmp_path / "run").exists()
+
+
+def test_only_ascii_white_space_separates_words():
+    pair = ("10\u00a0km off", "(TOP (CD 10\u00a0km) (RB off))")
+    check = tasks.task_of(PARSING).checked_pair
+    assert check(*pair) == pair
+    assert check("", " ") == ("", "")
+
+
+def test_targets_are_learned_from_as_normalized_trees():
+    pair = (
+        "it saw",
+        "((S (NP-SBJ-1 (PRP it)) (VP (VBD saw) (NP (-NONE- *T*)))))",
+    )
+    check = tasks.task_of(PARSING).checked_pair
+    assert check(*pair) == (
+        "it saw",
+        "(TOP (S (NP (PRP it)) (VP (VBD saw))))",
+    )
+
+
+def test_random_trees_survive_the_vocabulary():
+    rng = random.Random(0)
+    some = [random_tree(rng, random_leaves(rng, n)) for n in range(1, 30)]
+    vocabulary = tokenization.learn(
+        ["a b c"] * 9, "bpe", 2000, trees.symbols(some)
+    )
+    names = {i: name for name, i in vocabulary.tree_symbols.items()}
+    for tree, ids in zip(
+        some, vocabulary.encode_target(map(trees.write, some)), strict=True
+    ):
+        symbols = [names[i] for i in ids[:-1]]
+        assert trees.delinearized(symbols, trees.words(tree)) == tree

@@ -1,0 +1,498 @@
+"""Exports: text in, text out, the same as this package's own translations."""
+
+import dataclasses
+import json
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from readme import example_with
+from tiny_translator import (
+    LEARNED,
+    LINES,
+    MAX_LENGTH,
+    TINY,
+    WORDS,
+    learn_vocabulary,
+    write_model,
+)
+
+from t2t_lite.decoding import search as decoding
+from t2t_lite.decoding.translation import Translator
+from t2t_lite.errors import InputError
+from t2t_lite.model import loss, masks
+from t2t_lite.model.attention import attention_weights
+from t2t_lite.model.transformer import shift_right
+from t2t_lite.serving import export
+from t2t_lite.serving.signatures import ServingOptions
+from t2t_lite.token_ids import EOS
+
+SEARCH = decoding.SearchOptions.of(TINY)
+LONG = " ".join(WORDS * 2)  # Twice the words that the model takes.
+ODD = [
+    *("", " ", "\t\u00a0\u2003 \x1c\x85", "a\nb", "\x00", "\x07\x1b[0m"),
+    *(
+        "🙂 👩‍👩‍👧 ",
+        "שלום עולם",
+        "\u202eabc",
+        "é é",
+        "\u2581",
+        "\ufffd",
+        "x" * 3000,
+    ),
+]
+
+
+def tiny_export(folder, hparams=TINY, precision="float32", **changes):
+    """Writes a model and its export; returns the paths of both."""
+    directory = write_model(folder / "model", learn_vocabulary(), hparams)
+    options = ServingOptions(SEARCH, MAX_LENGTH)._replace(**changes)
+    path = export.export(
+        directory, folder / "export", "last", 1, precision, options
+    )
+    return directory.path, path
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    return tiny_export(tmp_path_factory.mktemp("exported"))
+
+
+@pytest.fixture(scope="module")
+def translator(exported):
+    return Translator(exported[0], xla=False)
+
+
+@pytest.fixture(scope="module")
+def signatures(exported):
+    return tf.saved_model.load(str(exported[1])).signatures
+
+
+def served(signature, **inputs):
+    found = signature(
+        **{k: tf.constant(v, tf.string) for k, v in inputs.items()}
+    )
+    return {name: tensor.numpy() for name, tensor in found.items()}
+
+
+def text_of(found):
+    return [text.decode() for text in found.ravel()]
+
+
+def test_tensorflow_loads_it_as_the_readme_says(
+    exported, translator, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "export/multi30k").mkdir(parents=True)
+    (tmp_path / "export/multi30k/1").symlink_to(exported[1])
+    exec(example_with("tf.saved_model.load"), {})
+    assert capsys.readouterr().out == f"{translator('A dog runs.')}\n"
+
+
+def test_served_translations_are_those_of_the_translator(
+    signatures, translator
+):
+    found = served(signatures["serving_default"], inputs=LINES)
+    texts, scores = translator(LINES, with_scores=True)
+    assert text_of(found["outputs"]) == texts
+    np.testing.assert_allclose(found["scores"], scores, atol=1e-4)
+    assert not found["truncated"].any()
+    assert len(set(texts)) > 3  # The model tells them apart.
+
+
+def test_outputs_are_dense_and_have_plain_names(signatures):
+    expected = {
+        "serving_default": {
+            "outputs": ([None], "string"),
+            "scores": ([None], "float32"),
+            "truncated": ([None], "bool"),
+        },
+        "translate_nbest": {
+            "outputs": ([None, 4], "string"),
+            "scores": ([None, 4], "float32"),
+            "truncated": ([None], "bool"),
+        },
+        "translate_aligned": {
+            "source_tokens": ([None, None], "string"),
+            "target_tokens": ([None, None], "string"),
+            "attention": ([None, None, None], "float32"),
+            "truncated": ([None], "bool"),
+        },
+        "score": {
+            "log_probabilities": ([None], "float32"),
+            "num_tokens": ([None], "int32"),
+        },
+    }
+    found = {
+        signature: {
+            name: (spec.shape.as_list(), spec.dtype.name)
+            for name, spec in function.structured_outputs.items()
+        }
+        for signature, function in signatures.items()
+        if not signature.startswith("_")
+    }
+    assert found == expected
+
+
+def test_a_text_beyond_the_largest_length_is_truncated_and_says_so(
+    signatures,
+):
+    fits = " ".join(WORDS[: MAX_LENGTH - 1])
+    cut = " ".join((WORDS * 2)[: MAX_LENGTH - 1])
+    found = served(
+        signatures["serving_default"], inputs=[fits, f"{cut} and on", cut]
+    )
+    assert found["truncated"].tolist() == [False, True, False]
+    assert found["outputs"][1] == found["outputs"][2]
+    np.testing.assert_allclose(
+        found["scores"][1], found["scores"][2], atol=1e-4
+    )
+
+
+def test_the_best_of_several_is_the_best(signatures):
+    best = served(signatures["serving_default"], inputs=LINES)
+    found = served(signatures["translate_nbest"], inputs=LINES)
+    assert text_of(found["outputs"][:, 0]) == text_of(best["outputs"])
+    np.testing.assert_allclose(found["scores"][:, 0], best["scores"], atol=1e-4)
+    assert np.all(np.diff(np.nan_to_num(found["scores"], neginf=-1e9)) <= 0)
+    is_missing = np.isneginf(found["scores"])
+    assert not any(found["outputs"][is_missing])
+    assert np.all(is_missing[LINES.index(""), 1:])
+
+
+def test_hypotheses_without_an_end_are_missing_but_for_the_best(
+    signatures, translator
+):
+    lines = [line for line in LINES if line]
+    find_all = decoding.ids_translator(
+        translator.model, SEARCH, xla=False, num_found=SEARCH.beam_width
+    )
+    ids = tf.ragged.constant(translator.vocabulary.encode(lines), tf.int32)
+    expected = (find_all(ids).ids_BWT.numpy() == EOS).any(2)
+    assert not expected[:, 0].all()
+    expected[:, 0] = True
+    found = served(signatures["translate_nbest"], inputs=lines)["scores"]
+    np.testing.assert_array_equal(np.isfinite(found), expected)
+
+
+def test_no_hypothesis_depends_on_batch_mates(signatures):
+    lines = [line for line in LINES if line] * 2
+    together = served(signatures["translate_nbest"], inputs=lines)
+    for n, line in enumerate(lines):
+        alone = served(signatures["translate_nbest"], inputs=[line])
+        assert alone["outputs"].tolist() == [together["outputs"][n].tolist()]
+        np.testing.assert_allclose(
+            alone["scores"][0], together["scores"][n], atol=1e-4
+        )
+
+
+def test_scores_are_the_log_probabilities_of_the_model(signatures, translator):
+    targets = LINES[::-1]
+    found = served(signatures["score"], sources=LINES, targets=targets)
+    encode = translator.vocabulary.encode
+    for n, ids in enumerate(zip(encode(LINES), encode(targets), strict=True)):
+        source_ids, target_ids = (np.array([side]) for side in ids)
+        logits = translator.model((source_ids, shift_right(target_ids)))
+        nats, tokens = loss.cross_entropy(logits, target_ids)
+        np.testing.assert_allclose(
+            found["log_probabilities"][n], -nats, rtol=1e-5
+        )
+        assert found["num_tokens"][n] == tokens
+
+
+def test_pairs_too_long_have_no_score(signatures):
+    found = served(
+        signatures["score"],
+        sources=["the dog", LONG, "the dog"],
+        targets=["a cat", "a cat", LONG * 3],
+    )
+    assert np.isnan(found["log_probabilities"]).tolist() == [False, True, True]
+    assert found["num_tokens"][:2].tolist() == [3, 3]
+
+
+def test_scores_depend_on_no_batch_mate(signatures):
+    pairs = {"sources": LINES, "targets": LINES[::-1]}
+    together = served(signatures["score"], **pairs)["log_probabilities"]
+    for n, (source, target) in enumerate(zip(*pairs.values(), strict=True)):
+        alone = served(signatures["score"], sources=[source], targets=[target])
+        np.testing.assert_allclose(
+            alone["log_probabilities"], together[n : n + 1], atol=1e-4
+        )
+
+
+def test_sources_and_targets_must_be_as_many(signatures):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="as many"):
+        served(signatures["score"], sources=["a", "b"], targets=["a"])
+
+
+def test_attention_is_a_distribution_over_the_tokens_of_the_source(
+    signatures, translator
+):
+    found = served(signatures["translate_aligned"], inputs=LINES)
+    source_tokens, target_tokens = (
+        found[f"{side}_tokens"] for side in ("source", "target")
+    )
+    attention = found["attention"]
+    assert attention.shape == (*target_tokens.shape, source_tokens.shape[1])
+    np.testing.assert_allclose(
+        attention.sum(2), target_tokens != b"", atol=1e-5
+    )
+    assert np.all(attention.transpose(0, 2, 1)[source_tokens == b""] == 0)
+    ids = translator.vocabulary.encode(LINES)
+    for line, of_line, tokens in zip(LINES, ids, source_tokens, strict=True):
+        expected = translator.vocabulary.tokens(of_line) if line else []
+        assert text_of(tokens[tokens != b""]) == expected
+
+
+@pytest.mark.parametrize(("layer", "head"), [(None, None), (0, 2)])
+def test_attention_is_that_of_the_layer_and_head(
+    exported, tmp_path, layer, head
+):
+    model_dir, path = exported
+    if layer is not None:
+        model_dir, path = tiny_export(
+            tmp_path, attention_layer=layer, attention_head=head
+        )
+    line = LINES[1]
+    found = served(
+        tf.saved_model.load(str(path)).signatures["translate_aligned"],
+        inputs=[line],
+    )
+    translator = Translator(model_dir, xla=False)
+    names = {
+        token: n
+        for n, token in enumerate(
+            translator.vocabulary.tokens(range(translator.vocabulary.size))
+        )
+    }
+    source, target = (
+        [names[t.decode()] for t in found[f"{side}_tokens"][0]]
+        for side in ("source", "target")
+    )
+    expected = attention_by_hand(translator.model, source, target, layer)
+    expected = expected.mean(0) if head is None else expected[head]
+    np.testing.assert_allclose(found["attention"][0], expected, atol=1e-5)
+
+
+def attention_by_hand(model, source, target, layer):
+    """Returns [H, T, S], from the inputs of the layer's memory attention."""
+    source, target = np.array([source]), np.array([[1, *target[:-1]]])
+    memory = model.encode(source)
+    decoder = model.decoder
+    x = decoder.embed(model.embedding(target))
+    last = len(decoder.layers) - 1 if layer is None else layer
+    may_attend = masks.causal(target.shape[1])
+    for each in decoder.layers[: last + 1]:
+        y = each.self_attention(x, may_attend=may_attend)
+        y = each._add_and_norm(x, each.self_attention, y)
+        attention = each.memory_attention
+        weights = attention_weights(
+            attention.queries(y), attention.keys_and_values(memory)[0]
+        )
+        x = each(x, memory, may_attend=may_attend)
+    return np.array(weights)[0]
+
+
+def test_an_empty_batch_gives_empty_results(signatures):
+    for name in ("serving_default", "translate_nbest", "translate_aligned"):
+        for tensor in served(signatures[name], inputs=[]).values():
+            assert tensor.shape[0] == 0
+    found = served(signatures["score"], sources=[], targets=[])
+    assert all(tensor.shape == (0,) for tensor in found.values())
+
+
+def test_a_batch_of_500_is_that_of_its_parts(signatures):
+    lines = (LINES * 80)[:500]
+    found = served(signatures["serving_default"], inputs=lines)
+    few = served(signatures["serving_default"], inputs=LINES)
+    expected = (text_of(few["outputs"]) * 80)[:500]
+    assert text_of(found["outputs"]) == expected
+
+
+def test_odd_texts_are_translated_as_by_the_translator(signatures, translator):
+    found = served(signatures["serving_default"], inputs=ODD)
+    lengths = [len(ids) for ids in translator.vocabulary.encode(ODD)]
+    is_long = [n > MAX_LENGTH for n in lengths]
+    assert found["truncated"].tolist() == is_long
+    short = [n for n in range(len(ODD)) if not is_long[n]]
+    assert len(short) > 5
+    texts, scores = translator([ODD[n] for n in short], with_scores=True)
+    assert [text_of(found["outputs"])[n] for n in short] == texts
+    np.testing.assert_allclose(found["scores"][short], scores, atol=1e-4)
+
+
+def test_bytes_that_are_not_utf8_are_answered_in_utf8(signatures):
+    lines = [b"\xff\xfe", b"the \xc3", b"\xed\xa0\x80", b"the dog \xf0\x9f"]
+    found = served(signatures["serving_default"], inputs=lines)
+    assert len(text_of(found["outputs"])) == 4
+    assert np.isfinite(found["scores"]).all()
+
+
+def test_a_line_of_100000_characters_is_truncated(signatures):
+    for line in ("the dog " * 12_500, "x" * 100_000, " " * 100_000):
+        for name in ("serving_default", "translate_nbest", "translate_aligned"):
+            found = served(signatures[name], inputs=[line])
+            assert found["truncated"].tolist() == [bool(line.strip())]
+
+
+def test_a_long_text_is_translated_by_its_first_tokens(signatures):
+    """However little of it is read."""
+    start = " ".join(WORDS[: MAX_LENGTH - 1])
+    lines = [start, f"{start} the", f"{start} the" * 1000]
+    found = served(signatures["serving_default"], inputs=lines)
+    assert len(set(found["outputs"].tolist())) == 1
+
+
+VARIANTS = {
+    "learned_and_shorter": ({"hparams": LEARNED, "max_length": 9}, {}),
+    "bfloat16": ({"precision": "bfloat16"}, {"precision": "bfloat16"}),
+    "xla": ({"xla": True}, {}),
+}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_kind_of_export_translates_as_its_model(tmp_path, name):
+    changes, of_translator = VARIANTS[name]
+    model_dir, path = tiny_export(tmp_path, **changes)
+    lines = [LINES[0], "men", ""]
+    found = served(
+        tf.saved_model.load(str(path)).signatures["serving_default"],
+        inputs=lines,
+    )
+    translator = Translator(model_dir, xla=False, **of_translator)
+    texts, scores = translator(lines, with_scores=True)
+    has_xla = b"_XlaMustCompile" in (path / "saved_model.pb").read_bytes()
+    assert has_xla == (name == "xla")
+    tolerance = 0.1 if name == "bfloat16" else 1e-4
+    np.testing.assert_allclose(found["scores"], scores, atol=tolerance)
+    assert text_of(found["outputs"]) == texts
+
+
+# What is written.
+
+
+def test_versions_count_up_and_nothing_else_is_left(tmp_path):
+    directory = write_model(tmp_path / "model", learn_vocabulary())
+    options = ServingOptions(SEARCH, MAX_LENGTH)
+    export_dir = tmp_path / "out"
+    (export_dir / "7").mkdir(parents=True)
+    (export_dir / "models.config").write_text("mine")
+    path = export.export(directory, export_dir, "last", 1, "float32", options)
+    assert path == export_dir / "8"
+    assert sorted(p.name for p in export_dir.iterdir()) == [
+        *("7", "8", "batching_parameters.txt", "models.config"),
+    ]
+    assert (export_dir / "models.config").read_text() == "mine"
+    assert path.stat().st_mode & 0o777 == 0o755
+
+
+def test_each_weight_is_written_once(exported, translator):
+    path = exported[1] / "variables" / "variables"
+    shapes = [s for _, s in tf.train.list_variables(str(path)) if s]
+    expected = [list(w.shape) for w in translator.model.trainable_weights]
+    assert sorted(shapes) == sorted(expected)
+
+
+def test_the_metadata_say_what_was_exported(exported):
+    model_dir, path = exported
+    metadata = json.loads((path / "assets" / "metadata.json").read_text())
+    assert metadata["hparams"] == dataclasses.asdict(TINY)
+    assert metadata["checkpoint"] == str(model_dir / "checkpoints" / "step-1")
+    assert metadata["search"] == SEARCH._asdict()
+    assert metadata["vocabulary_sha256"] == learn_vocabulary().sha256
+    assert metadata["versions"]["tensorflow"] == tf.__version__
+    assert metadata["max_length"] == MAX_LENGTH
+
+
+def test_server_files_are_messages_of_the_server(exported):
+    from google.protobuf import text_format
+    from tensorflow_serving.config import model_server_config_pb2
+
+    text = (exported[1].parent / "models.config").read_text()
+    config = model_server_config_pb2.ModelServerConfig()
+    text_format.Parse(text, config)
+    (model,) = config.model_config_list.config
+    assert (model.name, model.base_path) == ("export", "/models/export")
+
+
+def test_warmup_covers_every_shape_and_signature(exported, translator):
+    from tensorflow_serving.apis import prediction_log_pb2
+
+    path = exported[1] / "assets.extra" / "tf_serving_warmup_requests"
+    shapes, signatures = set(), []
+    for record in tf.data.TFRecordDataset(str(path)):
+        log = prediction_log_pb2.PredictionLog.FromString(record.numpy())
+        request = log.predict_log.request
+        signatures.append(request.model_spec.signature_name)
+        if signatures[-1] == "serving_default":
+            texts = [t.decode() for t in request.inputs["inputs"].string_val]
+            (length,) = {len(i) for i in translator.vocabulary.encode(texts)}
+            ladder = [n for _, n in decoding.batch_shapes(MAX_LENGTH)]
+            padded = min(n for n in ladder if n >= length)
+            shapes.add((len(texts), padded))
+    assert shapes == set(decoding.batch_shapes(MAX_LENGTH))
+    assert set(signatures) == {
+        *("serving_default", "translate_nbest", "translate_aligned", "score"),
+    }
+    assert len(signatures) <= 1000
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"max_length": 1}, "max_length must be from 2 to 23"),
+        ({"max_length": 24}, "max_length must be from 2 to 23"),
+        ({"attention_layer": 2}, "attention_layer must be from 0 to 1"),
+        ({"attention_head": -1}, "attention_head must be from 0 to 2"),
+    ],
+)
+def test_options_that_do_not_suit_the_model_are_refused(changes, message):
+    with pytest.raises(InputError, match=message):
+        ServingOptions(SEARCH, MAX_LENGTH)._replace(**changes).check(TINY)
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
+    (tmp_path / "export").write_text("in the way")
+    with pytest.raises(InputError, match="cannot write the export"):
+        tiny_export(tmp_path)
+
+
+# Loading.
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("assets/metadata.json", empty),
+        ("assets/metadata.json", lambda path: path.write_text("[]")),
+        ("assets/metadata.json", lambda path: path.write_text('{"a": 1}')),
+        ("assets/vocabulary.model", empty),
+        ("variables/variables.data-00000-of-00001", empty),
+        ("saved_model.pb", empty),
+    ],
+)
+def test_a_damaged_export_is_refused(exported, tmp_path, name, damage):
+    copy = tmp_path / "copy"
+    shutil.copytree(exported[1], copy)
+    damage(copy / name)
+    with pytest.raises(InputError, match="copy is no whole SavedModel"):
+        Translator.from_saved_model(copy)
+
+
+def test_a_loaded_export_translates_as_its_model(exported, translator):
+    loaded = Translator.from_saved_model(exported[1])
+    lines = [*LINES, LONG]
+    assert loaded(lines) == translator(lines)
+    assert loaded.translate(lines)[1][0].text == translator(lines[1])
+
+
+def test_what_is_no_export_is_refused(tmp_path, exported):
+    with pytest.raises(InputError, match="is no whole SavedModel of bin/exp"):
+        Translator.from_saved_model(tmp_path)
+    with pytest.raises(InputError, match="give the folder of one version"):
+        Translator.from_saved_model(exported[1].parent)

@@ -1,0 +1,317 @@
+"""Exports in processes that know nothing of this package."""
+
+import concurrent.futures
+import os
+import pathlib
+import random
+import shutil
+import statistics
+import string
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from paths import HELPERS, ROOT
+from tiny_translator import (
+    LINES,
+    MAX_LENGTH,
+    TINY,
+    WORDS,
+    learn_vocabulary,
+    write_model,
+)
+
+from t2t_lite.decoding import search as decoding
+from t2t_lite.decoding.translation import Translator
+from t2t_lite.serving import export
+from t2t_lite.serving.signatures import ServingOptions
+
+pytestmark = pytest.mark.slow
+
+_NUM_REQUESTS, _NUM_CLIENTS = 2000, 16
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """Returns the paths of a model directory and of its export."""
+    folder = tmp_path_factory.mktemp("exported")
+    directory = write_model(folder / "model", learn_vocabulary())
+    path = export.export(
+        directory,
+        folder / "tiny",
+        "last",
+        1,
+        "float32",
+        ServingOptions(decoding.SearchOptions.of(TINY), MAX_LENGTH),
+    )
+    return directory.path, path
+
+
+@pytest.fixture(scope="module")
+def translator(exported):
+    return Translator(exported[0], xla=False)
+
+
+def lonely_environment():
+    """Returns an environment in which this package is nowhere."""
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    return kept | {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+
+
+def assert_equal(texts, scores, translator, lines):
+    """Same text, or the same score to 1e-4; prints how many of the latter."""
+    expected, expected_scores = translator(lines, with_scores=True)
+    differ = [n for n in range(len(lines)) if texts[n] != expected[n]]
+    print(f"{len(differ)} of {len(lines)} texts differ")
+    np.testing.assert_allclose(scores, expected_scores, atol=1e-4)
+    assert len(differ) <= 0.01 * len(lines)
+
+
+# A process that has TensorFlow and tensorflow-text alone.
+
+_ONLY_TENSORFLOW = """
+import sys
+sys.modules["t2t_lite"] = None  # An import of it fails.
+import tensorflow as tf, tensorflow_text
+signatures = tf.saved_model.load(sys.argv[1]).signatures
+lines = sys.stdin.read().split("\\n")[:-1]
+found = signatures["serving_default"](inputs=tf.constant(lines))
+for text, score in zip(found["outputs"].numpy(), found["scores"].numpy()):
+    print(text.decode(), score, sep="\\t")
+"""
+
+
+def test_a_process_without_this_package_translates_alike(
+    exported, translator, tmp_path
+):
+    out = subprocess.run(
+        [sys.executable, "-P", "-c", _ONLY_TENSORFLOW, exported[1]],
+        input="".join(f"{line}\n" for line in LINES),
+        capture_output=True,
+        encoding="utf-8",
+        cwd=tmp_path,
+        env=lonely_environment(),
+        check=True,
+    ).stdout
+    rows = [line.split("\t") for line in out.split("\n")[:-1]]
+    texts, scores = zip(*rows, strict=True)
+    assert_equal(texts, [float(s) for s in scores], translator, LINES)
+
+
+# A model on another device than the pipeline that calls it.
+
+_TWO_DEVICES = """
+import sys
+import tensorflow as tf
+(cpu,) = tf.config.list_physical_devices("CPU")
+tf.config.set_logical_device_configuration(
+    cpu, [tf.config.LogicalDeviceConfiguration()] * 2
+)
+import t2t_lite
+with tf.device("/cpu:1"):
+    translator = t2t_lite.Translator(sys.argv[1], xla=False)
+assert translator.model.weights[0].value.device.endswith("CPU:1")
+lines = sys.stdin.read().split("\\n")[:-1]
+dataset = tf.data.Dataset.from_tensor_slices(lines).batch(3)
+dataset = dataset.map(translator, num_parallel_calls=2).unbatch()
+for text in dataset.as_numpy_iterator():
+    print(text.decode())
+"""
+
+
+def test_a_pipeline_on_one_device_translates_with_a_model_on_another(
+    exported, translator
+):
+    out = subprocess.run(
+        [sys.executable, "-c", _TWO_DEVICES, exported[0]],
+        input="".join(f"{line}\n" for line in LINES),
+        capture_output=True,
+        encoding="utf-8",
+        env=lonely_environment() | {"PYTHONPATH": str(ROOT)},
+        check=True,
+    ).stdout
+    assert out.split("\n")[:-1] == translator(LINES)
+
+
+# No Python at all.
+
+
+@pytest.fixture(scope="module")
+def c_client(tmp_path_factory):
+    """Compiles serving_client.c; returns its path."""
+    gcc = shutil.which("gcc")
+    if gcc is None:
+        pytest.skip("there is no gcc")
+    import tensorflow as tf
+
+    folder = pathlib.Path(tf.sysconfig.get_lib())
+    client = tmp_path_factory.mktemp("client") / "serving_client"
+    subprocess.run(
+        [
+            *(gcc, "-std=gnu11", "-Wall", "-Wextra", "-Werror"),
+            f"-I{tf.sysconfig.get_include()}",
+            *(HELPERS / "serving_client.c", "-o", client, f"-L{folder}"),
+            *("-l:libtensorflow_cc.so.2", "-l:libtensorflow_framework.so.2"),
+            f"-Wl,-rpath,{folder}",
+        ],
+        check=True,
+    )
+    return client
+
+
+def operations_of(path, signature):
+    """Returns the operations of a signature's inputs and outputs, by name."""
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    saved = saved_model_pb2.SavedModel.FromString(
+        (path / "saved_model.pb").read_bytes()
+    )
+    definition = saved.meta_graphs[0].signature_def[signature]
+    return (
+        {name: tensor.name for name, tensor in definition.inputs.items()},
+        {name: tensor.name for name, tensor in definition.outputs.items()},
+    )
+
+
+def test_a_c_program_translates_alike(exported, translator, c_client):
+    import tensorflow_text
+
+    ops = pathlib.Path(tensorflow_text.__file__).parent / "python" / "ops"
+    inputs, outputs = operations_of(exported[1], "serving_default")
+    lines = [*LINES, "שלום 🙂"]
+    out = subprocess.run(
+        [
+            *(c_client, exported[1], ops / "_sentencepiece_tokenizer.so"),
+            inputs["inputs"],
+            *(outputs[name] for name in ("outputs", "scores", "truncated")),
+        ],
+        input="".join(f"{line}\n" for line in lines),
+        capture_output=True,
+        encoding="utf-8",
+        env=lonely_environment(),
+        check=True,
+    ).stdout
+    rows = [line.split("\t") for line in out.split("\n")[:-1]]
+    texts, scores, truncated = zip(*rows, strict=True)
+    assert_equal(texts, [float(s) for s in scores], translator, lines)
+    assert set(truncated) == {"0"}
+
+
+# A server with many clients.
+
+
+class Server:
+    """A running prediction_server.py, and a client of it."""
+
+    def __init__(self, path):
+        import grpc
+        from tensorflow_serving.apis import prediction_service_pb2_grpc
+
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", HELPERS / "prediction_server.py", path],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=lonely_environment(),
+        )
+        port = int(self.process.stdout.readline())
+        self.stub = prediction_service_pb2_grpc.PredictionServiceStub(
+            grpc.insecure_channel(f"127.0.0.1:{port}")
+        )
+
+    def __call__(self, signature="serving_default", **inputs):
+        import tensorflow as tf
+        from tensorflow_serving.apis import predict_pb2
+
+        request = predict_pb2.PredictRequest()
+        request.model_spec.signature_name = signature
+        for name, texts in inputs.items():
+            request.inputs[name].CopyFrom(
+                tf.make_tensor_proto(texts, tf.string, [len(texts)])
+            )
+        response = self.stub.Predict(request, timeout=60)
+        return {k: tf.make_ndarray(v) for k, v in response.outputs.items()}
+
+    def resident_bytes(self):
+        status = pathlib.Path(f"/proc/{self.process.pid}/statm").read_text()
+        return int(status.split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def close(self):
+        self.process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def server(exported):
+    server = Server(exported[1])
+    yield server
+    server.close()
+    assert server.process.returncode == 0
+
+
+def test_the_first_request_after_the_warm_up_waits_for_nothing(exported):
+    server = Server(exported[1])
+    try:
+        times = []
+        for _ in range(30):
+            start = time.perf_counter()
+            server(inputs=["the old dog runs"])
+            times.append(time.perf_counter() - start)
+    finally:
+        server.close()
+    # Tracing or compiling takes tens of times as long as an answer.
+    assert times[0] < 20 * statistics.median(times)
+
+
+def test_16_clients_get_the_answers_of_the_translator(server, translator):
+    choice = random.Random(0)
+    lines = [
+        " ".join(choice.choices(WORDS, k=choice.randint(0, MAX_LENGTH - 1)))
+        for _ in range(_NUM_REQUESTS)
+    ]
+    resident = []
+    with concurrent.futures.ThreadPoolExecutor(_NUM_CLIENTS) as clients:
+        found = []
+        for answer in clients.map(lambda line: server(inputs=[line]), lines):
+            found.append(answer)
+            if len(found) in (200, _NUM_REQUESTS):
+                resident.append(server.resident_bytes())
+    texts = [answer["outputs"][0].decode() for answer in found]
+    scores = [answer["scores"][0] for answer in found]
+    assert_equal(texts, scores, translator, lines)
+    first, last = resident
+    print(f"resident: {first >> 20} MiB after 200, {last >> 20} at the end")
+    assert last < 1.05 * first
+
+
+def random_text(choice):
+    """Returns bytes of any kind: words, characters, or no text at all."""
+    kind = choice.randrange(4)
+    size = choice.randint(0, 40)
+    if kind == 0:
+        return " ".join(choice.choices(WORDS, k=size)).encode()
+    if kind == 1:
+        return choice.randbytes(size)
+    if kind == 2:
+        return "".join(choice.choices(string.printable, k=size)).encode()
+    points = (choice.randrange(0x110000) for _ in range(size))
+    return "".join(map(chr, points)).encode("utf-8", "surrogatepass")
+
+
+def test_10000_texts_of_any_kind_are_answered(server):
+    choice = random.Random(1)
+    for _ in range(20):
+        texts = [random_text(choice) for _ in range(500)]
+        found = server(inputs=texts)
+        assert len([text.decode() for text in found["outputs"]]) == 500
+        assert np.isfinite(found["scores"]).all()
+
+
+def test_a_wrong_request_gets_an_error_and_the_server_goes_on(server):
+    import grpc
+
+    with pytest.raises(grpc.RpcError, match="as many"):
+        server("score", sources=["a", "b"], targets=["a"])
+    with pytest.raises(grpc.RpcError, match="no such"):
+        server("such", inputs=["a"])
+    assert server(inputs=["the dog"])["outputs"].shape == (1,)

@@ -1,0 +1,643 @@
+"""Batches: full, of few shapes, with little padding, and the same each time."""
+
+import collections
+import hashlib
+import itertools
+import os
+import pathlib
+
+import numpy as np
+import pytest
+
+from t2t_lite.errors import InputError
+from t2t_lite.text import batching
+from t2t_lite.text import vocabulary as tokenization
+
+LIMIT = 25_000  # Tokens a batch, on each side.
+NUM_BUCKETS = 24
+
+
+def sentence_lengths(num_pairs, seed):
+    """Returns two arrays of lengths as those of sentences and translations."""
+    generator = np.random.default_rng(seed)
+    source = generator.lognormal(3.2, 0.5, num_pairs)
+    target = source * generator.lognormal(0.05, 0.18, num_pairs)
+    return tuple(
+        np.clip(np.round(side), 2, 256).astype(np.int64)
+        for side in (source, target)
+    )
+
+
+def real_lengths():
+    folder = os.environ.get("MULTI30K")
+    if not folder:
+        pytest.skip("set MULTI30K to the folder of Multi30k's train.en, .de")
+    source, target = (
+        pathlib.Path(folder, f"train.{language}")
+        .read_text("utf-8")
+        .removesuffix("\n")
+        .split("\n")
+        for language in ("en", "de")
+    )
+    vocabulary = tokenization.learn(source + target, "bpe", 8000)
+    return tuple(
+        np.array([len(ids) for ids in vocabulary.encode(side)])
+        for side in (source, target)
+    )
+
+
+class Case:
+    """A corpus' lengths, its buckets, and its batches of some epochs."""
+
+    def __init__(self, lengths, limit, num_buckets, epochs, seed):
+        self.source, self.target = lengths
+        self.limit, self.num_buckets, self.epochs = limit, num_buckets, epochs
+        self.buckets = batching.make_buckets(*lengths, limit, num_buckets)
+        self.plan = batching.BatchPlan(self.buckets, seed)
+        self.batches = [
+            self.plan.batch(step)
+            for step in range(self.plan.first_step(epochs))
+        ]
+
+
+@pytest.fixture(scope="module", params=["made up", "multi30k"])
+def case(request):
+    made_up = request.param == "made up"
+    lengths = sentence_lengths(20_011, 7) if made_up else real_lengths()
+    return Case(lengths, LIMIT, NUM_BUCKETS, epochs=3, seed=5)
+
+
+def small_case(num_pairs=613, epochs=7, seed=2):
+    return Case(sentence_lengths(num_pairs, 3), 300, 5, epochs, seed)
+
+
+def counts_of(batches, num_pairs):
+    indices = np.concatenate([indices for _, indices in batches])
+    return np.bincount(indices, minlength=num_pairs)
+
+
+# Buckets.
+
+
+def test_no_batch_is_over_the_limit_on_either_side(case):
+    for bucket, indices in case.batches:
+        padded = (
+            len(indices) * bucket.source_length,
+            len(indices) * bucket.target_length,
+        )
+        assert max(padded) <= LIMIT
+
+
+def test_the_longer_side_fills_95_percent_of_the_limit(case):
+    for bucket, indices in case.batches:
+        length = max(bucket.source_length, bucket.target_length)
+        assert len(indices) * length >= 0.95 * LIMIT
+
+
+def test_there_are_at_most_as_many_shapes_as_buckets(case):
+    shapes = {
+        (len(indices), bucket.source_length, bucket.target_length)
+        for bucket, indices in case.batches
+    }
+    assert 1 < len(shapes) <= NUM_BUCKETS
+    assert len(case.buckets) <= NUM_BUCKETS
+
+
+def test_little_of_a_batch_is_padding(case):
+    padded = tokens = 0
+    for bucket, indices in case.batches:
+        padded += len(indices) * (bucket.source_length + bucket.target_length)
+        tokens += (case.source[indices] + case.target[indices]).sum()
+    # Less of real lengths, for those made up vary more.
+    limit = 0.1 if len(case.source) == 20_011 else 0.07
+    assert 1 - tokens / padded <= limit
+
+
+def test_each_pair_is_in_the_smallest_bucket_that_fits_it(case):
+    indices = np.concatenate([bucket.pairs for bucket in case.buckets])
+    assert sorted(indices) == list(range(len(case.source)))
+    tokens = {
+        bucket[:2]: np.where(
+            (case.source <= bucket.source_length)
+            & (case.target <= bucket.target_length),
+            sum(bucket[:2]),
+            10**6,
+        )
+        for bucket in case.buckets
+    }
+    least = np.min(list(tokens.values()), axis=0)
+    for bucket in case.buckets:
+        np.testing.assert_array_equal(
+            least[bucket.pairs], sum(bucket[:2]), f"{bucket}"
+        )
+
+
+def test_a_bucket_holds_at_least_a_quarter_of_a_batch(case):
+    for bucket in case.buckets:
+        assert 4 * len(bucket.pairs) >= bucket.batch_size
+
+
+@pytest.mark.parametrize("limit", [1500, 5000, 9000, 30_000])
+def test_a_small_corpus_has_fewer_buckets_of_as_much_each(limit):
+    lengths = sentence_lengths(613, 3)
+    buckets = batching.make_buckets(*lengths, limit, 70)
+    assert 1 <= len(buckets) < 70
+    for bucket in buckets:
+        assert 4 * len(bucket.pairs) >= bucket.batch_size
+
+
+def test_a_batch_holds_pairs_of_its_bucket_only(case):
+    for bucket, indices in case.batches:
+        assert bucket in case.buckets
+        assert case.source[indices].max() <= bucket.source_length
+        assert case.target[indices].max() <= bucket.target_length
+
+
+def padding(buckets):
+    return sum(
+        len(bucket.pairs) * (bucket.source_length + bucket.target_length)
+        for bucket in buckets
+    )
+
+
+def padding_of_shapes(lengths, shapes, limit):
+    """Returns the padded tokens, None where a bucket would be too small."""
+    # Of two shapes with as many tokens, the one with the shorter source.
+    ranks = [
+        np.where(
+            (lengths[0] <= s) & (lengths[1] <= t), 1000 * (s + t) + s, 10**9
+        )
+        for s, t in shapes
+    ]
+    sizes = np.bincount(np.argmin(ranks, axis=0), minlength=len(shapes))
+    fills = all(
+        4 * size * max(shape) >= limit
+        for size, shape in zip(sizes, shapes, strict=True)
+    )
+    return int((np.min(ranks, axis=0) // 1000).sum()) if fills else None
+
+
+def places(lengths):
+    return itertools.product(*(np.unique(side).tolist() for side in lengths))
+
+
+@pytest.mark.parametrize("limit", [300, 1500])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_second_bucket_is_the_one_that_brute_force_finds(seed, limit):
+    lengths = np.stack(sentence_lengths(71, seed))
+    largest = tuple(lengths.max(axis=1).tolist())
+    paddings = {
+        padding_of_shapes(lengths, [largest, shape], limit)
+        for shape in places(lengths)
+        if shape != largest
+    }
+    assert None in paddings
+    buckets = batching.make_buckets(*lengths, limit, 2)
+    assert len(buckets) == 2
+    assert padding(buckets) == min(paddings - {None})
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_bucket_but_the_largest_would_be_better_elsewhere(seed):
+    lengths = np.stack(sentence_lengths(71, seed))
+    buckets = batching.make_buckets(*lengths, 300, 5)
+    shapes = [bucket[:2] for bucket in buckets]
+    largest = tuple(lengths.max(axis=1).tolist())
+    assert len(shapes) == 5
+    assert largest in shapes
+    for n, shape in itertools.product(range(5), places(lengths)):
+        if largest in (shapes[n], shape):
+            continue
+        moved = [*shapes[:n], shape, *shapes[n + 1 :]]
+        found = padding_of_shapes(lengths, moved, 300)
+        assert found is None or found >= padding(buckets)
+
+
+@pytest.mark.parametrize("most_sizes", [3, 20])
+def test_many_lengths_are_sought_among_some_of_them(most_sizes, monkeypatch):
+    source, target = sentence_lengths(2003, 11)
+    exact = batching.make_buckets(source, target, 1500, 8)
+    monkeypatch.setattr(batching, "_MOST_SIZES", most_sizes)
+    buckets = batching.make_buckets(source, target, 1500, 8)
+    assert 2 < len(buckets) <= 8
+    assert [b[:3] for b in buckets] != [b[:3] for b in exact]
+    indices = np.concatenate([bucket.pairs for bucket in buckets])
+    assert sorted(indices) == list(range(len(source)))
+    for bucket in buckets:
+        assert bucket.source_length == source[bucket.pairs].max()
+        assert bucket.target_length == target[bucket.pairs].max()
+        assert bucket.batch_size * max(bucket[:2]) <= 1500
+
+
+def test_more_buckets_leave_less_padding():
+    lengths = sentence_lengths(613, 3)
+    paddings = [
+        padding(batching.make_buckets(*lengths, 300, n)) for n in range(1, 14)
+    ]
+    assert all(more > less for more, less in itertools.pairwise(paddings))
+
+
+def test_pairs_of_one_shape_make_one_bucket():
+    buckets = batching.make_buckets(np.full(23, 5), np.full(23, 7), 71, 24)
+    (bucket,) = buckets
+    assert bucket[:3] == (5, 7, 10)
+    assert sorted(bucket.pairs) == list(range(23))
+
+
+def test_a_pair_as_long_as_the_limit_has_a_batch_of_its_own():
+    lengths = np.array([3, 40, 4, 3, 4, 5]), np.array([5, 2, 6, 4, 3, 5])
+    buckets = batching.make_buckets(*lengths, 40, 24)
+    (longest,) = [bucket for bucket in buckets if 1 in bucket.pairs]
+    assert longest.batch_size == 1
+    assert longest.pairs.tolist() == [1]
+
+
+# The plan.
+
+
+def test_every_pair_comes_once_an_epoch_up_to_what_is_carried_over(case):
+    for epochs in range(1, case.epochs + 1):
+        batches = case.batches[: case.plan.first_step(epochs)]
+        counts = counts_of(batches, len(case.source))
+        for bucket in case.buckets:
+            of_bucket = counts[bucket.pairs]
+            missing = (epochs - of_bucket).sum()
+            assert 0 <= missing < bucket.batch_size
+            assert of_bucket.max() <= of_bucket.min() + 1
+            if len(bucket.pairs) >= bucket.batch_size:
+                assert set(of_bucket) <= {epochs - 1, epochs}
+
+
+def test_over_many_epochs_every_pair_comes_as_often_as_any_other():
+    case = small_case(epochs=29)
+    counts = counts_of(case.batches, len(case.source))
+    assert set(counts) <= {28, 29}
+
+
+def test_every_batch_is_full(case):
+    for bucket, indices in case.batches:
+        assert len(indices) == bucket.batch_size
+
+
+def test_what_an_epoch_leaves_over_opens_the_next():
+    # 7 pairs in batches of 3: an epoch leaves 1 over, the next 2, then none.
+    (bucket,) = buckets = batching.make_buckets(
+        np.full(7, 4), np.full(7, 5), 15, 1
+    )
+    assert bucket.batch_size == 3
+    plan = batching.BatchPlan(buckets, 11)
+    assert [plan.first_step(epoch) for epoch in range(5)] == [0, 2, 4, 7, 9]
+    batches = [plan.batch(step)[1].tolist() for step in range(7)]
+    # The batches of an epoch are shuffled: in one of their orders, the pairs
+    # come as three epochs one after the other.
+    orders = (
+        itertools.chain(*a, *b, *c)
+        for a in itertools.permutations(batches[:2])
+        for b in itertools.permutations(batches[2:4])
+        for c in itertools.permutations(batches[4:])
+    )
+    every = set(range(7))
+    assert any(
+        set(order[:7]) == set(order[7:14]) == set(order[14:]) == every
+        for order in map(list, orders)
+    )
+
+
+def test_the_steps_of_an_epoch_are_those_from_its_first_to_the_next():
+    plan = small_case().plan
+    for epoch in range(9):
+        steps = range(plan.first_step(epoch), plan.first_step(epoch + 1))
+        assert len(steps) > 0
+        assert {plan.epoch_of(step) for step in steps} == {epoch}
+    assert plan.first_step(0) == 0
+
+
+def test_a_batch_is_the_same_in_whatever_order_steps_are_asked():
+    case = small_case()
+    steps = list(range(len(case.batches)))
+    np.random.default_rng(1).shuffle(steps)
+    plan = batching.BatchPlan(case.buckets, seed=2)
+    for step in steps:
+        bucket, indices = plan.batch(step)
+        assert bucket is case.batches[step][0]
+        np.testing.assert_array_equal(indices, case.batches[step][1])
+
+
+def test_a_fresh_plan_gives_the_same_batch_of_a_far_step():
+    case = small_case()
+    for step in (10**6, 10**6 + 1, 123_456_789):
+        asked_twice = case.plan.batch(step), case.plan.batch(step)
+        fresh = batching.BatchPlan(case.buckets, seed=2).batch(step)
+        for _, indices in asked_twice:
+            np.testing.assert_array_equal(indices, fresh[1])
+        assert len(fresh[1]) == fresh[0].batch_size
+        assert set(fresh[1]) <= set(fresh[0].pairs)
+        epoch = case.plan.epoch_of(step)
+        assert case.plan.first_step(epoch) <= step
+        assert step < case.plan.first_step(epoch + 1)
+
+
+def assert_other_order(some, other):
+    """Other shapes follow each other, and other pairs come together."""
+    shapes = [[bucket[:3] for bucket, _ in bs] for bs in (some, other)]
+    assert shapes[0] != shapes[1]
+    groups = [
+        {frozenset(indices.tolist()) for _, indices in bs if len(indices) > 2}
+        for bs in (some, other)
+    ]
+    assert groups[0].isdisjoint(groups[1])
+
+
+def test_epochs_have_different_orders():
+    case = small_case()
+    starts = [case.plan.first_step(epoch) for epoch in range(3)]
+    first, second = (
+        case.batches[start:end] for start, end in itertools.pairwise(starts)
+    )
+    assert_other_order(first, second)
+
+
+def test_seeds_give_different_orders():
+    first, second = (small_case(epochs=1, seed=seed).batches for seed in (1, 2))
+    assert_other_order(first, second)
+
+
+def test_batches_of_one_shape_do_not_come_in_a_row():
+    case = small_case()
+    shapes = [bucket[:3] for bucket, _ in case.batches]
+    changes = sum(a != b for a, b in itertools.pairwise(shapes))
+    assert changes > len(shapes) / 3
+
+
+def test_one_pair_fills_every_batch():
+    buckets = batching.make_buckets(np.array([3]), np.array([4]), 29, 24)
+    plan = batching.BatchPlan(buckets, 1)
+    for step in (0, 1, 13, 10**6):
+        bucket, indices = plan.batch(step)
+        assert bucket[:3] == (3, 4, 7)
+        assert indices.tolist() == [0] * 7
+
+
+def test_fewer_pairs_than_a_batch_fill_it_evenly():
+    lengths = np.full(5, 6), np.full(5, 3)
+    buckets = batching.make_buckets(*lengths, 78, 24)
+    plan = batching.BatchPlan(buckets, 1)
+    # 13 pairs of 5: each twice or three times.
+    counts = counts_of([plan.batch(0)], 5)
+    assert sorted(counts) == [2, 2, 3, 3, 3]
+    counts = counts_of([plan.batch(step) for step in range(5)], 5)
+    assert counts.tolist() == [13] * 5
+
+
+# Batches of ids.
+
+
+def pairs_of_ids(num_pairs, seed):
+    generator = np.random.default_rng(seed)
+    sides = [
+        [[*generator.integers(2, 90, n - 1).tolist(), 1] for n in lengths]
+        for lengths in sentence_lengths(num_pairs, seed)
+    ]
+    return batching.pairs_in_memory(*sides), sides
+
+
+def small_plan(pairs):
+    buckets = batching.make_buckets(
+        pairs.source_lengths, pairs.target_lengths, 300, 5
+    )
+    return batching.BatchPlan(buckets, 1)
+
+
+def test_pairs_in_memory_are_their_ids_and_lengths():
+    pairs, (source, target) = pairs_of_ids(17, 4)
+    assert pairs.source_lengths.tolist() == [len(ids) for ids in source]
+    assert pairs.target_lengths.tolist() == [len(ids) for ids in target]
+    start, end = pairs.target_offsets[3:5]
+    assert pairs.target_ids[start:end].tolist() == target[3]
+    assert pairs.source_offsets[-1] == len(pairs.source_ids)
+
+
+def test_pad_batch_fills_each_side_with_0_to_its_length():
+    pairs, sides = pairs_of_ids(17, 4)
+    indices = np.array([16, 2, 2, 9, 0])  # The last one ends the array.
+    padded = batching.pad_batch(pairs, indices, 91, 97)
+    for side, length, ids in zip(sides, (91, 97), padded, strict=True):
+        assert ids.dtype == np.int32
+        expected = [side[i] + [0] * (length - len(side[i])) for i in indices]
+        assert ids.tolist() == expected
+
+
+def test_training_batches_are_the_ids_of_the_plan():
+    pairs, (source, target) = pairs_of_ids(131, 6)
+    plan = small_plan(pairs)
+    last = plan.first_step(2)
+    batches = list(batching.training_batches(pairs, plan, 0, last))
+    assert len(batches) == last
+    for step, (source_ids, target_ids) in enumerate(batches):
+        bucket, indices = plan.batch(step)
+        B = bucket.batch_size
+        assert source_ids.shape == (B, bucket.source_length)
+        assert target_ids.shape == (B, bucket.target_length)
+        assert [
+            [i for i in row if i] for row in source_ids.numpy().tolist()
+        ] == [source[i] for i in indices]
+        assert [
+            [i for i in row if i] for row in target_ids.numpy().tolist()
+        ] == [target[i] for i in indices]
+
+
+def test_training_batches_from_a_step_are_the_tail_of_those_from_0():
+    pairs, _ = pairs_of_ids(131, 6)
+    plan, fresh = small_plan(pairs), small_plan(pairs)
+    last = plan.first_step(2)
+    whole = list(batching.training_batches(pairs, plan, 0, last))
+    for first in (1, plan.first_step(1) - 1, last - 1, last):
+        tail = list(batching.training_batches(pairs, fresh, first, last))
+        assert len(tail) == last - first
+        for old, new in zip(whole[first:], tail, strict=True):
+            np.testing.assert_array_equal(old[0], new[0])
+            np.testing.assert_array_equal(old[1], new[1])
+
+
+# The sha256 of these steps' batches; another one breaks the promise that a run
+# goes on as if it had never stopped. To see what it is now:
+#   pytest tests/batching_test.py -k same_as_ever
+GOLDEN_STEPS = (0, 1, 2, 41, 1009, 10**6)
+GOLDEN = "075759340b392c2c1067a9e88624910928e8f1c18cfa2377d02896207be85c79"
+
+
+def test_the_batch_of_a_seed_and_a_step_is_the_same_as_ever():
+    pairs, _ = pairs_of_ids(1009, 8)
+    buckets = batching.make_buckets(
+        pairs.source_lengths, pairs.target_lengths, 700, 11
+    )
+    plan = batching.BatchPlan(buckets, 13)
+    digest = hashlib.sha256()
+    for step in GOLDEN_STEPS:
+        bucket, indices = plan.batch(step)
+        for ids in batching.pad_batch(pairs, indices, *bucket[:2]):
+            digest.update(f"{ids.dtype} {ids.shape}".encode() + ids.tobytes())
+    assert digest.hexdigest() == GOLDEN
+
+
+def test_training_batches_have_two_axes_and_whole_numbers():
+    pairs, _ = pairs_of_ids(13, 6)
+    dataset = batching.training_batches(pairs, small_plan(pairs), 0, 1)
+    for spec in dataset.element_spec:
+        assert spec.shape.rank == 2
+        assert spec.dtype == "int32"
+
+
+def test_training_batches_have_no_tuning_thread_to_wait_for_at_their_end():
+    pairs, _ = pairs_of_ids(13, 6)
+    dataset = batching.training_batches(pairs, small_plan(pairs), 0, 1)
+    assert dataset.options().autotune.enabled is False
+
+
+# A corpus as ids on disk.
+
+TEXT = [
+    ("A dog runs.", "Ein Hund rennt."),
+    ("", "Niemand."),
+    ("A cat sleeps by the old boat.", "Eine Katze schläft."),
+    ("Nobody.", " \t "),
+    ("word " * 30, "Wort"),
+    ("Wort", "word " * 30),
+    ("Two men", "Zwei Männer"),
+    ("   ", ""),
+    ("The boat.", "Das alte Boot, das am Ufer liegt."),
+]
+KEPT = [TEXT[n] for n in (0, 2, 6, 8)]
+MAX_LENGTH = 29
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    lines = [side for pair in TEXT for side in pair]
+    return tokenization.learn(lines, "bpe", 320)
+
+
+def tokenize(vocabulary, directory, text=TEXT, max_length=MAX_LENGTH):
+    return batching.tokenize_pairs(
+        iter(text), vocabulary, max_length, directory
+    )
+
+
+def assert_is_text(pairs, vocabulary, text):
+    for n, (ids, offsets) in enumerate((pairs[:2], pairs[2:])):
+        expected = vocabulary.encode([pair[n] for pair in text])
+        assert offsets[0] == 0
+        assert offsets[-1] == len(ids)
+        assert [
+            ids[start:end].tolist()
+            for start, end in itertools.pairwise(offsets)
+        ] == expected
+
+
+def test_tokenized_pairs_are_those_that_fit_and_the_rest_is_counted(
+    tmp_path, vocabulary
+):
+    report = tokenize(vocabulary, tmp_path / "tokens")
+    pairs, loaded_report = batching.load_pairs(tmp_path / "tokens")
+    assert_is_text(pairs, vocabulary, KEPT)
+    assert loaded_report == report
+    assert report[:3] == (4, 2, 3)
+    assert str(report) == "4 pairs; dropped 2 over-long and 3 with a blank side"
+
+
+def test_a_pair_of_just_the_largest_length_is_kept(tmp_path, vocabulary):
+    lengths = [
+        max(len(ids) for ids in vocabulary.encode(list(pair))) for pair in KEPT
+    ]
+    longest = max(lengths)
+    report = tokenize(vocabulary, tmp_path / "a", KEPT, longest)
+    assert (report.kept, report.dropped_long) == (4, 0)
+    report = tokenize(vocabulary, tmp_path / "b", KEPT, longest - 1)
+    assert report.dropped_long == lengths.count(longest)
+
+
+@pytest.mark.parametrize("lines_at_once", [1, 2, 4, len(TEXT)])
+def test_corpora_of_several_chunks_give_the_same_files(
+    tmp_path, vocabulary, monkeypatch, lines_at_once
+):
+    tokenize(vocabulary, tmp_path / "whole")
+    monkeypatch.setattr(batching, "_LINES_AT_ONCE", lines_at_once)
+    tokenize(vocabulary, tmp_path / "chunks")
+    files = [
+        {file.name: file.read_bytes() for file in (tmp_path / name).iterdir()}
+        for name in ("whole", "chunks")
+    ]
+    assert files[0] == files[1]
+    assert len(files[0]) == 5
+
+
+def test_the_report_names_the_text_as_hash_pairs_does(tmp_path, vocabulary):
+    report = tokenize(vocabulary, tmp_path / "tokens")
+    assert report.data_sha256 == batching.hash_pairs(TEXT)
+    assert report.is_of(
+        batching.hash_pairs(TEXT), vocabulary.sha256, MAX_LENGTH
+    )
+    other = batching.hash_pairs(TEXT[:-1])
+    assert not report.is_of(other, vocabulary.sha256, MAX_LENGTH)
+    assert not report.is_of(report.data_sha256, "other", MAX_LENGTH)
+    assert not report.is_of(report.data_sha256, vocabulary.sha256, 30)
+
+
+def test_hashes_depend_on_order_and_on_what_is_source():
+    texts = [[("a", "b"), ("c", "d")], [("c", "d"), ("a", "b")], [("b", "a")]]
+    texts += [[("a", "b")], [("ab", "")], [("a", "b"), ("c", "d"), ("", "")]]
+    hashes = collections.Counter(map(batching.hash_pairs, texts))
+    assert set(hashes.values()) == {1}
+
+
+def test_ids_are_mapped_into_memory(tmp_path, vocabulary):
+    tokenize(vocabulary, tmp_path / "tokens")
+    pairs, _ = batching.load_pairs(tmp_path / "tokens")
+    for ids in (pairs.source_ids, pairs.target_ids):
+        assert isinstance(ids, np.memmap)
+        assert ids.dtype == np.int32
+        assert not ids.flags.writeable
+
+
+def test_mapped_ids_make_the_batches_of_those_in_memory(tmp_path, vocabulary):
+    tokenize(vocabulary, tmp_path / "tokens")
+    mapped, _ = batching.load_pairs(tmp_path / "tokens")
+    in_memory = batching.pairs_in_memory(
+        *(vocabulary.encode([p[n] for p in KEPT]) for n in (0, 1))
+    )
+    indices = np.array([3, 0, 2])
+    for a, b in zip(
+        batching.pad_batch(mapped, indices, 29, 30),
+        batching.pad_batch(in_memory, indices, 29, 30),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("error", [OSError("unreadable"), KeyboardInterrupt()])
+def test_a_corpus_that_fails_in_the_middle_leaves_nothing(
+    tmp_path, vocabulary, monkeypatch, error
+):
+    monkeypatch.setattr(batching, "_LINES_AT_ONCE", 2)
+    target = tmp_path / "tokens"
+
+    def failing():
+        yield from TEXT[:5]
+        assert not target.exists()
+        assert list(tmp_path.iterdir())  # What is written so far lies aside.
+        raise error
+
+    with pytest.raises(type(error)):
+        tokenize(vocabulary, target, failing())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "text", [[], TEXT[1:2], TEXT[3:6]], ids=["empty", "blank", "over-long"]
+)
+def test_a_corpus_of_which_nothing_is_left_is_refused(
+    tmp_path, vocabulary, text
+):
+    with pytest.raises(InputError, match=f"no pair of the {len(text)} .*=29"):
+        tokenize(vocabulary, tmp_path / "tokens", text)
+    assert list(tmp_path.iterdir()) == []

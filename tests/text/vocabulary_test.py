@@ -1,0 +1,432 @@
+"""Vocabularies: no text is lost, and the two tokenizers agree."""
+
+import io
+import itertools
+import random
+import sys
+
+import numpy as np
+import pytest
+import sentencepiece
+import tensorflow as tf
+
+from t2t_lite.errors import InputError
+from t2t_lite.parsing import trees
+from t2t_lite.text import vocabulary as tokenization
+from t2t_lite.text.vocabulary import Vocabulary
+from t2t_lite.token_ids import EOS, PAD
+
+KINDS = ("bpe", "unigram")
+SIZE = 420
+
+_SUBJECTS = ("A dog", "Two men", "Ein Mädchen", "Zwei Hunde", "The old boat")
+_VERBS = ("sees", "is running past", "läuft über", "springt auf", "carries")
+_PLACES = ("the water", "a red ball", "die Straße", "den Fluss", "das Gras")
+CORPUS = [
+    f"{subject} {verb} {place}{end}"
+    for subject, verb, place in itertools.product(_SUBJECTS, _VERBS, _PLACES)
+    for end in (".", " today!", " — 3 times?")
+]
+
+ODD_LINES = [
+    "",
+    "A dog läuft über den Fluss.",
+    "Words never seen: Quetzalcóatl, zzyzx",
+    " one space before",
+    "one space after ",
+    "  two  spaces   everywhere    ",
+    " ",
+    "   ",
+    "\t",
+    "tabs\tbetween\t\twords",
+    "\x00",
+    "a NUL\x00 inside",
+    "a newline\n inside",
+    "carriage\r\nreturn",
+    "line\u2028separator\u2029s",
+    "no-break\u00a0space, zero\u200bwidth, mark\ufeff",
+    "e\u0301 is not é",
+    "ﬁgure ½ Ⅷ ＡＢＣ",  # noqa: RUF001
+    "🏳️‍🌈 👩🏽‍🚒 🎉",
+    "Привет, мир! 你好，世界。 こんにちは हिन्दी ᚠᚢᚦ",  # noqa: RUF001
+    "مرحبا بالعالم",
+    "\U0010ffff \ud7ff \ufffd ▅ ⁇",
+    "<unk> <s> </s> <pad> <0x41>",
+]
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def vocabulary(request):
+    return tokenization.learn(CORPUS, request.param, SIZE)
+
+
+@pytest.fixture(scope="module")
+def bpe():
+    return tokenization.learn(CORPUS, "bpe", SIZE)
+
+
+def ids_of_op(vocabulary, lines):
+    return vocabulary.encode_tensor(tf.constant(lines)).to_list()
+
+
+# Text to ids and back.
+
+
+@pytest.mark.parametrize("line", ODD_LINES)
+def test_any_text_comes_back(vocabulary, line):
+    assert vocabulary.decode(vocabulary.encode([line])) == [line]
+
+
+def test_every_character_of_unicode_but_one_comes_back(vocabulary):
+    code_points = [
+        *range(0xD800),
+        *range(0xE000, 0x10000),
+        # Of the other planes one in 37 will do.
+        *range(0x10000, sys.maxunicode + 1, 37),
+    ]
+    characters = [chr(n) for n in code_points if n != 0x2581]
+    lines = ["".join(characters[n::9001]) for n in range(9001)]
+    assert vocabulary.decode(vocabulary.encode(lines)) == lines
+
+
+def test_the_sign_for_a_space_comes_back_as_one(vocabulary):
+    ids = vocabulary.encode(["a\u2581b", "\u2581"])
+    assert vocabulary.decode(ids) == ["a b", " "]
+
+
+def test_many_lines_come_back_in_order(vocabulary):
+    assert vocabulary.decode(vocabulary.encode(CORPUS)) == CORPUS
+
+
+def test_any_number_of_threads_gives_the_same_ids(bpe):
+    lines = CORPUS + ODD_LINES
+    alone = bpe.encode(lines, num_threads=1)
+    assert bpe.encode(lines, num_threads=3) == alone
+
+
+def sequences(ids, lengths):
+    ends = np.cumsum(lengths).tolist()
+    return [ids[a:b].tolist() for a, b in itertools.pairwise([0, *ends])]
+
+
+@pytest.mark.parametrize("lines", [CORPUS + ODD_LINES, ["", "a", ""], [""], []])
+def test_flat_ids_are_those_of_each_line_one_after_the_other(bpe, lines):
+    ids, lengths = bpe.encode_flat(lines)
+    assert (ids.dtype, lengths.dtype) == (np.int32, np.int64)
+    assert len(ids) == sum(lengths)
+    assert sequences(ids, lengths) == bpe.encode(lines)
+    assert sequences(*bpe.encode_target_flat(lines)) == bpe.encode(lines)
+
+
+def test_flat_ids_of_trees_are_those_of_their_symbols():
+    tree = "(TOP (S (NP (DT A) (NN dog)) (VP (VBZ runs)) (. .)))"
+    symbols = trees.symbols([trees.read_one(tree)])
+    vocabulary = tokenization.learn(CORPUS, "bpe", SIZE, symbols)
+    lines = [tree, "(TOP (NN dog))"]
+    ids, lengths = vocabulary.encode_target_flat(lines)
+    assert ids.dtype == np.int32
+    assert sequences(ids, lengths) == vocabulary.encode_target(lines)
+    assert sequences(ids, lengths) != vocabulary.encode(lines)
+
+
+def test_known_words_take_fewer_ids_than_bytes(vocabulary):
+    line = "Zwei Hunde springt auf die Straße."
+    assert len(vocabulary.encode([line])[0]) < len(line.encode()) * 2 / 3
+
+
+# Ids.
+
+
+def test_each_sequence_ends_in_eos_and_has_no_other_reserved_id(vocabulary):
+    for ids in vocabulary.encode(CORPUS + ODD_LINES):
+        assert ids[-1] == EOS
+        assert min(ids[:-1], default=2) >= 2
+        assert max(ids) < vocabulary.size
+
+
+def test_piece_i_has_id_i_plus_2(bpe):
+    processor = sentencepiece.SentencePieceProcessor(model_proto=bpe.model)
+    for line in CORPUS[:7]:
+        pieces = processor.encode(line, out_type=int)
+        assert bpe.encode([line]) == [[i + 2 for i in pieces] + [1]]
+
+
+def test_decoding_stops_at_eos_and_passes_over_padding(vocabulary):
+    (two, dogs) = vocabulary.encode(["Two men", " the water"])
+    assert vocabulary.decode([two + dogs]) == ["Two men"]
+    assert vocabulary.decode([[PAD, *two[:-1], PAD, PAD]]) == ["Two men"]
+    assert vocabulary.decode([[EOS], [], [PAD]]) == ["", "", ""]
+
+
+def test_half_a_character_becomes_the_replacement_character(bpe):
+    (ids,) = bpe.encode(["x𝄞"])
+    assert bpe.decode([ids[:-2]])[0].startswith("x\ufffd")
+
+
+def test_tokens_names_each_id(bpe):
+    (ids,) = bpe.encode(["A dog 🎉"])
+    *pieces, last = bpe.tokens([*ids[:-1], PAD, EOS])
+    assert last == "</s>"
+    assert pieces.pop() == "<pad>"
+    assert pieces[-4:] == ["<0xF0>", "<0x9F>", "<0x8E>", "<0x89>"]
+    assert "".join(pieces[:-4]) == "▁A▁dog▁"
+
+
+# The op of tensorflow-text.
+
+
+def test_the_op_gives_the_ids_of_the_library(vocabulary):
+    shuffled = random.Random(3).sample(CORPUS, len(CORPUS))
+    mixed = [f"{a} {b}" for a, b in zip(shuffled, CORPUS, strict=True)]
+    for lines in (ODD_LINES, mixed):
+        assert ids_of_op(vocabulary, lines) == vocabulary.encode(lines)
+
+
+def test_the_op_gives_the_text_of_the_library(vocabulary):
+    ids = vocabulary.encode_tensor(tf.constant(ODD_LINES)).to_tensor(PAD)
+    texts = vocabulary.decode_tensor(ids).numpy()
+    # Spaces at the start: below.
+    assert [text.decode().lstrip(" ") for text in texts] == [
+        line.lstrip(" ") for line in ODD_LINES
+    ]
+
+
+def test_the_op_keeps_spaces_at_the_start(vocabulary):
+    lines = [" one space before", "   three", "  "]
+    ids = vocabulary.encode_tensor(tf.constant(lines)).to_tensor(PAD)
+    texts = vocabulary.decode_tensor(ids).numpy()
+    assert [text.decode() for text in texts] == lines
+
+
+def test_the_op_stops_at_eos_and_passes_over_padding(bpe):
+    two, dogs = bpe.encode(["Two men", "the water"])
+    rows = [[*two, *dogs], [PAD, *two[:-1], PAD], [EOS, *two]]
+    ids = tf.ragged.constant(rows, dtype=tf.int32).to_tensor(PAD)
+    texts = bpe.decode_tensor(ids).numpy().tolist()
+    assert texts == [b"Two men", b"Two men", b""]
+
+
+def test_the_op_works_in_a_graph(vocabulary):
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def there_and_back(text):
+        ids = vocabulary.encode_tensor(text)
+        return ids, vocabulary.decode_tensor(ids.to_tensor(PAD))
+
+    for lines in (["tabs\tand\x00 🎉", "", "мир"], CORPUS[:5]):
+        ids, texts = there_and_back(tf.constant(lines))
+        assert ids.to_list() == vocabulary.encode(lines)
+        assert [text.decode() for text in texts.numpy()] == lines
+
+
+def test_the_op_works_on_a_batch_of_no_lines(bpe):
+    ids = bpe.encode_tensor(tf.constant([], tf.string))
+    assert ids.to_list() == []
+    assert bpe.decode_tensor(ids.to_tensor(PAD)).shape == (0,)
+
+
+def test_the_op_works_in_a_dataset(vocabulary):
+    dataset = (
+        tf.data.Dataset.from_tensor_slices(ODD_LINES)
+        .batch(5)
+        .map(vocabulary.encode_tensor)
+    )
+    ids = [row for batch in dataset for row in batch.to_list()]
+    assert ids == vocabulary.encode(ODD_LINES)
+
+
+# A vocabulary from elsewhere.
+
+
+def test_a_model_with_control_symbols_keeps_its_pieces_apart_from_ours():
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(CORPUS),
+        model_writer=model,
+        model_type="unigram",
+        vocab_size=97,
+        hard_vocab_limit=False,
+        pad_id=0,
+        unk_id=1,
+        bos_id=2,
+        eos_id=3,
+        minloglevel=2,
+    )
+    vocabulary = Vocabulary(model.getvalue())
+    lines = [line for line in CORPUS if "—" not in line]
+    ids = vocabulary.encode(lines)
+    assert vocabulary.decode(ids) == lines
+    assert ids_of_op(vocabulary, lines) == ids
+    # 2 to 5 are its <pad>, <unk>, <s> and </s>.
+    assert min(i for line in ids for i in line[:-1]) > 5
+    assert vocabulary.tokens(range(2, 6)) == ["<pad>", "<unk>", "<s>", "</s>"]
+
+
+@pytest.mark.parametrize("content", [b"a dog\na cat\n", b"\x00\x01\x02"])
+def test_another_file_is_refused_by_name(tmp_path, content):
+    path = tmp_path / "lines.txt"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"lines\.txt is not a SentencePiece"):
+        Vocabulary.load(path)
+
+
+def test_an_empty_file_is_refused_by_name(tmp_path):
+    path = tmp_path / "empty.model"
+    path.write_bytes(b"")
+    with pytest.raises(InputError, match=r"empty\.model"):
+        Vocabulary.load(path)
+
+
+def test_a_truncated_model_is_refused(tmp_path, bpe):
+    path = tmp_path / "short.model"
+    path.write_bytes(bpe.model[: len(bpe.model) // 2])
+    with pytest.raises(InputError, match=r"short\.model"):
+        Vocabulary.load(path)
+
+
+def test_a_missing_file_is_refused_by_name(tmp_path):
+    with pytest.raises(InputError, match=r"none\.model: No such file"):
+        Vocabulary.load(tmp_path / "none.model")
+
+
+# Saving.
+
+
+def test_a_saved_vocabulary_loads_as_the_same(tmp_path, vocabulary):
+    vocabulary.save(tmp_path / "v.model")
+    loaded = Vocabulary.load(tmp_path / "v.model")
+    assert loaded.sha256 == vocabulary.sha256
+    assert loaded.encode(ODD_LINES) == vocabulary.encode(ODD_LINES)
+    assert [path.name for path in tmp_path.iterdir()] == ["v.model"]
+
+
+def test_a_save_that_fails_leaves_the_old_file(tmp_path, bpe, monkeypatch):
+    path = tmp_path / "v.model"
+    path.write_bytes(b"old")
+
+    def fail(*_):
+        assert path.read_bytes() == b"old"
+        raise OSError("stopped before the file is in place")
+
+    monkeypatch.setattr(tokenization.os, "replace", fail)
+    with pytest.raises(OSError, match="stopped"):
+        bpe.save(path)
+    assert path.read_bytes() == b"old"
+
+
+def test_hashes_tell_vocabularies_apart(bpe):
+    other = tokenization.learn(CORPUS, "bpe", SIZE + 1)
+    assert other.sha256 != bpe.sha256
+    assert Vocabulary(bytes(bpe.model)).sha256 == bpe.sha256
+
+
+# Learning.
+
+
+@pytest.mark.parametrize("size", [330, 341, 419])
+def test_bpe_has_the_size_that_was_asked_for(size):
+    assert tokenization.learn(CORPUS, "bpe", size).size == size
+
+
+def test_unigram_has_the_size_that_was_asked_for():
+    assert tokenization.learn(CORPUS, "unigram", 311).size == 311
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_small_corpus_gets_the_most_it_supports_and_a_warning(kind, caplog):
+    vocabulary = tokenization.learn(CORPUS[:9], kind, 5003)
+    # The bytes and the characters of these lines, and not much more.
+    assert 256 + 20 < vocabulary.size < 1000
+    (warning,) = caplog.messages
+    assert f"vocabulary of {vocabulary.size}, not of 5003" in warning
+    assert vocabulary.decode(vocabulary.encode(CORPUS)) == CORPUS
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_too_small_a_size_is_refused_with_the_least(kind):
+    # Ours, the unknown piece, the bytes, the characters and the space's sign.
+    characters = set("".join(CORPUS)) - {" "}
+    least = 2 + 1 + 256 + len(characters) + 1
+    with pytest.raises(InputError, match=f"at least {least}.*received 100"):
+        tokenization.learn(CORPUS, kind, 100)
+    with pytest.raises(InputError, match=f"at least {least}"):
+        tokenization.learn(CORPUS, kind, least - 1)
+    assert tokenization.learn(CORPUS, kind, least).size <= least
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_sizes_without_room_for_a_piece_are_refused(kind, size):
+    with pytest.raises(InputError, match="vocabulary_size must be at least"):
+        tokenization.learn(CORPUS, kind, size)
+
+
+@pytest.mark.parametrize("lines", [[], ["", " ", "\t"]])
+def test_no_text_is_refused(lines):
+    with pytest.raises(InputError, match="no text"):
+        tokenization.learn(lines, "bpe", SIZE)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_corpus_of_one_word_can_be_learned_from(kind):
+    vocabulary = tokenization.learn(["dog"], kind, 300)
+    assert vocabulary.decode(vocabulary.encode(["a dog"])) == ["a dog"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_very_long_lines_are_learned_from(kind):
+    long = "Ein Mädchen läuft. " * 4000
+    learned = tokenization.learn([long, long + "dog"], kind, 300)
+    (ids,) = learned.encode(["Ein Mädchen läuft."])
+    assert not [name for name in learned.tokens(ids) if "<0x" in name]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_learning_twice_gives_the_same_bytes(kind):
+    first = tokenization.learn(iter(CORPUS), kind, 345)
+    assert tokenization.learn(iter(CORPUS), kind, 345).model == first.model
+
+
+def test_more_lines_than_are_learned_from_are_sampled(monkeypatch):
+    monkeypatch.setattr(tokenization, "_LINES_LEARNED_FROM", 40)
+    assert tokenization._sample(CORPUS[:40]) == CORPUS[:40]
+    samples = [tokenization._sample(iter(CORPUS)) for _ in range(2)]
+    assert samples[0] == samples[1]
+    assert len(set(samples[0])) == 40
+    assert set(samples[0]) <= set(CORPUS)
+    # The whole corpus is drawn from, not its beginning or its end.
+    places = [CORPUS.index(line) for line in samples[0]]
+    assert min(places) < len(CORPUS) / 4
+    assert max(places) > len(CORPUS) * 3 / 4
+    # What is learned is what is learned of the sample alone.
+    learned = tokenization.learn(CORPUS, "bpe", 330)
+    assert learned.model == tokenization.learn(samples[0], "bpe", 330).model
+
+
+def test_each_line_is_as_likely_to_be_sampled_as_another(monkeypatch):
+    monkeypatch.setattr(tokenization, "_LINES_LEARNED_FROM", 3000)
+    sample = tokenization._sample(map(str, range(12_000)))
+    quarters = [sum(int(n) // 3000 == q for n in sample) for q in range(4)]
+    # 750 each, with a standard deviation of about 21.
+    assert max(abs(count - 750) for count in quarters) < 100
+
+
+def test_a_path_is_no_model():
+    with pytest.raises(TypeError, match=r"Vocabulary\.load reads a file"):
+        Vocabulary("vocabulary.model")
+
+
+def test_tensors_are_encoded_after_a_change_of_the_random_seed(vocabulary):
+    """Which empties TensorFlow's cache of operations, and what they own."""
+    text = tf.constant(CORPUS[:9])
+    encode = tf.function(
+        lambda text: vocabulary.encode_tensor(text).to_tensor()
+    )
+    expected = encode(text)
+    dataset = tf.data.Dataset.from_tensors(text).map(encode)
+    for seed in range(2):
+        tf.random.set_seed(seed)
+        assert encode(text).numpy().tolist() == expected.numpy().tolist()
+        (found,) = dataset
+        assert found.numpy().tolist() == expected.numpy().tolist()
+        decoded = vocabulary.decode_tensor(expected).numpy()
+        assert [line.decode() for line in decoded] == CORPUS[:9]

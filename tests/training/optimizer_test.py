@@ -1,0 +1,92 @@
+"""The schedule against Eq. 3, and Adam against NumPy."""
+
+import keras
+import numpy as np
+import pytest
+import reference
+
+from t2t_lite.hparams import HParams, preset
+from t2t_lite.training.optimizer import NoamSchedule, adam
+
+
+@pytest.mark.parametrize("warmup_steps", [4000, 17])
+@pytest.mark.parametrize("step", [1, 2, 16, 17, 18, 3999, 4000, 4001, 100_000])
+def test_rate_is_equation_3(step, warmup_steps):
+    schedule = NoamSchedule(512, warmup_steps)
+    np.testing.assert_allclose(
+        schedule(step - 1),
+        reference.learning_rate(step, 512, warmup_steps),
+        rtol=1e-5,
+    )
+
+
+def test_rate_is_highest_at_the_end_of_the_warm_up():
+    schedule = NoamSchedule(d_model=12, warmup_steps=13)
+    rates = [float(schedule(step - 1)) for step in range(1, 60)]
+    assert 1 + int(np.argmax(rates)) == 13
+    assert (np.diff(rates[:13]) > 0).all()
+    assert (np.diff(rates[12:]) < 0).all()
+
+
+def test_scale_multiplies_the_rate():
+    one, three = NoamSchedule(12, 13), NoamSchedule(12, 13, scale=3.0)
+    for step in (0, 12, 40):
+        np.testing.assert_allclose(three(step), 3 * one(step), rtol=1e-6)
+
+
+def test_schedule_is_made_again_from_its_config():
+    schedule = NoamSchedule(12, 13, 2.0)
+    again = keras.optimizers.schedules.deserialize(
+        keras.optimizers.schedules.serialize(schedule)
+    )
+    assert again.get_config() == schedule.get_config()
+    assert again(5) == schedule(5)
+
+
+def test_optimizer_has_the_papers_constants():
+    config = adam(preset("transformer_base")).get_config()
+    assert (config["beta_1"], config["beta_2"]) == (0.9, 0.98)
+    assert config["epsilon"] == 1e-9
+    schedule = config["learning_rate"]["config"]
+    assert schedule == {"d_model": 512, "warmup_steps": 4000, "scale": 1.0}
+    assert not config["amsgrad"]
+    for name in ("weight_decay", "clipnorm", "clipvalue", "global_clipnorm"):
+        assert config[name] is None
+
+
+def test_optimizer_takes_its_constants_from_the_hparams():
+    optimizer = adam(
+        HParams(
+            d_model=12,
+            warmup_steps=13,
+            learning_rate_scale=2.0,
+            adam_beta1=0.7,
+            adam_beta2=0.8,
+            adam_epsilon=1e-3,
+        )
+    )
+    config = optimizer.get_config()
+    assert (config["beta_1"], config["beta_2"]) == (0.7, 0.8)
+    assert config["epsilon"] == 1e-3
+    schedule = config["learning_rate"]["config"]
+    assert schedule == {"d_model": 12, "warmup_steps": 13, "scale": 2.0}
+
+
+@pytest.mark.parametrize("updates", [1, 4])
+def test_updates_of_adam_equal_numpy(updates):
+    random = np.random.default_rng(updates)
+    start = random.normal(size=(3, 5)).astype("float32")
+    gradients = random.normal(size=(updates, 3, 5)).astype("float32")
+    hparams = HParams(d_model=12, warmup_steps=2)
+    variable = keras.Variable(start)
+    optimizer = adam(hparams)
+    for gradient in gradients:
+        gradient = keras.ops.convert_to_tensor(gradient)
+        optimizer.apply([gradient], [variable])
+    rates = [reference.learning_rate(n + 1, 12, 2) for n in range(updates)]
+    np.testing.assert_allclose(
+        variable.numpy(),
+        reference.adam(start.astype("float64"), gradients, rates),
+        rtol=1e-4,
+        atol=1e-6,
+    )
