@@ -1,5 +1,10 @@
-"""The type of what `keras.ops` takes and gives, for annotations."""
+"""Tensors of any backend: their type, and their minus infinity."""
 
 from typing import Any, TypeAlias
 
 Tensor: TypeAlias = Any  # Of any backend, or an array of NumPy's.
+
+# Stands for minus infinity among logits, log probabilities and scores: its
+# weight in a softmax is exactly 0 in float32, yet a softmax over nothing else
+# is no NaN, and neither are sums and differences of it.
+NEG_INF = -1e9

@@ -7,9 +7,10 @@ import keras
 import numpy as np
 from keras import ops
 
-_IMPOSSIBLE = -1e9  # A log probability below any that a hypothesis can have.
+from t2t_lite.model.rows import gather
+from t2t_lite.tensor import NEG_INF
+
 _CHUNK = 128  # Numbers whose maximum `_top_k` looks at first.
-_NEVER_REACHED = -1e6  # Only impossible hypotheses have scores below it.
 
 
 class Hypotheses(NamedTuple):
@@ -39,7 +40,7 @@ class _State(NamedTuple):
     max_lengths_B: Any  # int32
     alive_ids_BWT: Any  # int32
     alive_log_probs_BW: Any  # float32, best first
-    finished: Hypotheses  # scores of empty places are _IMPOSSIBLE
+    finished: Hypotheses  # scores of empty places are NEG_INF
     cache: Any
 
 
@@ -65,22 +66,22 @@ def beam_search(
     beam_width,
     alpha,
     eos,
-    num_results=1,
-    num_found=1,
+    num_best=1,
+    min_finished=1,
     constraint=None,
-    leaves_out=False,
+    drop_finished=False,
 ):
     """Returns the finished hypotheses with the best scores.
 
-    A sentence's search ends when `num_found` hypotheses have finished and the
-    `num_results` best of them beat whatever its alive ones could still become,
+    A sentence's search ends when `min_finished` hypotheses have finished and
+    the `num_best` best of them beat whatever its alive ones could still become,
     or at its largest length; hypotheses that are alive then fill the places
     that are left. What other sentences do changes none of its finished ones.
 
     Args:
         step: a function (int32 ids_BW, cache) to (float32 logits_BWV, cache):
             the newest token of each hypothesis to logits of the one after it.
-            A token that must not follow has a logit of -inf or about -1e9.
+            A token that must not follow has a logit of -inf or `NEG_INF`.
         cache: a nested structure of tensors [B, ...], or of scalars, whose
             shapes `step` keeps; in a graph without XLA an axis of unknown size
             may change.
@@ -92,16 +93,16 @@ def beam_search(
         alpha: float at least 0, exponent of the length penalty.
         eos: int, the id that ends a hypothesis; also the first token given to
             `step`.
-        num_results: int from 1 to W, how many hypotheses must be the best
+        num_best: int from 1 to W, how many hypotheses must be the best
             possible ones; the others are whatever else had been found.
-        num_found: int up to W, how many must have been found.
+        min_finished: int up to W, how many must have been found.
         constraint: Constraint, or None. Its `advance` is first given `eos`, as
             `step` is. What it forbids is left out of the search, and leaves the
             probabilities of the rest as they are: a hypothesis that may only go
             on with what is not likely falls behind.
-        leaves_out: bool, whether sentences whose search has ended are left out
-            of the steps of the others. Shapes change then, which XLA cannot
-            have; a graph must not know B.
+        drop_finished: bool, whether sentences whose search has ended take no
+            part in the steps of the others. Shapes change then, which XLA
+            cannot have; a graph must not know B.
 
     Returns:
         Hypotheses: the ids without the first token, EOS included.
@@ -113,11 +114,11 @@ def beam_search(
         step, reorder = _constrained(step, reorder, constraint)
         cache = (cache, constraint.state, constraint.constants)
     search = _Search(
-        step, reorder, beam_width, alpha, eos, num_results, num_found
+        step, reorder, beam_width, alpha, eos, num_best, min_finished
     )
     state = search.start(cache, max_lengths_B, max_length)
-    if leaves_out:
-        return search.leaving_out(state)
+    if drop_finished:
+        return search.run_dropping_finished(state)
     return search.results(search.run(state))
 
 
@@ -139,7 +140,7 @@ def _constrained(step, reorder, constraint):
         state = constraint.advance(state, ids_BW)
         log_probs_BWV, cache = step(ids_BW, cache)
         allowed_BWV = constraint.allowed(state, constants)
-        log_probs_BWV = ops.where(allowed_BWV, log_probs_BWV, _IMPOSSIBLE)
+        log_probs_BWV = ops.where(allowed_BWV, log_probs_BWV, NEG_INF)
         return log_probs_BWV, (cache, state, constants)
 
     def reorder_all(cache, parent_BW):
@@ -154,17 +155,17 @@ class _Search:
     """The parts of the loop, and what stays the same in all its steps."""
 
     def __init__(
-        self, step, reorder, beam_width, alpha, eos, num_results, num_found
+        self, step, reorder, beam_width, alpha, eos, num_best, min_finished
     ):
         self.step, self.reorder = step, reorder
         self.W, self.alpha, self.eos = beam_width, alpha, eos
-        self.num_results, self.num_found = num_results, num_found
+        self.num_best, self.min_finished = num_best, min_finished
 
     def start(self, cache, max_lengths_B, T):
         """Returns the state in which one empty hypothesis is alive."""
         B, W = ops.shape(max_lengths_B)[0], self.W
-        empty_BW = ops.full((B, W), _IMPOSSIBLE, "float32")
-        only_first_W = ops.where(ops.arange(W) == 0, 0.0, _IMPOSSIBLE)
+        empty_BW = ops.full((B, W), NEG_INF, "float32")
+        only_first_W = ops.where(ops.arange(W) == 0, 0.0, NEG_INF)
         no_ids_BWT = ops.zeros((B, W, T), "int32")
         return _State(
             length=ops.convert_to_tensor(0, "int32"),
@@ -177,16 +178,16 @@ class _Search:
             cache=cache,
         )
 
-    def run(self, state, least_open=1):
-        """Returns the state in which fewer than `least_open` may improve."""
+    def run(self, state, min_active=1):
+        """Returns the state in which fewer than `min_active` may improve."""
         (state,) = ops.while_loop(
-            lambda state: _count(self.may_improve(state)) >= least_open,
+            lambda state: _count(self.may_improve(state)) >= min_active,
             lambda state: (self.advance(state),),
             (state,),
         )
         return state
 
-    def leaving_out(self, state):
+    def run_dropping_finished(self, state):
         """Returns the results; sentences leave when a quarter has ended.
 
         Each time costs a copy of what stays.
@@ -196,7 +197,7 @@ class _Search:
 
         def until_some_leave(found, place_R, state):
             R = ops.shape(place_R)[0]
-            state = self.run(state, least_open=3 * R // 4 + 1)
+            state = self.run(state, min_active=3 * R // 4 + 1)
             ids, scores = (
                 ops.scatter_update(of_all, place_R[:, None], of_these)
                 for of_all, of_these in zip(
@@ -223,11 +224,11 @@ class _Search:
         """
         penalty_B = length_penalty(state.max_lengths_B, self.alpha)
         bound_B = state.alive_log_probs_BW[:, 0] / penalty_B
-        worst_B = state.finished.scores_BW[:, self.num_results - 1]
-        last_B = state.finished.scores_BW[:, self.num_found - 1]
-        is_found_B = last_B > _IMPOSSIBLE / 2
+        worst_B = state.finished.scores_BW[:, self.num_best - 1]
+        last_B = state.finished.scores_BW[:, self.min_finished - 1]
+        is_found_B = _is_possible(last_B)
         has_room_B = state.length < state.max_lengths_B
-        is_alive_B = state.alive_log_probs_BW[:, 0] > _IMPOSSIBLE / 2
+        is_alive_B = _is_possible(state.alive_log_probs_BW[:, 0])
         return has_room_B & is_alive_B & ((bound_B > worst_B) | ~is_found_B)
 
     def advance(self, state):
@@ -243,12 +244,12 @@ class _Search:
         has_room_B1 = (state.length < state.max_lengths_B)[:, None]
         is_end_BK = ops.equal(tokens_BK, self.eos)
         scores_BK = log_probs_BK / length_penalty(length, self.alpha)
-        is_possible_BK = log_probs_BK > _IMPOSSIBLE / 2
+        is_possible_BK = _is_possible(log_probs_BK)
         is_open_B1 = self.may_improve(state)[:, None]
         ends_now_BK = is_end_BK & is_possible_BK & is_open_B1
-        scores_BK = ops.where(ends_now_BK, scores_BK, _IMPOSSIBLE)
+        scores_BK = ops.where(ends_now_BK, scores_BK, NEG_INF)
         finished = _best(self.W, state.finished, Hypotheses(ids_BKT, scores_BK))
-        alive_BK = ops.where(is_end_BK, _IMPOSSIBLE, log_probs_BK)
+        alive_BK = ops.where(is_end_BK, NEG_INF, log_probs_BK)
         log_probs_BW, kept_BW = ops.top_k(alive_BK, self.W)
         kept_BW = ops.cast(kept_BW, "int32")
         # A sentence out of room keeps the alive hypotheses it has.
@@ -293,14 +294,14 @@ class _Search:
             state.alive_ids_BWT, state.alive_log_probs_BW / penalty_B1
         )
         place_W = ops.arange(self.W)
-        is_finished_BW = state.finished.scores_BW > _IMPOSSIBLE / 2
+        is_finished_BW = _is_possible(state.finished.scores_BW)
         count_B1 = ops.sum(ops.cast(is_finished_BW, "int32"), 1, keepdims=True)
         # Both groups are in order already: take `count` of one, then the other.
         order_BW = ops.where(
             place_W < count_B1, place_W, self.W + place_W - count_B1
         )
         ids, scores = _joined(state.finished, alive)
-        scores = ops.where(scores > _NEVER_REACHED, scores, -float("inf"))
+        scores = ops.where(_is_possible(scores), scores, -float("inf"))
         return Hypotheses(gather(ids, order_BW), gather(scores, order_BW))
 
 
@@ -343,6 +344,14 @@ def _top_k(x_BN, k):
     return best_BK, of_best_BK * _CHUNK + place_BK % _CHUNK
 
 
+def _is_possible(scores):
+    """Returns bool: which log probabilities or scores are not `NEG_INF`.
+
+    One that a length penalty has divided counts as such, too.
+    """
+    return scores > NEG_INF / 1000
+
+
 def _count(is_true_B):
     return ops.sum(ops.cast(is_true_B, "int32"))
 
@@ -352,14 +361,3 @@ def _rows(tensors, row_R):
     return keras.tree.map_structure(
         lambda x: ops.take(x, row_R, axis=0) if len(x.shape) else x, tensors
     )
-
-
-def gather(x_BM, index_BN):
-    """Returns x[b, index[b, n]] as [B, N, ...], for x [B, M, ...].
-
-    As rows of one matrix: `ops.take_along_axis` looks up each number alone.
-    """
-    B, M = ops.shape(x_BM)[:2]
-    rest = ops.shape(x_BM)[2:]
-    row_BN = ops.arange(B, dtype="int32")[:, None] * M + index_BN
-    return ops.take(ops.reshape(x_BM, (B * M, *rest)), row_BN, axis=0)

@@ -11,13 +11,13 @@ from t2t_lite.decoding import beam_search
 from t2t_lite.decoding.beam_search import Hypotheses
 from t2t_lite.errors import InputError
 from t2t_lite.model import transformer
+from t2t_lite.tensor import NEG_INF
 from t2t_lite.token_ids import EOS, PAD
 
 _BATCH_SIZES = (1, 8, 64)
 # What a batch may have: tokens of one side, padding included, and rows.
 _MOST_AT_ONCE = 2048, 128
 _MOST_AT_ONCE_WIDE = 384, 8  # The same for beams of more than _WIDEST_AT_ONCE.
-_NEVER = -1e9
 _SHORT = 32  # Up to so many tokens, sequences go together without XLA.
 _WIDEST_AT_ONCE = 8  # Beams wider than this take fewer rows.
 
@@ -64,7 +64,7 @@ def search(
     model,
     source_ids,
     options,
-    num_found=1,
+    min_finished=1,
     constraint=None,
     xla=False,
 ):
@@ -77,7 +77,7 @@ def search(
         model: Transformer.
         source_ids: int32 [B, S], EOS at each end, padded with 0.
         options: SearchOptions.
-        num_found: int up to the beam's width, how many hypotheses must have
+        min_finished: int up to the beam's width, how many hypotheses must have
             been found.
         constraint: a function (source_ids, int32 max_lengths_B, int W) to the
             beam_search.Constraint of the batch, or None.
@@ -101,7 +101,7 @@ def search(
 
     def step_without_padding(ids_BW, cache):
         logits_BWV, cache = step(ids_BW, cache)
-        return ops.where(is_padding_V, _NEVER, logits_BWV), cache
+        return ops.where(is_padding_V, NEG_INF, logits_BWV), cache
 
     return beam_search.beam_search(
         step_without_padding,
@@ -112,11 +112,11 @@ def search(
         beam_width=options.beam_width,
         alpha=options.length_penalty,
         eos=EOS,
-        num_results=options.nbest,
-        num_found=max(options.nbest, num_found),
+        num_best=options.nbest,
+        min_finished=max(options.nbest, min_finished),
         constraint=constraint
         and constraint(source_ids, max_lengths_B, options.beam_width),
-        leaves_out=not xla,
+        drop_finished=not xla,
     )
 
 
@@ -263,7 +263,7 @@ def ids_translator(
     options,
     xla,
     max_length=None,
-    num_found=1,
+    min_finished=1,
     constraint=None,
 ):
     """Returns the function that translates any number of id sequences.
@@ -276,7 +276,7 @@ def ids_translator(
             batches slower.)
         max_length: int, the most ids of a source; that of the model's hparams
             when not given.
-        num_found: int, that of `search`.
+        min_finished: int, that of `search`.
         constraint: that of `search`.
 
     Returns:
@@ -296,7 +296,7 @@ def ids_translator(
         )
     search_batch = tf.function(
         lambda source_ids: search(
-            model, source_ids, options, num_found, constraint, xla
+            model, source_ids, options, min_finished, constraint, xla
         ),
         input_signature=[tf.TensorSpec([None, None], tf.int32)],
         jit_compile=xla or None,

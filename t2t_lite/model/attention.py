@@ -7,9 +7,7 @@ import keras
 from keras import ops
 
 from t2t_lite.model import masks, rows, windows
-
-_NEVER = -1e9  # A logit so low that its weight is exactly 0 in float32.
-
+from t2t_lite.tensor import NEG_INF
 
 _recorded = contextvars.ContextVar("recorded", default=None)
 
@@ -38,7 +36,7 @@ def attention_weights(q_BHLK, k_BHMK, may_attend=None):
     k_BHKM = ops.swapaxes(k_BHMK, -1, -2)
     logits_BHLM = ops.cast(ops.matmul(q_BHLK * d_k**-0.5, k_BHKM), "float32")
     if may_attend is not None:
-        logits_BHLM = ops.where(may_attend, logits_BHLM, _NEVER)
+        logits_BHLM = ops.where(may_attend, logits_BHLM, NEG_INF)
     if logits_BHLM.shape[-1] == 1:  # Keras warns of a softmax over one.
         return ops.ones_like(logits_BHLM)
     return ops.softmax(logits_BHLM)
@@ -196,34 +194,35 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def queries(self, x):
         """Returns q_BHLK for x [B, L, D]."""
-        q_NJ = self._times(rows.of(x), self.query)
-        return _split(q_NJ, rows.sizes(x), self.num_heads)
+        q_NJ = self._times(rows.flatten(x), self.query)
+        return _split(q_NJ, rows.shape(x), self.num_heads)
 
     def keys_and_values(self, memory):
         """Returns (k_BHMK, v_BHMK) for memory [B, M, D]."""
-        memory_ND, sizes = rows.of(memory), rows.sizes(memory)
+        memory_ND, sizes = rows.flatten(memory), rows.shape(memory)
         return tuple(
             _split(self._times(memory_ND, matrix), sizes, self.num_heads)
             for matrix in (self.key, self.value)
         )
 
-    def self_projection(self):
-        """Returns what `all_heads` multiplies by, [D, h (2 d_k + d_v)]."""
+    def fused_qkv(self):
+        """Returns what `project_qkv` multiplies by, [D, h (2 d_k + d_v)]."""
         matrices = ops.concatenate([self.query, self.key, self.value], 1)
         return ops.cast(matrices, self.compute_dtype)
 
-    def all_heads(self, x, projection):
+    def project_qkv(self, x, projection):
         """Returns `queries(x)` and `keys_and_values(x)` from one product.
 
         Args:
             x: float [B, L, D].
-            projection: what `self_projection` returned.
+            projection: what `fused_qkv` returned.
 
         Returns:
             (q_BHLK, k_BHLK, v_BHLK).
         """
-        joined_NJ, H = self._times(rows.of(x), projection), self.num_heads
-        sizes = rows.sizes(x)
+        H = self.num_heads
+        joined_NJ = self._times(rows.flatten(x), projection)
+        sizes = rows.shape(x)
         if self.d_k == self.d_v:  # One transposition is enough, too.
             return ops.split(_split(joined_NJ, sizes, 3 * H), 3, axis=1)
         ends = [H * self.d_k, 2 * H * self.d_k]
@@ -240,12 +239,12 @@ class MultiHeadAttention(keras.layers.Layer):
             self._dropout(training),
             self._record,
         )
-        return self.project(heads_BHLK)
+        return self.merge_heads(heads_BHLK)
 
-    def project(self, heads_BHLK):
+    def merge_heads(self, heads_BHLK):
         """Returns [B, L, D]: Concat(head_1 .. head_h) W^O."""
         heads_BLHK = ops.swapaxes(heads_BHLK, 1, 2)
-        B, L = rows.sizes(heads_BLHK)[:2]
+        B, L = rows.shape(heads_BLHK)[:2]
         joined_NJ = ops.reshape(heads_BLHK, (-1, self.num_heads * self.d_v))
         output_ND = self._times(joined_NJ, self.output_matrix)
         return ops.reshape(output_ND, (B, L, output_ND.shape[-1]))
@@ -278,7 +277,7 @@ class MultiHeadAttention(keras.layers.Layer):
         """
         if memory is None:
             memory_mask = x_mask if mask is None else mask
-            heads = self.all_heads(x, self.self_projection())
+            heads = self.project_qkv(x, self.fused_qkv())
         else:
             heads = (self.queries(x), *self.keys_and_values(memory))
         may_attend = masks.within(may_attend, memory_mask)
@@ -306,7 +305,7 @@ class MultiHeadAttention(keras.layers.Layer):
             may_attend,
             self._dropout(training),
         )
-        return self.project(heads_BHLK)
+        return self.merge_heads(heads_BHLK)
 
     def _times(self, x_ND, matrix):
         """Returns rows times a matrix, in the layer's precision.
@@ -344,7 +343,7 @@ def _split(joined_NJ, sizes, num_heads):
     """Returns [B, H, L, K] of rows J = H K long, of vectors [B, L, ...].
 
     Args:
-        sizes: `rows.sizes` of the vectors.
+        sizes: `rows.shape` of the vectors.
     """
     B, L, _ = sizes
     depth = joined_NJ.shape[-1] // num_heads

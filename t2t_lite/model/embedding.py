@@ -60,16 +60,16 @@ class TiedEmbedding(keras.layers.Layer):
             num_ids: int; None for all.
         """
         # Keras casts variables within `call` alone.
-        embedding = ops.cast(self.of_first(num_ids), self.compute_dtype)
+        embedding = ops.cast(self.first_rows(num_ids), self.compute_dtype)
         return ops.transpose(embedding)
 
     def project(self, x, projection_DV):
         """Returns float32 logits [..., V] for vectors x [..., D]."""
-        x_ND = ops.cast(rows.of(x), self.compute_dtype)
+        x_ND = ops.cast(rows.flatten(x), self.compute_dtype)
         logits_NV = ops.cast(ops.matmul(x_ND, projection_DV), "float32")
-        return rows.unflattened(logits_NV, x)
+        return rows.restore(logits_NV, x)
 
-    def of_first(self, num_ids=None):
+    def first_rows(self, num_ids=None):
         """Returns float32 [V, D]: the vectors of the ids 0 to num_ids - 1.
 
         Args:

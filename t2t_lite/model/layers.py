@@ -33,8 +33,8 @@ class FeedForward(keras.layers.Layer):
 
     def call(self, x):
         """Returns float [B, L, D] for x [B, L, D]."""
-        hidden_NF = self.hidden(rows.of(x))
-        return rows.unflattened(self.output_layer(hidden_NF), x)
+        hidden_NF = self.hidden(rows.flatten(x))
+        return rows.restore(self.output_layer(hidden_NF), x)
 
     def compute_output_shape(self, x_shape):
         return x_shape
@@ -234,7 +234,7 @@ class DecoderLayer(_Block):
 
         Args:
             x_BWD: float, the vector of the newest token of each hypothesis.
-            projection: the `self_projection` of self-attention.
+            projection: the `fused_qkv` of self-attention.
             past: (cache, write, is_ancestor, visible), the cache being (keys,
                 values), each float [B, H, positions * W, K]; `write` a function
                 ([B, H, positions * W, K], new [B, H, W, K]) to the first with
@@ -249,7 +249,7 @@ class DecoderLayer(_Block):
         """
         attention = self.self_attention
         cache, write, is_ancestor_B1WM, visible = past
-        q_BHWK, *new_parts = attention.all_heads(x_BWD, projection)
+        q_BHWK, *new_parts = attention.project_qkv(x_BWD, projection)
         cache = tuple(map(write, cache, new_parts))
         keys, values = (_seen(part, visible, x_BWD) for part in cache)
         attended = attention.attend(q_BHWK, keys, values, is_ancestor_B1WM)

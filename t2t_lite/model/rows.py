@@ -9,18 +9,18 @@ N counts the rows.
 from keras import ops
 
 
-def of(x):
+def flatten(x):
     """Returns [N, D]: the vectors of x [..., D]."""
     D = x.shape[-1]
     return ops.reshape(x, (-1, ops.shape(x)[-1] if D is None else D))
 
 
-def unflattened(x_ND, like):
+def restore(x_ND, like):
     """Returns [..., D]: rows x_ND at the places of vectors in `like`."""
-    return ops.reshape(x_ND, (*sizes(like)[:-1], x_ND.shape[-1]))
+    return ops.reshape(x_ND, (*shape(like)[:-1], x_ND.shape[-1]))
 
 
-def sizes(x):
+def shape(x):
     """Returns the shape of x for `ops.reshape`, which can find out one size.
 
     It is -1, no number to compute with, where the graph knows all the others.
@@ -29,3 +29,14 @@ def sizes(x):
     if known.count(None) != 1 or 0 in known:
         return ops.shape(x)
     return tuple(-1 if size is None else size for size in known)
+
+
+def gather(x_BM, index_BN):
+    """Returns x[b, index[b, n]] as [B, N, ...], for x [B, M, ...].
+
+    As rows of one matrix: `ops.take_along_axis` looks up each number alone.
+    """
+    B, M = ops.shape(x_BM)[:2]
+    rest = ops.shape(x_BM)[2:]
+    row_BN = ops.arange(B, dtype="int32")[:, None] * M + index_BN
+    return ops.take(ops.reshape(x_BM, (B * M, *rest)), row_BN, axis=0)

@@ -6,9 +6,8 @@ from typing import NamedTuple
 import keras
 from keras import ops
 
-from t2t_lite.decoding.beam_search import gather
 from t2t_lite.hparams import HParams, from_dict
-from t2t_lite.model import masks
+from t2t_lite.model import masks, rows
 from t2t_lite.model.embedding import PositionEmbedding, TiedEmbedding
 from t2t_lite.model.layers import DecoderLayer, EncoderLayer
 from t2t_lite.token_ids import EOS
@@ -202,9 +201,9 @@ class Decoder(_Stack):
             )
         return x
 
-    def self_projections(self):
+    def fused_qkv(self):
         """Returns what self-attention multiplies by in `step`, N of it."""
-        return [layer.self_attention.self_projection() for layer in self.layers]
+        return [layer.self_attention.fused_qkv() for layer in self.layers]
 
     def empty_cache(self, memory_BSD, may_attend_B11S, beam_width, max_length):
         """Returns a DecoderCache with room for `max_length` positions.
@@ -236,7 +235,7 @@ class Decoder(_Stack):
         Args:
             x_BWD: float, the embedded newest token of each of W hypotheses.
             cache: DecoderCache of the positions before.
-            projections: what `self_projections` returned.
+            projections: what `fused_qkv` returned.
             grows: bool, whether the cache has room for the positions before
                 alone, and gets longer.
 
@@ -339,7 +338,9 @@ def reorder(cache, parent_BW):
         cache: DecoderCache.
         parent_BW: int, which of the W hypotheses each one continues.
     """
-    return cache._replace(ancestor_BWM=gather(cache.ancestor_BWM, parent_BW))
+    return cache._replace(
+        ancestor_BWM=rows.gather(cache.ancestor_BWM, parent_BW)
+    )
 
 
 def shift_right(target_ids_BT):
@@ -461,7 +462,7 @@ class Transformer(keras.Model):
         if grows:  # From 0 positions, which no graph takes for a fixed number.
             max_length = 0 * ops.shape(source_ids)[1]
         # Once, not in each step: that takes longer than the product.
-        projections = self.decoder.self_projections()
+        projections = self.decoder.fused_qkv()
         projection_DV = self.embedding.projection(self.num_target_ids)
 
         def step(ids_BW, cache):

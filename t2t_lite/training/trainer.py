@@ -213,7 +213,7 @@ class Trainer:
             )
             loss_sum, tokens = loss.projected_cross_entropy(
                 x_BTD,
-                self.model.embedding.of_first(self.model.num_target_ids),
+                self.model.embedding.first_rows(self.model.num_target_ids),
                 target_ids,
                 self.hparams.label_smoothing,
                 scale,

@@ -11,7 +11,8 @@ from tiny_models import tiny_transformer
 
 from t2t_lite.decoding import beam_search as module
 from t2t_lite.decoding.beam_search import beam_search
-from t2t_lite.model import transformer
+from t2t_lite.model import rows, transformer
+from t2t_lite.tensor import NEG_INF
 
 EOS = 1
 V, T = 4, 4  # 27 hypotheses of length T without EOS, 40 with it.
@@ -125,24 +126,24 @@ def without_padding(ids_T):
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
-@pytest.mark.parametrize("num_results", [1, 3, 50])
-def test_wide_beam_finds_the_exhaustive_best(alpha, num_results):
-    table = random_table(seed=num_results)
-    ids, scores = search(table, [T, T], alpha=alpha, num_results=num_results)
+@pytest.mark.parametrize("num_best", [1, 3, 50])
+def test_wide_beam_finds_the_exhaustive_best(alpha, num_best):
+    table = random_table(seed=num_best)
+    ids, scores = search(table, [T, T], alpha=alpha, num_best=num_best)
     assert ids.shape == (2, ALL, T)
     for b in range(2):
-        best = exhaustive(table[b], T, alpha)[:num_results]
-        found = [without_padding(row) for row in ids[b, :num_results]]
+        best = exhaustive(table[b], T, alpha)[:num_best]
+        found = [without_padding(row) for row in ids[b, :num_best]]
         assert found == [words for _, words in best]
         np.testing.assert_allclose(
-            scores[b, :num_results], [score for score, _ in best], rtol=1e-5
+            scores[b, :num_best], [score for score, _ in best], rtol=1e-5
         )
 
 
 def test_each_row_keeps_to_its_own_max_length():
     table = random_table(seed=4, batch_size=3)
     lengths = [2, T, 3]
-    ids, scores = search(table, lengths, num_results=ALL)
+    ids, scores = search(table, lengths, num_best=ALL)
     for b, length in enumerate(lengths):
         assert (ids[b, :, length:] == 0).all()
         expected = exhaustive(table[b], length, 0.6)[:ALL]
@@ -161,7 +162,7 @@ def test_unfinished_hypotheses_come_after_finished_ones():
     """Even where they score better: EOS is unlikely here."""
     table = random_table(seed=5)
     table[..., EOS] -= 6
-    ids, scores = search(table, [T, T], beam_width=6, num_results=6)
+    ids, scores = search(table, [T, T], beam_width=6, num_best=6)
     for b in range(2):
         is_finished = [EOS in row.tolist() for row in ids[b]]
         count = sum(is_finished)
@@ -200,13 +201,13 @@ def test_beam_of_one_is_greedy():
         assert ids[b, 0].tolist() == greedy + [0] * (5 - len(greedy))
 
 
-@pytest.mark.parametrize("num_results", [1, 2])
+@pytest.mark.parametrize("num_best", [1, 2])
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_stopping_early_returns_what_running_to_the_end_does(
-    monkeypatch, alpha, num_results
+    monkeypatch, alpha, num_best
 ):
     table = random_table(seed=9, batch_size=12, V=5, T=5, spread=3.0)
-    kwargs = {"beam_width": 3, "alpha": alpha, "num_results": num_results}
+    kwargs = {"beam_width": 3, "alpha": alpha, "num_best": num_best}
     stopped = search(table, [5] * 12, **kwargs)
     monkeypatch.setattr(
         module._Search,
@@ -215,16 +216,14 @@ def test_stopping_early_returns_what_running_to_the_end_does(
     )
     full = search(table, [5] * 12, **kwargs)
     for one, other in zip(stopped, full, strict=True):
-        np.testing.assert_array_equal(
-            one[:, :num_results], other[:, :num_results]
-        )
+        np.testing.assert_array_equal(one[:, :num_best], other[:, :num_best])
 
 
 def test_a_search_goes_on_until_so_many_are_found():
     table = random_table(seed=9, batch_size=12, V=5, T=5, spread=3.0)
     kwargs = {"beam_width": 3, "alpha": 0.6}
     few, _ = search(table, [5] * 12, **kwargs)
-    ids, _ = search(table, [5] * 12, **kwargs, num_found=3)
+    ids, _ = search(table, [5] * 12, **kwargs, min_finished=3)
     assert not (few == EOS).any(2).all()
     assert (ids == EOS).any(2).all()
     np.testing.assert_array_equal(ids[:, 0], few[:, 0])
@@ -232,7 +231,7 @@ def test_a_search_goes_on_until_so_many_are_found():
 
 def test_hypotheses_beside_the_best_depend_on_no_batch_mate():
     table = random_table(seed=9, batch_size=12, V=5, T=5, spread=3.0)
-    kwargs = {"beam_width": 3, "alpha": 0.6, "num_found": 3}
+    kwargs = {"beam_width": 3, "alpha": 0.6, "min_finished": 3}
     together = search(table, [5] * 12, **kwargs)
     for b in range(12):
         alone = search(table[b : b + 1], [5], **kwargs)
@@ -359,7 +358,7 @@ def test_reorder_gets_the_parents():
         beam_width=W,
         alpha=0.6,
         eos=EOS,
-        num_results=W,
+        num_best=W,
     )
     np.testing.assert_array_equal(last[-1][..., 1:], ids[..., : longest - 1])
 
@@ -376,7 +375,7 @@ def test_leaving_sentences_out_changes_nothing(alpha):
         num_rows.append(ids_BW.shape[0])
         return step(ids_BW, cache)
 
-    def find(row_B, leaves_out=True):
+    def find(row_B, drop_finished=True):
         length, _, prefix_BW = empty(4)
         found = beam_search(
             counted_step,
@@ -387,14 +386,14 @@ def test_leaving_sentences_out_changes_nothing(alpha):
             beam_width=4,
             alpha=alpha,
             eos=EOS,
-            num_results=2,
-            num_found=3,
-            leaves_out=leaves_out,
+            num_best=2,
+            min_finished=3,
+            drop_finished=drop_finished,
         )
         return found.ids_BWT[:, :3], found.scores_BW[:, :3]
 
     row_B = ops.arange(9, dtype="int32")
-    whole = find(row_B, leaves_out=False)
+    whole = find(row_B, drop_finished=False)
     assert num_rows == [9] * T
     num_rows.clear()
     left_out = find(row_B)
@@ -411,7 +410,7 @@ def test_batch_mates_change_nothing():
     """Nor do their larger lengths, nor room that nobody needs."""
     table = random_table(seed=13, batch_size=3, V=5, T=5)
     lengths = [2, 5, 4]
-    kwargs = {"beam_width": 3, "num_results": 3}
+    kwargs = {"beam_width": 3, "num_best": 3}
     ids, scores = search(table, lengths, max_length=7, **kwargs)
     for b in range(3):
         alone_ids, alone_scores = search(
@@ -426,7 +425,7 @@ def test_batch_mates_change_nothing():
 def test_a_token_that_must_not_follow_never_does(never):
     table = random_table(seed=14)
     table[..., 2] = never
-    ids, scores = search(table, [T, T], num_results=ALL)
+    ids, scores = search(table, [T, T], num_best=ALL)
     is_found = np.isfinite(scores)
     # Of two tokens and EOS: 1 + 2 + 4 + 8 end, and 16 do not.
     assert is_found.sum(axis=1).tolist() == [31, 31]
@@ -439,7 +438,7 @@ def test_empty_places_score_minus_infinity(never):
     table = np.full_like(random_table(seed=15), never)
     first = child(0, 3, V)
     table[:, 0, 3] = table[:, first, 3] = table[:, child(first, 3, V), EOS] = 0
-    ids, scores = search(table, [T, T], beam_width=4, num_results=4)
+    ids, scores = search(table, [T, T], beam_width=4, num_best=4)
     assert (ids[:, 0] == [3, 3, EOS, 0]).all()
     np.testing.assert_array_equal(scores[:, 0], 0)
     assert (scores[:, 1:] == -np.inf).all()
@@ -484,7 +483,7 @@ def test_xla_and_a_graph_find_what_eager_does(alpha):
             beam_width=3,
             alpha=alpha,
             eos=EOS,
-            num_results=3,
+            num_best=3,
         )
 
     lengths_B = tf.constant([3, 2, T])
@@ -500,7 +499,7 @@ def test_cached_decoding_finds_what_full_passes_do(tiny_hparams):
     model = tiny_transformer(tiny_hparams)
     source = np.array([[2, 9, 4, 3, 1], [5, 8, 1, 0, 0]])
     W, longest = 3, 6
-    rules = {"beam_width": W, "alpha": 0.6, "eos": EOS, "num_results": W}
+    rules = {"beam_width": W, "alpha": 0.6, "eos": EOS, "num_best": W}
     lengths_B = ops.convert_to_tensor([longest, 4])
     step, cache = model.start_decoding(source, W, longest)
     cached = beam_search(
@@ -557,7 +556,7 @@ def test_cached_decoding_finds_what_full_passes_do(tiny_hparams):
             transformer.reorder,
             lengths_B,
             max_length=longest,
-            leaves_out=True,
+            drop_finished=True,
             **rules,
         )
 
@@ -589,7 +588,7 @@ def test_a_constraint_leaves_out_what_it_forbids_and_no_more(alpha):
         table,
         [T, T],
         alpha=alpha,
-        num_results=5,
+        num_best=5,
         constraint=never_twice(2, ALL),
     )
     for table_NV, ids_WT, scores_W in zip(
@@ -628,7 +627,7 @@ def test_the_best_of_the_best_chunks_are_the_best_of_all(size, distinct, k):
     """Few distinct numbers are many ties, of which the first ones count."""
     random = np.random.default_rng(size)
     x = random.integers(distinct, size=(5, size)).astype("float32")
-    x[1, size // 2 :] = module._IMPOSSIBLE
+    x[1, size // 2 :] = NEG_INF
     x[2:] -= distinct
     x[4, :-1] = -np.inf
     for row in x[2:4]:  # A few large numbers are in as many chunks.
@@ -643,7 +642,7 @@ def test_gather_takes_from_each_sentence_its_own():
     x = np.random.default_rng(0).normal(size=(3, 5, 2))
     index = np.array([[4, 4], [0, 1], [3, 0]])
     expected = np.stack([x[b][index[b]] for b in range(3)])
-    np.testing.assert_array_equal(module.gather(x, index), expected)
+    np.testing.assert_array_equal(rows.gather(x, index), expected)
 
 
 def test_length_penalty_is_that_of_wu_et_al():

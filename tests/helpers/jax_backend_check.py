@@ -73,7 +73,7 @@ def results(model, source, target):
         beam_width=width,
         alpha=0.6,
         eos=transformer.EOS,
-        num_results=width,
+        num_best=width,
     )
     return {
         "logits": to_array(logits),

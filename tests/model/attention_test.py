@@ -126,7 +126,7 @@ def test_one_product_gives_what_three_do(d_v):
     layer = MultiHeadAttention(H, K, d_v)
     x = normal(B, L, D)
     layer.build(x.shape)
-    found = layer.all_heads(x, layer.self_projection())
+    found = layer.project_qkv(x, layer.fused_qkv())
     expected = (layer.queries(x), *layer.keys_and_values(x))
     for some, others in zip(found, expected, strict=True):
         np.testing.assert_allclose(some, others, atol=1e-6)

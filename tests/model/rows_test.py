@@ -14,7 +14,7 @@ MATRIX = np.arange(20, dtype=np.float32).reshape(4, 5)
 
 
 def product(x):
-    return rows.unflattened(rows.of(x) @ MATRIX, x)
+    return rows.restore(rows.flatten(x) @ MATRIX, x)
 
 
 @pytest.mark.parametrize(

@@ -166,7 +166,7 @@ def test_hypotheses_without_an_end_are_missing_but_for_the_best(
 ):
     lines = [line for line in LINES if line]
     find_all = decoding.ids_translator(
-        translator.model, SEARCH, xla=False, num_found=SEARCH.beam_width
+        translator.model, SEARCH, xla=False, min_finished=SEARCH.beam_width
     )
     ids = tf.ragged.constant(translator.vocabulary.encode(lines), tf.int32)
     expected = (find_all(ids).ids_BWT.numpy() == EOS).any(2)
