@@ -9,7 +9,7 @@ import functools
 
 from absl import flags
 
-from t2t_lite import cli
+from t2t_lite import cli, files
 from t2t_lite_data import corpus_flags
 
 FLAGS = flags.FLAGS
@@ -29,7 +29,7 @@ flags.DEFINE_string(
 
 def main(_):
     for path in filter(None, (FLAGS.json, FLAGS.report)):
-        cli.require_folder_of(path)
+        files.require_folder_of(path)
     cli.load_tensorflow(in_halves=not FLAGS.xla)
     from t2t_lite import tasks
     from t2t_lite.evaluation import card as evaluation_card
@@ -54,7 +54,7 @@ def main(_):
     )
     print(evaluation.as_text(report))
     if FLAGS.json:
-        with cli.output_file(FLAGS.json) as file:
+        with files.output_file(FLAGS.json) as file:
             file.write(evaluation.as_json(report))
     if FLAGS.report:
         card = evaluation_card.make_card(

@@ -8,7 +8,7 @@ import functools
 
 from absl import flags
 
-from t2t_lite import cli
+from t2t_lite import files
 from t2t_lite_data import corpus_flags
 
 FLAGS = flags.FLAGS
@@ -23,7 +23,7 @@ flags.DEFINE_integer("size", 37_000, "Of the vocabulary.", lower_bound=1)
 
 
 def main(_):
-    cli.require_folder_of(FLAGS.output)
+    files.require_folder_of(FLAGS.output)
     from t2t_lite.text import vocabulary as tokenization
 
     corpus = corpus_flags.corpus(corpus_flags.given())

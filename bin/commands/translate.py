@@ -11,7 +11,7 @@ import sys
 
 from absl import flags
 
-from t2t_lite import cli
+from t2t_lite import cli, files
 from t2t_lite_data import text_files
 
 FLAGS = flags.FLAGS
@@ -42,7 +42,7 @@ def main(_):
     translator = tasks.open_model(**cli.model_flags(), nbest=FLAGS.nbest)
     results = translator.stream(lines, lines_at_once)
     quiet = is_typed or not sys.stderr.isatty()
-    with cli.output_file(FLAGS.output) as output:
+    with files.output_file(FLAGS.output) as output:
         for n, found in enumerate(tqdm.tqdm(results, disable=quiet), start=1):
             number = n if FLAGS.nbest > 1 else None
             output.write(translation.as_lines(found, number, FLAGS.scores))

@@ -7,7 +7,7 @@ heads that are chosen, 300 dots per inch; the lines are as in Figures 3 to 5.
 
 from absl import flags
 
-from t2t_lite import cli
+from t2t_lite import cli, files
 from t2t_lite.errors import InputError
 
 FLAGS = flags.FLAGS
@@ -42,7 +42,7 @@ def main(_):
     if FLAGS.output is None and FLAGS.png_prefix is None:
         raise InputError("give --output, --png_prefix, or both")
     for path in filter(None, (FLAGS.output, FLAGS.png_prefix)):
-        cli.require_folder_of(path)
+        files.require_folder_of(path)
     cli.load_tensorflow()
     from t2t_lite.decoding.translation import Translator
     from t2t_lite.visualization import figures as attention_figures
@@ -61,7 +61,7 @@ def main(_):
         maps, FLAGS.kind, FLAGS.layer, FLAGS.head, FLAGS.png_token
     )
     if FLAGS.output is not None:
-        with cli.output_file(FLAGS.output) as file:
+        with files.output_file(FLAGS.output) as file:
             file.write(attention_page.page(maps, selection))
     if FLAGS.png_prefix is not None:
         for name, draw in (
@@ -69,5 +69,5 @@ def main(_):
             ("lines", attention_figures.lines_png),
         ):
             path = f"{FLAGS.png_prefix}-{name}.png"
-            with cli.output_file(path, is_binary=True) as file:
+            with files.output_file(path, mode="wb") as file:
                 file.write(draw(maps, selection))

@@ -6,7 +6,7 @@ import json
 import math
 from typing import NamedTuple
 
-from t2t_lite import cli
+from t2t_lite import files
 from t2t_lite.evaluation import scores as evaluation
 from t2t_lite.hparams import HParams
 from t2t_lite.model import flops as training_cost
@@ -88,7 +88,7 @@ def write(path, card):
     """
     stem = path.removesuffix(".md").removesuffix(".json")
     for suffix, text in ((".md", as_markdown(card)), (".json", as_json(card))):
-        with cli.output_file(stem + suffix) as file:
+        with files.output_file(stem + suffix) as file:
             file.write(text)
 
 

@@ -12,13 +12,12 @@ section on the tag dictionary.
 """
 
 import collections
-import os
-import pathlib
 from typing import NamedTuple
 
 import numpy as np
 from keras import ops
 
+from t2t_lite import files
 from t2t_lite.errors import InputError
 from t2t_lite.parsing import trees
 from t2t_lite.token_ids import EOS
@@ -37,10 +36,8 @@ class TagDictionary(NamedTuple):
 
     def save(self, path):
         """Writes it to `path`, whole or not at all."""
-        aside = pathlib.Path(f"{path}.tmp")
-        with open(aside, "wb") as file:
+        with files.atomic_file(path, "wb") as file:
             np.savez_compressed(file, may_have=self.may_have_RT)
-        os.replace(aside, path)
 
     @classmethod
     def load(cls, path):

@@ -18,6 +18,7 @@ from google.protobuf import text_format
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 from tensorflow_serving.config import model_server_config_pb2
 
+from t2t_lite import files
 from t2t_lite.decoding.search import SearchOptions, batch_shapes
 from t2t_lite.errors import InputError
 from t2t_lite.serving.signatures import ServedModel
@@ -78,16 +79,13 @@ def export(directory, export_dir, checkpoint, average_last, precision, options):
     served = ServedModel(model, vocabulary, options)
     export_dir = pathlib.Path(export_dir)
     try:
-        export_dir.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(
-            prefix="writing-", dir=export_dir
-        ) as aside:
-            path = pathlib.Path(aside, "model")
+        with files.scratch_folder(export_dir / "model") as aside:
+            path = aside / "model"
             _save(served, vocabulary, metadata, path)
             warmup = path / "assets.extra" / "tf_serving_warmup_requests"
             warmup.parent.mkdir()
             write_warmup(warmup, vocabulary, options.max_length)
-            _write_server_files(export_dir, pathlib.Path(aside))
+            _write_server_files(export_dir)
             return _move_to_next_version(path, export_dir)
     except OSError as error:
         raise InputError(
@@ -170,7 +168,7 @@ def _texts_of_lengths(vocabulary, max_length):
                 break
 
 
-def _write_server_files(export_dir, aside):
+def _write_server_files(export_dir):
     """Writes what there is not yet: the files are there to be edited."""
     name = export_dir.resolve().name
     models = model_server_config_pb2.ModelServerConfig()
@@ -182,8 +180,8 @@ def _write_server_files(export_dir, aside):
         ("models.config", text_format.MessageToString(models)),
     ):
         if not (export_dir / file).exists():
-            (aside / file).write_text(content, "utf-8")
-            os.replace(aside / file, export_dir / file)
+            with files.atomic_file(export_dir / file) as output:
+                output.write(content)
 
 
 def _move_to_next_version(path, export_dir):

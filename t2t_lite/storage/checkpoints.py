@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from t2t_lite import files
 from t2t_lite.errors import InputError
 
 _DATA = ".data-00000-of-00001"
@@ -31,20 +32,18 @@ def write(path, tensors):
         InputError: the disk is full or refuses; nothing is left half-written.
     """
     path = pathlib.Path(path)
-    aside = path.with_name(f"writing-{path.name}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        tf.raw_ops.SaveV2(
-            prefix=str(aside),
-            tensor_names=list(tensors),
-            shape_and_slices=[""] * len(tensors),
-            tensors=[tf.convert_to_tensor(t) for t in tensors.values()],
-        )
-        os.replace(f"{aside}{_DATA}", f"{path}{_DATA}")
-        os.replace(f"{aside}.index", f"{path}.index")
+        with files.scratch_folder(path) as folder:
+            aside = folder / path.name
+            tf.raw_ops.SaveV2(
+                prefix=str(aside),
+                tensor_names=list(tensors),
+                shape_and_slices=[""] * len(tensors),
+                tensors=[tf.convert_to_tensor(t) for t in tensors.values()],
+            )
+            os.replace(f"{aside}{_DATA}", f"{path}{_DATA}")
+            os.replace(f"{aside}.index", f"{path}.index")
     except (tf.errors.OpError, OSError) as error:
-        for file in path.parent.glob(f"{aside.name}*"):
-            file.unlink()
         reason = str(error).split("\n")[0]
         raise InputError(
             f"cannot write the checkpoint {path}: {reason}; those written "
@@ -123,8 +122,7 @@ def prune(directory, keep, written):
     end = all_paths.index(pathlib.Path(written)) + 1
     for path in (*all_paths[: max(0, end - keep)], *all_paths[end:]):
         remove(path)
-    for leftover in pathlib.Path(directory).glob("writing-*"):
-        leftover.unlink(missing_ok=True)
+    files.remove_leftovers(directory)
 
 
 def average(checkpoints, count):

@@ -12,12 +12,10 @@ summaries/             for TensorBoard
 
 import contextlib
 import dataclasses
-import fcntl
 import json
-import os
 import pathlib
 
-from t2t_lite import hparams
+from t2t_lite import files, hparams
 from t2t_lite.errors import InputError
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.parsing.tag_dictionary import TagDictionary
@@ -68,21 +66,17 @@ class ModelDirectory:
             InputError: another process has it.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        folder = os.open(self.path, os.O_RDONLY)
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(folder)
-            raise InputError(
-                f"another run is at work in {self.path}: wait for its end, or "
-                "give another --model_dir"
-            ) from None
-        try:
-            yield
-        finally:
-            os.close(folder)
-            with contextlib.suppress(OSError):  # It holds something.
-                self.path.rmdir()
+        refusal = (
+            f"another run is at work in {self.path}: wait for its end, or give "
+            "another --model_dir"
+        )
+        with files.locked(self.path, refusal):
+            files.remove_leftovers(self.path)
+            try:
+                yield
+            finally:
+                with contextlib.suppress(OSError):  # It holds something.
+                    self.path.rmdir()
 
     def settings(self):
         """Returns the Settings of the run.
@@ -105,10 +99,9 @@ class ModelDirectory:
 
     def save_settings(self, settings):
         """Writes settings.json, whole or not at all."""
-        aside = self.settings_path.with_suffix(".tmp")
         text = json.dumps(dataclasses.asdict(settings), indent=2)
-        aside.write_text(text + "\n", "utf-8")
-        os.replace(aside, self.settings_path)
+        with files.atomic_file(self.settings_path) as file:
+            file.write(text + "\n")
 
     def vocabulary(self):
         """Returns the run's Vocabulary."""

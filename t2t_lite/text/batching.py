@@ -9,13 +9,12 @@ import functools
 import hashlib
 import itertools
 import json
-import os
 import pathlib
-import shutil
 from typing import NamedTuple
 
 import numpy as np
 
+from t2t_lite import files
 from t2t_lite.errors import InputError
 
 _LINES_AT_ONCE = 10_000
@@ -89,20 +88,12 @@ def tokenize_pairs(pairs, vocabulary, max_length, directory):
     Raises:
         InputError: no pair is left.
     """
-    aside = pathlib.Path(f"{directory}.tmp-{os.getpid()}")
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir(parents=True)
-    try:
-        report = _write_pairs(pairs, vocabulary, max_length, aside)
-        (aside / "report.json").write_text(json.dumps(report._asdict()))
-        os.rename(aside, directory)
-    except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
-        raise
-    return report
+    with files.atomic_folder(directory) as folder:
+        return write_pairs(pairs, vocabulary, max_length, folder)
 
 
-def _write_pairs(pairs, vocabulary, max_length, directory):
+def write_pairs(pairs, vocabulary, max_length, directory):
+    """Writes the files of `tokenize_pairs` into a folder that is there."""
     digest = hashlib.sha256()
     seen = with_text = 0
     with (
@@ -125,7 +116,7 @@ def _write_pairs(pairs, vocabulary, max_length, directory):
             f"no pair of the {seen} in the corpus has text on both sides and "
             f"at most max_length={max_length} tokens"
         )
-    return CorpusReport(
+    report = CorpusReport(
         kept=kept,
         dropped_long=with_text - kept,
         dropped_blank=seen - with_text,
@@ -133,6 +124,8 @@ def _write_pairs(pairs, vocabulary, max_length, directory):
         vocabulary_sha256=vocabulary.sha256,
         max_length=max_length,
     )
+    (directory / "report.json").write_text(json.dumps(report._asdict()))
+    return report
 
 
 def _chunks(items, size):

@@ -7,16 +7,14 @@ A copy appears when it is complete, and nobody writes to it then. One whose
 checksums do not hold is made anew.
 """
 
-import contextlib
-import fcntl
 import hashlib
 import json
-import os
 import pathlib
 import shutil
 
 from absl import logging
 
+from t2t_lite import files
 from t2t_lite.errors import InputError
 from t2t_lite.text import batching
 
@@ -53,7 +51,7 @@ def shared_tokens(cache_dir, read_pairs, data_sha256, vocabulary, max_length):
     )
     if not _is_sound(path, made_by):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(path.with_name(f"{path.name}.lock")):
+        with files.locked(path.with_name(f"{path.name}.lock")):
             # Another process may have made them while this one waited.
             if not _is_sound(path, made_by):
                 _make(path, read_pairs(), vocabulary, made_by)
@@ -81,33 +79,15 @@ def _checksums(path):
     return checksums
 
 
-@contextlib.contextmanager
-def _locked(path):
-    """Waits for the lock, which ends with the process, however that ends."""
-    with open(path, "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            logging.info("Waiting for the run that makes %s.", path.stem)
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 def _make(path, pairs, vocabulary, made_by):
     """Writes the tokens aside and moves them to `path`; needs the lock."""
     if path.exists():
         logging.warning("%s is damaged: making it anew.", path)
         shutil.rmtree(path)
-    for left_by_a_kill in path.parent.glob(f"{path.name}.tmp*"):
-        shutil.rmtree(left_by_a_kill)
+    files.remove_leftovers(path.parent, path.name)
     logging.info("Tokenizing the training corpus into %s.", path)
-    aside = path.with_name(f"{path.name}.tmp")
-    try:
-        report = batching.tokenize_pairs(pairs, vocabulary, made_by[2], aside)
+    with files.atomic_folder(path) as folder:
+        report = batching.write_pairs(pairs, vocabulary, made_by[2], folder)
         if not report.is_of(*made_by):
             raise InputError("the training text changed while it was read")
-        (aside / _CHECKSUMS).write_text(json.dumps(_checksums(aside)))
-        os.rename(aside, path)
-    except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
-        raise
+        (folder / _CHECKSUMS).write_text(json.dumps(_checksums(folder)))

@@ -19,6 +19,7 @@ import numpy as np
 import sentencepiece
 from absl import logging
 
+from t2t_lite import files
 from t2t_lite.errors import InputError
 from t2t_lite.parsing import trees
 from t2t_lite.token_ids import EOS, PAD
@@ -77,9 +78,8 @@ class Vocabulary:
 
     def save(self, path):
         """Writes the SentencePiece model to `path`, whole or not at all."""
-        aside = pathlib.Path(f"{path}.tmp")
-        aside.write_bytes(self.model)
-        os.replace(aside, path)
+        with files.atomic_file(path, "wb") as file:
+            file.write(self.model)
 
     @property
     def size(self):
