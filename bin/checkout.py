@@ -7,9 +7,12 @@ code that it lies beside, whatever is installed.
 """
 
 import importlib.abc
+import importlib.machinery
 import importlib.util
 import pathlib
 import sys
+import types
+from collections.abc import Sequence
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PACKAGES = {
@@ -20,12 +23,19 @@ PACKAGES = {
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    def find_spec(self, name, path=None, target=None):
-        if name not in PACKAGES:
+    """Finds each of PACKAGES in its folder of the checkout."""
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None,
+        target: types.ModuleType | None = None,
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname not in PACKAGES:
             return None
-        folder = PACKAGES[name]
+        folder = PACKAGES[fullname]
         return importlib.util.spec_from_file_location(
-            name,
+            fullname,
             folder / "__init__.py",
             submodule_search_locations=[str(folder)],
         )

@@ -107,9 +107,6 @@ def wing_of(path):
 
 MODULES = sorted(p for p in PACKAGE.rglob("*.py") if p.name != "__init__.py")
 COMMANDS = sorted((ROOT / "bin" / "commands").glob("[!_]*.py"))
-LAUNCHERS = sorted(
-    p for p in (ROOT / "bin").iterdir() if not p.suffix and p.is_file()
-)
 DATA = sorted((ROOT / "data").rglob("*.py"))
 
 
@@ -204,10 +201,6 @@ def test_commands_hold_no_logic(path):
     assert ast.get_docstring(tree)
     main = next(n for n in tree.body if isinstance(n, ast.FunctionDef))
     assert main.end_lineno - main.lineno < 40  # One screen.
-
-
-def test_every_command_has_a_launcher():
-    assert [p.stem for p in COMMANDS] == [p.name for p in LAUNCHERS]
 
 
 # The names of the package.

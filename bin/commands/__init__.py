@@ -1,9 +1,10 @@
-"""The programs: flags and a main each, loaded one at a time.
+"""The programs: each module is one, with flags and a main, loaded by itself.
 
-`bin/NAME` runs one from a checkout, and `t2t-lite NAME` from an installation.
+`bin/NAME` runs a program from a checkout, `t2t-lite NAME` from an installation.
 """
 
 import ast
+import difflib
 import importlib
 import importlib.resources
 import sys
@@ -11,29 +12,39 @@ import sys
 from t2t_lite import cli
 
 NAMES = (
-    *("train", "translate", "evaluate", "export", "average_checkpoints"),
-    *("learn_vocabulary", "visualize_attention", "table_3"),
+    "train",
+    "translate",
+    "evaluate",
+    "export",
+    "average_checkpoints",
+    "learn_vocabulary",
+    "visualize_attention",
+    "table_3",
 )
 
 
 def run(name: str) -> None:
     """Runs the program called `name` on sys.argv, and exits.
 
-    Two programs define flags of the same names, so only this one is imported.
+    Only this program is imported: flags are global, and others define flags of
+    the same names.
     """
     cli.run(importlib.import_module(f"t2t_lite_commands.{name}"))
 
 
 def main() -> None:
-    """Runs `t2t-lite NAME --flag ...`; without a name it lists the names."""
-    if len(sys.argv) < 2 or sys.argv[1] not in NAMES:
-        wrong = len(sys.argv) > 1 and sys.argv[1] not in ("help", "--help")
-        lines = [f"  {name:20} {_summary(name)}" for name in NAMES]
-        text = "\n".join(["usage: t2t-lite COMMAND [--help]", "", *lines])
-        print(text, file=sys.stderr if wrong else sys.stdout)
-        sys.exit(1 if wrong else 0)
-    name = sys.argv.pop(1)
-    sys.argv[0] = f"t2t-lite {name}"
+    """Runs `t2t-lite NAME --flag ...`; without a name, lists the names."""
+    name = sys.argv[1] if len(sys.argv) > 1 else "--help"
+    if name in ("help", "-h", "--help"):
+        print("usage: t2t-lite COMMAND [--help]\n")
+        for each in NAMES:
+            print(f"  {each:20} {_summary(each)}")
+        return
+    if name not in NAMES:
+        nearest = difflib.get_close_matches(name, NAMES, n=1)
+        hint = f"did you mean {nearest[0]!r}?" if nearest else ", ".join(NAMES)
+        sys.exit(f"error: no command is called {name!r}: {hint}")
+    sys.argv[:2] = [f"t2t-lite {name}"]
     run(name)
 
 
