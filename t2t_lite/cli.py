@@ -66,14 +66,14 @@ def status_of_signal(number):
     return 128 + number if number else 0
 
 
-def load_tensorflow(in_halves=False):
-    """Imports TensorFlow without what its libraries say of missing GPUs.
+def load_tensorflow(num_parts: int = 1) -> None:
+    """Imports TensorFlow, and hides what its libraries print about GPUs.
 
     Args:
-        in_halves: bool, whether the work is batches of which both halves run
-            at the same time on a CPU: of two cores each half gets one for
-            itself then, which beats both sharing both. What the environment
-            says by TF_NUM_INTRAOP_THREADS comes first.
+        num_parts: how many parts of a batch are computed at the same time. On
+            a CPU with as many cores, each part then runs on one thread, which
+            is faster than parts that share all cores. The environment variable
+            TF_NUM_INTRAOP_THREADS takes precedence.
     """
     gc.disable()  # A million objects come, and none of them goes.
     with _silent_stderr():
@@ -82,8 +82,9 @@ def load_tensorflow(in_halves=False):
         gpus = tf.config.list_physical_devices("GPU")
     gc.freeze()
     gc.enable()
-    is_told = "TF_NUM_INTRAOP_THREADS" in os.environ
-    if in_halves and not gpus and not is_told and _num_cores() == 2:
+    is_set = "TF_NUM_INTRAOP_THREADS" in os.environ
+    one_core_each = num_parts > 1 and _num_cores() == num_parts
+    if one_core_each and not gpus and not is_set:
         tf.config.threading.set_intra_op_parallelism_threads(1)
 
 

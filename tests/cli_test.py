@@ -9,17 +9,17 @@ from t2t_lite import cli
 
 
 @pytest.mark.parametrize(
-    ("in_halves", "cores", "gpus", "told", "expected"),
+    ("num_parts", "cores", "gpus", "set_by_user", "expected"),
     [
-        (True, 2, [], None, [1]),
-        (False, 2, [], None, []),
-        (True, 8, [], None, []),
-        (True, 2, ["a GPU"], None, []),
-        (True, 2, [], "2", []),  # What the user has set stays.
+        (2, 2, [], None, [1]),
+        (1, 2, [], None, []),
+        (2, 8, [], None, []),
+        (2, 2, ["a GPU"], None, []),
+        (2, 2, [], "2", []),  # What the user has set stays.
     ],
 )
-def test_of_two_cores_each_half_of_a_batch_has_one(
-    monkeypatch, in_halves, cores, gpus, told, expected
+def test_each_of_two_parts_runs_on_one_of_two_cores(
+    monkeypatch, num_parts, cores, gpus, set_by_user, expected
 ):
     threads = []
     monkeypatch.setattr(
@@ -30,7 +30,7 @@ def test_of_two_cores_each_half_of_a_batch_has_one(
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda _: gpus)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(cores))
     monkeypatch.delenv("TF_NUM_INTRAOP_THREADS", raising=False)
-    if told:
-        monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", told)
-    cli.load_tensorflow(in_halves)
+    if set_by_user:
+        monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", set_by_user)
+    cli.load_tensorflow(num_parts)
     assert threads == expected

@@ -30,7 +30,7 @@ flags.DEFINE_string(
 def main(_):
     for path in filter(None, (FLAGS.json, FLAGS.report)):
         files.require_folder_of(path)
-    cli.load_tensorflow(in_halves=not FLAGS.xla)
+    cli.load_tensorflow(num_parts=1 if FLAGS.xla else 2)
     from t2t_lite import tasks
     from t2t_lite.evaluation import card as evaluation_card
     from t2t_lite.evaluation import scores as evaluation

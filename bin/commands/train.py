@@ -78,7 +78,7 @@ def main(_):
     is_one_device = FLAGS.strategy == "one_device" or (
         FLAGS.strategy == "auto" and not os.environ.get("TF_CONFIG")
     )
-    cli.load_tensorflow(in_halves=is_one_device and not FLAGS.xla)
+    cli.load_tensorflow(num_parts=2 if is_one_device and not FLAGS.xla else 1)
     from t2t_lite.training import preparation
     from t2t_lite.training import run as training
 

@@ -33,7 +33,7 @@ def main(_):
     is_typed = FLAGS.input is None and sys.stdin.isatty()
     lines_at_once = 1 if is_typed else FLAGS.batch_lines
     lines = text_files.lines_or_standard_input(FLAGS.input)
-    cli.load_tensorflow(in_halves=not FLAGS.xla)
+    cli.load_tensorflow(num_parts=1 if FLAGS.xla else 2)
     import tqdm
 
     from t2t_lite import tasks

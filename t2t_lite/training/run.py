@@ -25,9 +25,9 @@ from t2t_lite.training.preparation import prepare
 from t2t_lite.training.progress import Progress, not_finite
 from t2t_lite.training.trainer import (
     Trainer,
+    best_num_parts,
     is_chief,
     make_strategy,
-    suits_halves,
 )
 
 _LINES_SHOWN = 3
@@ -174,7 +174,7 @@ class _Run:
             options.precision,
             options.xla,
             self.vocabulary.num_target_ids,
-            suits_halves(strategy, options.xla),
+            best_num_parts(strategy, options.xla),
         )
         logging.info(
             "Training a model of %s weights in %s on %s.",

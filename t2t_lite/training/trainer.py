@@ -44,8 +44,8 @@ class Trainer:
         precision: "float32", "bfloat16" or "float16", of the computation;
             weights, softmax and loss are float32 whatever it is.
         xla: bool, whether XLA compiles the forward and backward pass.
-        in_halves: bool, whether the halves of what a replica takes at once are
-            computed at the same time.
+        num_parts: int, how many parts of a micro-batch are computed at the
+            same time.
     """
 
     def __init__(
@@ -56,9 +56,9 @@ class Trainer:
         precision="float32",
         xla=False,
         num_target_ids=None,
-        in_halves=False,
+        num_parts=1,
     ):
-        self.hparams, self.num_parts = hparams, 2 if in_halves else 1
+        self.hparams, self.num_parts = hparams, num_parts
         self.strategy = strategy or tf.distribute.get_strategy()
         self.has_other_workers = isinstance(
             self.strategy, tf.distribute.MultiWorkerMirroredStrategy
@@ -371,16 +371,18 @@ class Trainer:
             self.updates_since_scaled = int(tensors["updates_since_scaled"])
 
 
-def suits_halves(strategy, xla):
-    """Returns whether halves of a batch should run at the same time.
+def best_num_parts(strategy, xla):
+    """Returns how many parts of a micro-batch to compute at the same time.
 
-    A GPU is busy without, and XLA runs one operation after the other.
+    Two on one CPU. A GPU is busy with one, and XLA runs one operation after
+    the other.
     """
-    return (
+    is_one_cpu = (
         not xla
         and isinstance(strategy, tf.distribute.OneDeviceStrategy)
         and not tf.config.list_physical_devices("GPU")
     )
+    return 2 if is_one_cpu else 1
 
 
 def _sum_variable(shape):

@@ -37,7 +37,7 @@ def update_seconds(precision, xla):
     """Returns the median seconds of an update in this process."""
     from t2t_lite import cli
 
-    cli.load_tensorflow(in_halves=not xla)  # As bin/train does.
+    cli.load_tensorflow(num_parts=1 if xla else 2)  # As bin/train does.
     import numpy as np
 
     from t2t_lite.hparams import PRESETS
@@ -48,7 +48,7 @@ def update_seconds(precision, xla):
         BATCH["vocabulary_size"],
         precision=precision,
         xla=xla,
-        in_halves=not xla,
+        num_parts=1 if xla else 2,
     )
     shape = (2, BATCH["batch_size"], BATCH["length"])
     source_ids, target_ids = (

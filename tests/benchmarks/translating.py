@@ -85,7 +85,7 @@ def search(folder, precision, xla, output):
     from t2t_lite import cli
 
     task = json.loads((folder / "task.json").read_text())
-    cli.load_tensorflow(in_halves=not xla)  # As bin/translate does.
+    cli.load_tensorflow(num_parts=1 if xla else 2)  # As bin/translate does.
     import numpy as np
     import tensorflow as tf
     from keras import ops

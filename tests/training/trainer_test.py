@@ -13,7 +13,7 @@ from t2t_lite.hparams import HParams
 from t2t_lite.model import flops as training_cost
 from t2t_lite.model import loss
 from t2t_lite.training import micro_batches as memory
-from t2t_lite.training.trainer import Trainer, suits_halves
+from t2t_lite.training.trainer import Trainer, best_num_parts
 
 V = 11
 _PLAIN = dataclasses.replace(TINY_MODELS["sinusoidal"], num_layers=1)
@@ -110,22 +110,22 @@ def test_more_micro_batches_than_rows_change_nothing():
 
 
 @pytest.mark.parametrize("num_rows", [1, 3])
-def test_halves_at_the_same_time_add_up_to_the_whole(num_rows):
+def test_parts_at_the_same_time_add_up_to_the_whole(num_rows):
     source_ids, target_ids = (ids[:num_rows] for ids in _batch())
     whole = Trainer(_WITHOUT_DROPOUT, V)
-    in_halves = Trainer(_WITHOUT_DROPOUT, V, in_halves=True)
-    for trainer in (whole, in_halves):
+    in_two_parts = Trainer(_WITHOUT_DROPOUT, V, num_parts=2)
+    for trainer in (whole, in_two_parts):
         trainer.add(source_ids, target_ids)
-    assert float(in_halves.token_count) == float(whole.token_count) > 0
+    assert float(in_two_parts.token_count) == float(whole.token_count) > 0
     for one, other in zip(
-        whole.gradients(), in_halves.gradients(), strict=True
+        whole.gradients(), in_two_parts.gradients(), strict=True
     ):
         np.testing.assert_allclose(other, one, atol=1e-6)
 
 
-def test_halves_have_masks_of_their_own():
+def test_parts_have_masks_of_their_own():
     hparams = dataclasses.replace(_PLAIN, dropout=0.5)
-    trainer = Trainer(hparams, V, in_halves=True)
+    trainer = Trainer(hparams, V, num_parts=2)
     row, nothing = [5, 6, 7, 8, 1], [0] * 5
 
     def loss_of(*rows):
@@ -141,17 +141,17 @@ def test_halves_have_masks_of_their_own():
 @pytest.mark.parametrize(
     ("strategy", "xla", "gpus", "expected"),
     [
-        (tf.distribute.OneDeviceStrategy("/cpu:0"), False, [], True),
-        (tf.distribute.OneDeviceStrategy("/cpu:0"), True, [], False),
-        (tf.distribute.OneDeviceStrategy("/cpu:0"), False, ["a GPU"], False),
-        (tf.distribute.MirroredStrategy(["/cpu:0"]), False, [], False),
+        (tf.distribute.OneDeviceStrategy("/cpu:0"), False, [], 2),
+        (tf.distribute.OneDeviceStrategy("/cpu:0"), True, [], 1),
+        (tf.distribute.OneDeviceStrategy("/cpu:0"), False, ["a GPU"], 1),
+        (tf.distribute.MirroredStrategy(["/cpu:0"]), False, [], 1),
     ],
 )
-def test_one_cpu_takes_both_halves_of_a_batch_at_once(
+def test_only_one_cpu_computes_two_parts_at_the_same_time(
     monkeypatch, strategy, xla, gpus, expected
 ):
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda _: gpus)
-    assert suits_halves(strategy, xla) == expected
+    assert best_num_parts(strategy, xla) == expected
 
 
 def test_an_update_that_is_given_up_leaves_no_trace():
