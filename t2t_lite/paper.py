@@ -1,12 +1,89 @@
-"""Table 3 of the paper: variations of the model, and how good they were."""
+"""The paper's results: its Table 2, and the variations of its Table 3.
+
+What training costs can be said in two ways. The model's own operations follow
+from the shapes of its matrix products (`t2t_lite.model.flops`). The paper
+instead multiplies hours, devices and what a device sustains
+(`sustained_flops`), which also counts what a device does between products and
+while it waits: the model's own operations come to about 0.3 (base) and 0.4
+(big) of that.
+"""
 
 from typing import NamedTuple
 
-from t2t_lite.hparams import PRESETS
-from t2t_lite.model import flops as training_cost
+from t2t_lite.hparams import PRESETS, HParams, preset
+from t2t_lite.model.flops import TYPICAL_LENGTH, tokens_flops
 
-# The fields that its columns are, under the paper's symbols.
-_COLUMNS = {
+# What a device sustains in single precision, in TFLOPS.
+# Source: section 6.1, footnote 5.
+SUSTAINED_TFLOPS = {"K80": 2.8, "K40": 3.7, "M40": 6.0, "P100": 9.5}
+
+
+class Table2Row(NamedTuple):
+    """A row of Table 2, and the training that sections 5.2 and 6.1 report."""
+
+    training_flops: float
+    bleu_en_de: float  # newstest2014
+    bleu_en_fr: float  # of the preset's _en_fr; 6.1 itself has 41.0 for big
+    hours: float
+    devices: int
+    device: str  # a name of SUSTAINED_TFLOPS
+
+
+# By preset.
+TABLE_2 = {
+    "transformer_base": Table2Row(
+        training_flops=3.3e18,
+        bleu_en_de=27.3,
+        bleu_en_fr=38.1,
+        hours=12,
+        devices=8,
+        device="P100",
+    ),
+    "transformer_big": Table2Row(
+        training_flops=2.3e19,
+        bleu_en_de=28.4,
+        bleu_en_fr=41.8,
+        hours=3.5 * 24,
+        devices=8,
+        device="P100",
+    ),
+}
+
+
+class Table3Row(NamedTuple):
+    """A row of Table 3: results on newstest2013 of English-German."""
+
+    group: str  # (A) to (E)
+    perplexity: float  # per token of the vocabulary
+    bleu: float
+    million_parameters: int | None = None  # where the paper prints them
+
+
+# By preset.
+TABLE_3 = {
+    "transformer_base": Table3Row("base", 4.92, 25.8, million_parameters=65),
+    "transformer_h1": Table3Row("(A)", 5.29, 24.9),
+    "transformer_h4": Table3Row("(A)", 5.00, 25.5),
+    "transformer_h16": Table3Row("(A)", 4.91, 25.8),
+    "transformer_h32": Table3Row("(A)", 5.01, 25.4),
+    "transformer_k16": Table3Row("(B)", 5.16, 25.1, million_parameters=58),
+    "transformer_k32": Table3Row("(B)", 5.01, 25.4, million_parameters=60),
+    "transformer_l2": Table3Row("(C)", 6.11, 23.7, million_parameters=36),
+    "transformer_l4": Table3Row("(C)", 5.19, 25.3, million_parameters=50),
+    "transformer_l8": Table3Row("(C)", 4.88, 25.5, million_parameters=80),
+    "transformer_hs256": Table3Row("(C)", 5.75, 24.5, million_parameters=28),
+    "transformer_hs1024": Table3Row("(C)", 4.66, 26.0, million_parameters=168),
+    "transformer_ff1024": Table3Row("(C)", 5.12, 25.4, million_parameters=53),
+    "transformer_ff4096": Table3Row("(C)", 4.75, 26.2, million_parameters=90),
+    "transformer_dr0": Table3Row("(D)", 5.77, 24.6),
+    "transformer_dr2": Table3Row("(D)", 4.95, 25.5),
+    "transformer_ls0": Table3Row("(D)", 4.67, 25.3),
+    "transformer_ls2": Table3Row("(D)", 5.47, 25.7),
+    "transformer_learned": Table3Row("(E)", 4.92, 25.7),
+    "transformer_big": Table3Row("big", 4.33, 26.4, million_parameters=213),
+}
+# The settings that Table 3 has a column for, under the paper's symbols.
+_TABLE_3_SYMBOLS = {
     "num_layers": "N",
     "d_model": "d_model",
     "d_ff": "d_ff",
@@ -18,42 +95,7 @@ _COLUMNS = {
     "positions": "positions",
     "steps": "steps",
 }
-
-
-class PaperRow(NamedTuple):
-    """What the paper prints, on newstest2013 of English-German."""
-
-    group: str  # (A) to (E)
-    perplexity: float  # per token of the vocabulary
-    bleu: float
-    parameters: int | None = None  # millions, where it prints them
-
-
-# By preset.
-TABLE_3 = {
-    "transformer_base": PaperRow("base", 4.92, 25.8, 65),
-    "transformer_h1": PaperRow("(A)", 5.29, 24.9),
-    "transformer_h4": PaperRow("(A)", 5.00, 25.5),
-    "transformer_h16": PaperRow("(A)", 4.91, 25.8),
-    "transformer_h32": PaperRow("(A)", 5.01, 25.4),
-    "transformer_k16": PaperRow("(B)", 5.16, 25.1, 58),
-    "transformer_k32": PaperRow("(B)", 5.01, 25.4, 60),
-    "transformer_l2": PaperRow("(C)", 6.11, 23.7, 36),
-    "transformer_l4": PaperRow("(C)", 5.19, 25.3, 50),
-    "transformer_l8": PaperRow("(C)", 4.88, 25.5, 80),
-    "transformer_hs256": PaperRow("(C)", 5.75, 24.5, 28),
-    "transformer_hs1024": PaperRow("(C)", 4.66, 26.0, 168),
-    "transformer_ff1024": PaperRow("(C)", 5.12, 25.4, 53),
-    "transformer_ff4096": PaperRow("(C)", 4.75, 26.2, 90),
-    "transformer_dr0": PaperRow("(D)", 5.77, 24.6),
-    "transformer_dr2": PaperRow("(D)", 4.95, 25.5),
-    "transformer_ls0": PaperRow("(D)", 4.67, 25.3),
-    "transformer_ls2": PaperRow("(D)", 5.47, 25.7),
-    "transformer_learned": PaperRow("(E)", 4.92, 25.7),
-    "transformer_big": PaperRow("big", 4.33, 26.4, 213),
-}
-
-_EXPLANATION = """\
+_TABLE_3_NOTE = """\
 Millions of parameters are those of a shared vocabulary of 37,000, the paper's
 beside them where it prints them; a * marks those that differ by more than
 rounding. The paper does not say how it counts. A vocabulary of 41,100 would
@@ -63,12 +105,67 @@ sentences of {length}. Perplexity and BLEU are the paper's, on newstest2013,
 beam 4 and length penalty 0.6, without averaging of checkpoints."""
 
 
-def num_parameters(hparams, vocabulary_size=None):
+def sustained_flops(hours: float, devices: int, tflops: float) -> float:
+    """Returns the most operations that devices do in a time: a bound.
+
+    >>> f"{sustained_flops(12, 8, SUSTAINED_TFLOPS['P100']):.1e}"
+    '3.3e+18'
+
+    Args:
+        hours: of training.
+        devices: how many.
+        tflops: what one device sustains, in 10^12 operations a second.
+
+    Source: section 6.1, "multiplying the training time, the number of GPUs
+    used, and an estimate of the sustained single-precision floating-point
+    capacity of each GPU".
+    """
+    return hours * 3600 * devices * tflops * 1e12
+
+
+class Comparison(NamedTuple):
+    """The paper's estimate of a training, and what its products take."""
+
+    paper_flops: float  # hours by devices by sustained speed
+    model_flops: float  # the products of all updates
+
+    @property
+    def ratio(self) -> float:
+        """The share of the paper's figure that is the model's products."""
+        return self.model_flops / self.paper_flops
+
+
+def compare_with_paper(name: str) -> Comparison:
+    """Returns the Comparison of a preset of Table 2.
+
+    >>> base = compare_with_paper("transformer_base")
+    >>> big = compare_with_paper("transformer_big")
+    >>> f"{base.paper_flops:.1e} {big.paper_flops:.1e}"
+    '3.3e+18 2.3e+19'
+    >>> f"{base.ratio:.2f} {big.ratio:.2f}"
+    '0.29 0.42'
+
+    Args:
+        name: a key of TABLE_2.
+    """
+    row, hparams = TABLE_2[name], preset(name)
+    return Comparison(
+        paper_flops=sustained_flops(
+            row.hours, row.devices, SUSTAINED_TFLOPS[row.device]
+        ),
+        model_flops=hparams.steps * tokens_flops(hparams),
+    )
+
+
+def num_parameters(hparams: HParams, vocabulary_size: int | None = None) -> int:
     """Returns how many weights a Transformer has.
+
+    >>> num_parameters(PRESETS["transformer_base"])
+    63045632
 
     Args:
         hparams: HParams.
-        vocabulary_size: int, V; that of the hparams when not given.
+        vocabulary_size: V; that of the hparams when not given.
     """
     D, F, N = hparams.d_model, hparams.d_ff, hparams.num_layers
     attention = 2 * D * hparams.num_heads * (hparams.d_k + hparams.d_v)
@@ -82,40 +179,40 @@ def num_parameters(hparams, vocabulary_size=None):
     return embedding + positions + N * (encoder_layer + decoder_layer)
 
 
-def as_text():
-    """Returns the table as lines for a reader."""
+def table_3_text() -> str:
+    """Returns Table 3 as lines for a reader, the presets beside its rows."""
     header = ("", "preset", "settings", "10^6", "paper", "FLOPs", "PPL", "BLEU")
-    rows = [header, *map(_row, TABLE_3)]
+    rows = [header, *map(_table_3_cells, TABLE_3)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-    explanation = _EXPLANATION.format(length=training_cost.TYPICAL_LENGTH)
-    return "\n".join([*lines, "", explanation])
+    note = _TABLE_3_NOTE.format(length=TYPICAL_LENGTH)
+    return "\n".join([*lines, "", note])
 
 
-def _row(name):
-    hparams, paper = PRESETS[name], TABLE_3[name]
+def _table_3_cells(name: str) -> tuple[str, ...]:
+    hparams, row = PRESETS[name], TABLE_3[name]
     millions = num_parameters(hparams) / 1e6
     printed = ""
-    if paper.parameters is not None:
-        is_other = abs(millions - paper.parameters) > 0.5
-        printed = f"{paper.parameters}{'*' if is_other else ''}"
+    if row.million_parameters is not None:
+        differs = abs(millions - row.million_parameters) > 0.5
+        printed = f"{row.million_parameters}{'*' if differs else ''}"
     return (
-        paper.group,
+        row.group,
         name,
-        _settings(hparams),
+        _settings_text(hparams),
         f"{millions:.1f}",
         printed,
-        f"{training_cost.tokens_flops(hparams):.2e}",
-        f"{paper.perplexity:.2f}",
-        f"{paper.bleu:.1f}",
+        f"{tokens_flops(hparams):.2e}",
+        f"{row.perplexity:.2f}",
+        f"{row.bleu:.1f}",
     )
 
 
-def _settings(hparams):
-    """Returns what is not as in the base model; of that one, all."""
+def _settings_text(hparams: HParams) -> str:
+    """Returns the settings that differ from base; of base itself, all."""
     base = PRESETS["transformer_base"]
     return " ".join(
-        f"{symbol}={getattr(hparams, name)}"
-        for name, symbol in _COLUMNS.items()
-        if hparams is base or getattr(hparams, name) != getattr(base, name)
+        f"{symbol}={getattr(hparams, field)}"
+        for field, symbol in _TABLE_3_SYMBOLS.items()
+        if hparams is base or getattr(hparams, field) != getattr(base, field)
     )

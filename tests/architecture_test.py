@@ -28,15 +28,20 @@ MAY_IMPORT = {
     "storage": {"model", "text"},
     # A model, the directory it lies in, and lines of text; no trees, no scores.
     "decoding": {"model", "storage", "text"},
-    # Compares texts with references, whatever wrote them.
-    "evaluation": {"decoding", "model", "storage", "tasks", "text"},
+    # Compares texts with references, whatever wrote them; its card has the
+    # paper's figures beside a model's own.
+    "evaluation": {
+        *("decoding", "model", "paper", "storage", "tasks", "text"),
+    },
     # The second task: only the registry and commands know it.
     "parsing": {"decoding", "evaluation", "model", "storage", "text"},
     # The registry of tasks: the one module that knows every task.
     "tasks": {"decoding", "evaluation", "parsing", "storage", "text"},
-    # Needs a task for its targets and for its score on dev.
+    # Needs a task for its targets and for its score on dev; its report has the
+    # paper's cost beside a run's own.
     "training": {
-        *("decoding", "evaluation", "model", "storage", "tasks", "text"),
+        *("decoding", "evaluation", "model", "paper", "storage", "tasks"),
+        "text",
     },
     # A way out for a trained model; nothing here depends on it.
     "serving": {"decoding", "model", "storage", "text"},

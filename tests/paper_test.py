@@ -1,33 +1,33 @@
-"""Table 3: its rows, what they count, and that each of them trains."""
+"""The paper's tables: what they count, and that each preset trains."""
 
 import dataclasses
 import subprocess
 import sys
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from binaries import ROOT
 
 from t2t_lite import hparams as settings
-from t2t_lite import paper as table_3
+from t2t_lite import paper
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.training.trainer import Trainer
 
-PRINTED = {name: row for name, row in table_3.TABLE_3.items() if row.parameters}
+PRINTED = {
+    name: row for name, row in paper.TABLE_3.items() if row.million_parameters
+}
 
 
-@pytest.mark.parametrize(
-    "name", [*table_3.TABLE_3, "transformer_parsing", "transformer_tiny"]
-)
+@pytest.mark.parametrize("name", settings.PRESETS)
 def test_number_of_parameters_is_that_of_the_model(name):
-    """With a tiny vocabulary and two layers, for speed."""
-    hparams = dataclasses.replace(
-        settings.preset(name), num_layers=2, vocabulary_size=11
-    )
-    model = Transformer(hparams)
-    model.build()
-    assert table_3.num_parameters(hparams) == model.count_params()
+    hparams = settings.preset(name)
+    # Shapes alone: no weight is drawn.
+    with keras.StatelessScope(initialize_variables=False):
+        model = Transformer(hparams)
+        model.build()
+        assert paper.num_parameters(hparams) == model.count_params()
 
 
 def test_all_20_rows_of_the_paper_are_printed():
@@ -35,7 +35,7 @@ def test_all_20_rows_of_the_paper_are_printed():
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     table, _, explanation = run.stdout.partition("\n\n")
     rows = table.split("\n")[1:]
-    assert [row.split()[1] for row in rows] == list(table_3.TABLE_3)
+    assert [row.split()[1] for row in rows] == list(paper.TABLE_3)
     assert len(rows) == 20
     row = "(B) transformer_k32 d_k=32 58.3 60* 8.80e+12 5.01 25.4"
     assert " ".join(rows[6].split()) == row
@@ -47,12 +47,35 @@ def test_a_vocabulary_of_41100_gives_every_printed_count_but_bigs():
         name
         for name, row in PRINTED.items()
         if abs(
-            table_3.num_parameters(settings.preset(name), 41_100) / 1e6
-            - row.parameters
+            paper.num_parameters(settings.preset(name), 41_100) / 1e6
+            - row.million_parameters
         )
         > 0.5
     ]
     assert differ == ["transformer_big"]
+
+
+def test_base_and_big_have_63_and_214_million_parameters():
+    """The paper prints 65 and 213, and does not say how it counts."""
+    base, big = (
+        paper.num_parameters(settings.preset(f"transformer_{size}"))
+        for size in ("base", "big")
+    )
+    assert base == pytest.approx(63.1e6, abs=0.1e6)
+    assert big == pytest.approx(214.2e6, abs=0.3e6)
+
+
+@pytest.mark.parametrize("name", paper.TABLE_2)
+def test_hours_devices_and_speed_give_the_figures_of_table_2(name):
+    row = paper.TABLE_2[name]
+    found = paper.compare_with_paper(name)
+    assert f"{found.paper_flops:.1e}" == f"{row.training_flops:.1e}"
+
+
+def test_the_models_products_are_a_part_of_the_papers_figures():
+    base, big = map(paper.compare_with_paper, paper.TABLE_2)
+    assert base.ratio == pytest.approx(0.290, abs=5e-4)
+    assert big.ratio == pytest.approx(0.421, abs=5e-4)
 
 
 @pytest.fixture

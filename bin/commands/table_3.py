@@ -3,9 +3,9 @@
 bin/train --hparams=NAME --corpus=wmt14_en_de trains one.
 """
 
-from t2t_lite import paper as table_3
+from t2t_lite import paper
 
 
 def main(_):
-    print(table_3.as_text())
+    print(paper.table_3_text())
     return 0

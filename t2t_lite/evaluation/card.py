@@ -6,10 +6,9 @@ import json
 import math
 from typing import NamedTuple
 
-from t2t_lite import files
+from t2t_lite import files, paper
 from t2t_lite.evaluation import scores as evaluation
 from t2t_lite.hparams import HParams
-from t2t_lite.model import flops as training_cost
 from t2t_lite.storage import model_directory
 
 _PACKAGES = (
@@ -180,7 +179,8 @@ def _model_rows(card):
     yield "updates", _known(training.updates, "{:,}")
     yield "training, matrix products", _known(training.flops, "{:.2e} FLOPs")
     yield "training, device hours", _known(training.device_hours, "{:.2f}")
-    base, big = (row.training_flops for row in training_cost.TABLE_2.values())
+    base = paper.TABLE_2["transformer_base"].training_flops
+    big = paper.TABLE_2["transformer_big"].training_flops
     yield (
         "training in the paper, by time",
         f"base {base:.1e} FLOPs, big {big:.1e} FLOPs",

@@ -17,10 +17,10 @@ from t2t_lite import tasks
 from t2t_lite.decoding import search as decoding
 from t2t_lite.errors import InputError
 from t2t_lite.evaluation import scores as evaluation
-from t2t_lite.model import flops as training_cost
 from t2t_lite.storage import checkpoints, model_directory
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text import batching
+from t2t_lite.training.cost import describe_cost
 from t2t_lite.training.preparation import prepare
 from t2t_lite.training.progress import Progress, not_finite
 from t2t_lite.training.trainer import (
@@ -387,7 +387,7 @@ class _Run:
         """Prints scores, some translations and the cost, if it is the chief."""
         if not self.is_chief:
             return
-        cost = training_cost.describe(
+        cost = describe_cost(
             self.trainer.flops,
             self._device_seconds() / 3600,
             self.options.sustained_tflops,
