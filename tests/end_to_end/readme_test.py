@@ -1,13 +1,11 @@
-"""The README's Python runs as it stands there."""
+"""The Python of README.md and docs/ runs as it stands there; links lead on."""
 
 import pathlib
 import re
 
 import pytest
-from readme import README, example_with
+from readme import PAGES, example_with
 from tiny_translator import LINES, TINY, learn_vocabulary, write_model
-
-from t2t_lite.decoding.translation import Translator
 
 
 @pytest.fixture
@@ -22,10 +20,11 @@ def model_dir(tmp_path, monkeypatch):
 
 def test_the_pipeline_translates_a_file(model_dir, capsys):
     pathlib.Path("some.en").write_text("".join(f"{n}\n" for n in LINES))
-    exec(example_with("TextLineDataset"), {})
-    translator = Translator(model_dir, average_last=5, xla=False)
-    expected = translator(["A dog runs.", *LINES])
-    assert capsys.readouterr().out == "".join(f"{n}\n" for n in expected)
+    names = {}
+    exec(example_with("TextLineDataset"), names)
+    printed = capsys.readouterr().out
+    expected = names["translator"](["A dog runs.", *LINES])
+    assert printed == "".join(f"{line}\n" for line in expected)
 
 
 def test_the_steps_of_a_pipeline_train_a_model(model_dir):
@@ -35,7 +34,7 @@ def test_the_steps_of_a_pipeline_train_a_model(model_dir):
     assert last < first
 
 
-def test_the_classifier_beats_chance(capsys):
+def test_the_classifier_beats_chance():
     names = {}
     exec(example_with("keras.layers.Dense"), names)
     answers = names["is_more"][-400:]
@@ -43,11 +42,41 @@ def test_the_classifier_beats_chance(capsys):
     assert names["history"].history["val_accuracy"][-1] > chance + 0.1
 
 
-def test_every_file_that_the_readme_shows_or_links_to_is_there():
-    text = README.read_text("utf-8")
-    prose = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
-    paths = re.findall(r"\]\((?!https?:|#)([^)#]+)", prose)
-    paths += re.findall(r'src="([^"]+)"', text)
-    assert len(paths) > 3
-    assert [p for p in paths if not (README.parent / p).exists()] == []
-    assert re.findall(r"@[A-Z_]+@", text) == []
+def prose(page):
+    """Returns the text of a page without its blocks of code."""
+    return re.sub(
+        r"^```.*?^```", "", page.read_text("utf-8"), flags=re.M | re.S
+    )
+
+
+def links(page):
+    """Yields (path, anchor) of the page's links to files and to itself."""
+    text = prose(page)
+    found = re.findall(r"\]\((?!https?:)([^)\s]+)\)", text)
+    found += re.findall(r'(?:src|href)="(?!https?:)([^"]+)"', text)
+    for link in found:
+        path, _, anchor = link.partition("#")
+        yield (page.parent / path if path else page), anchor
+
+
+def anchors(page):
+    """Returns the anchors that GitHub gives a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", prose(page), re.M)
+    return {
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        for heading in headings
+    }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_and_picture_of_a_page_is_there(page):
+    for path, anchor in links(page):
+        assert path.exists(), path
+        if anchor:
+            assert anchor in anchors(path)
+    assert re.findall(r"@[A-Z_]+@", page.read_text("utf-8")) == []
+
+
+def test_the_readme_leads_to_every_page():
+    linked = {path.resolve() for path, _ in links(PAGES[0])}
+    assert [p.name for p in PAGES[1:] if p.resolve() not in linked] == []

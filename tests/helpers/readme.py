@@ -1,13 +1,20 @@
-"""The README's examples, for tests to run as they stand there."""
+"""The examples of README.md and docs/, for tests to run as they stand there."""
 
 import pathlib
 import re
 
-README = pathlib.Path(__file__).absolute().parents[2] / "README.md"
+ROOT = pathlib.Path(__file__).absolute().parents[2]
+PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
 
 
-def example_with(text):
-    """Returns the one block of Python in the README that has `text` in it."""
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.S)
+def example_with(text: str) -> str:
+    """Returns the only Python block of these pages that contains `text`."""
+    blocks = [
+        block
+        for page in PAGES
+        for block in re.findall(
+            r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S
+        )
+    ]
     (block,) = (block for block in blocks if text in block)
     return block
