@@ -1,5 +1,6 @@
 """The Python of README.md and docs/ runs as it stands there; links lead on."""
 
+import dataclasses
 import pathlib
 import re
 
@@ -7,18 +8,26 @@ import pytest
 from readme import PAGES, example_with
 from tiny_translator import LINES, TINY, learn_vocabulary, write_model
 
+_ONE_LAYER = dataclasses.replace(TINY, num_layers=1)
 
-@pytest.fixture
-def model_dir(tmp_path, monkeypatch):
-    """Makes runs/multi30k, five checkpoints in it, in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
-    pathlib.Path("runs").mkdir()
-    path = pathlib.Path("runs/multi30k")
-    write_model(path, learn_vocabulary(), TINY, range(5))
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Returns a folder with a model that was trained: runs/multi30k."""
+    path = tmp_path_factory.mktemp("user")
+    (path / "runs").mkdir()
+    write_model(
+        path / "runs/multi30k", learn_vocabulary(), _ONE_LAYER, seeds=range(5)
+    )
     return path
 
 
-def test_the_pipeline_translates_a_file(model_dir, capsys):
+@pytest.fixture(autouse=True)
+def _in_the_folder(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+
+
+def test_the_pipeline_translates_a_file(capsys):
     pathlib.Path("some.en").write_text("".join(f"{n}\n" for n in LINES))
     names = {}
     exec(example_with("TextLineDataset"), names)
@@ -27,7 +36,7 @@ def test_the_pipeline_translates_a_file(model_dir, capsys):
     assert printed == "".join(f"{line}\n" for line in expected)
 
 
-def test_the_steps_of_a_pipeline_train_a_model(model_dir):
+def test_the_steps_of_a_pipeline_train_a_model():
     names = {}
     exec(example_with("teacher_forced"), names)
     first, last = names["history"].history["loss"]
