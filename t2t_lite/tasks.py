@@ -92,7 +92,7 @@ def _normalized(line):
 _TASKS = {
     "translation": Task(
         translation.Translator,
-        lambda model, directory, options: translation.LineTranslator.of_model(
+        lambda model, directory, options: translation.LineTranslator.from_model(
             model, directory.vocabulary(), options, xla=False
         ),
         evaluation.score_text,

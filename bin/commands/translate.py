@@ -37,7 +37,7 @@ def main(_):
     import tqdm
 
     from t2t_lite import tasks
-    from t2t_lite.decoding import translation
+    from t2t_lite.decoding.line_predictor import as_lines
 
     translator = tasks.open_model(**cli.model_flags(), nbest=FLAGS.nbest)
     results = translator.stream(lines, lines_at_once)
@@ -45,5 +45,5 @@ def main(_):
     with files.output_file(FLAGS.output) as output:
         for n, found in enumerate(tqdm.tqdm(results, disable=quiet), start=1):
             number = n if FLAGS.nbest > 1 else None
-            output.write(translation.as_lines(found, number, FLAGS.scores))
+            output.write(as_lines(found, number, FLAGS.scores))
     return 0

@@ -1,6 +1,7 @@
 """Batches of token ids to their translations: the search, and its shapes."""
 
 import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -58,6 +59,15 @@ class SearchOptions(NamedTuple):
                 f"received nbest={options.nbest}"
             )
         return options
+
+
+class Engine(NamedTuple):
+    """What translates token ids: a model in memory, or a SavedModel."""
+
+    translate_ids: Callable  # as `ids_translator` returns
+    max_length: int  # the most ids of a source
+    description: str  # where the weights are from
+    model: transformer.Transformer | None = None  # None for a SavedModel
 
 
 def search(
@@ -329,4 +339,21 @@ def ids_translator(
         translate,
         input_signature=[tf.RaggedTensorSpec([None, None], tf.int32)],
         autograph=False,
+    )
+
+
+def model_engine(model, options, xla=None, description="a model in memory"):
+    """Returns the Engine of a Transformer in memory.
+
+    Args:
+        model: Transformer.
+        options: SearchOptions.
+        xla: that of `ids_translator`.
+        description: str, where the weights are from.
+    """
+    return Engine(
+        ids_translator(model, options, xla),
+        model.hparams.max_length,
+        description,
+        model,
     )

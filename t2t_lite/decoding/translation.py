@@ -1,32 +1,26 @@
 """Lines of text to their translations."""
 
 import functools
-import itertools
+import os
 import re
-from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from t2t_lite.decoding.search import SearchOptions, ids_translator
+from t2t_lite.decoding import saved_model
+from t2t_lite.decoding.line_predictor import LinePredictor, Translation
+from t2t_lite.decoding.search import Engine, SearchOptions, model_engine
 from t2t_lite.errors import InputError
-from t2t_lite.serving import export
+from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage import model_directory
+from t2t_lite.text.vocabulary import Vocabulary
 from t2t_lite.token_ids import EOS
 
-_LINES_AT_ONCE = 4096
 _AFTER_A_SENTENCE = re.compile(r"(?<=[.!?…])[\"'”»)\]]*\s+|(?<=[。！？])")  # noqa: RUF001
 
 
-class Translation(NamedTuple):
-    """One translation of a line."""
-
-    text: str
-    score: float  # log probability in nats / length penalty
-
-
-class LineTranslator:
+class LineTranslator(LinePredictor):
     """Translates lines of text, however long they are.
 
     A line that is longer than the model was made for is translated in pieces,
@@ -34,27 +28,50 @@ class LineTranslator:
     long, which a warning says.
 
     Args:
-        translate_ids: a function of many sources, as `ids_translator` gives.
+        engine: Engine.
         vocabulary: Vocabulary.
-        options: SearchOptions.
-        max_length: int, the most ids of a source that `translate_ids` takes.
+        options: SearchOptions, those that the engine searches with.
     """
 
-    def __init__(self, translate_ids, vocabulary, options, max_length):
-        self.translate_ids, self.vocabulary = translate_ids, vocabulary
-        self.options, self.max_length = options, max_length
+    _accepted = "a str, a list of str or a string tensor"
 
-    @classmethod
-    def of_model(cls, model, vocabulary, options, xla=None):
-        """Returns the LineTranslator of a Transformer in memory."""
-        translator = cls(
-            ids_translator(model, options, xla),
+    def __init__(
+        self, engine: Engine, vocabulary: Vocabulary, options: SearchOptions
+    ):
+        super().__init__(
             vocabulary,
             options,
-            model.hparams.max_length,
+            model=engine.model,
+            description=engine.description,
         )
-        translator.model = model
-        return translator
+        self.translate_ids = engine.translate_ids
+        self.max_length = engine.max_length
+
+    @staticmethod
+    def from_model(
+        model: Transformer,
+        vocabulary: Vocabulary,
+        options: SearchOptions,
+        xla: bool | None = None,
+    ) -> "LineTranslator":
+        """Returns the LineTranslator of a Transformer in memory."""
+        engine = model_engine(model, options, xla)
+        return LineTranslator(engine, vocabulary, options)
+
+    @staticmethod
+    def from_saved_model(path: str | os.PathLike) -> "LineTranslator":
+        """Returns the LineTranslator of a SavedModel that bin/export wrote.
+
+        Its search options are those that it was exported with.
+
+        Args:
+            path: the directory of one version.
+
+        Raises:
+            InputError: there is no such SavedModel.
+        """
+        loaded = saved_model.load(path)
+        return LineTranslator(loaded.engine, loaded.vocabulary, loaded.options)
 
     def translate(self, lines, first_line=1):
         """Returns for each line a list of `nbest` Translations, best first.
@@ -177,20 +194,9 @@ class LineTranslator:
         Raises:
             TypeError: `text` is none of these.
         """
-        if tf.is_tensor(text):
-            translations, scores = self._of_tensor(text)
-            return (translations, scores) if with_scores else translations
-        lines = [text] if isinstance(text, str) else list(text)
-        if not all(isinstance(line, str) for line in lines):
-            raise TypeError(
-                "text must be a str, a list of str or a string tensor; "
-                f"received {text!r}"
-            )
-        found = [best for best, *_ in self.stream(lines, _LINES_AT_ONCE)]
-        translations = [best.text for best in found]
-        scores = [best.score for best in found]
-        if isinstance(text, str):
-            (translations,), (scores,) = translations, scores
+        if not tf.is_tensor(text):
+            return super().__call__(text, with_scores=with_scores)
+        translations, scores = self._of_tensor(text)
         return (translations, scores) if with_scores else translations
 
     @functools.cached_property
@@ -242,18 +248,6 @@ class LineTranslator:
             np.array(owners, np.int32),
         )
 
-    def stream(self, lines, lines_at_once):
-        """Yields the list of Translations of each line, in order.
-
-        Args:
-            lines: iterable of str, read no further ahead than it has to be.
-            lines_at_once: int, how many are sorted and translated together.
-        """
-        lines, done = iter(lines), 0
-        while block := list(itertools.islice(lines, lines_at_once)):
-            yield from self.translate(block, done + 1)
-            done += len(block)
-
 
 class Translator(LineTranslator):
     """Translates text with the model of a model directory.
@@ -281,7 +275,7 @@ class Translator(LineTranslator):
         **options,
     ):
         directory = model_directory.ModelDirectory(model_dir)
-        model, self.description = directory.load_model(
+        model, description = directory.load_model(
             checkpoint, average_last, precision
         )
         if model.hparams.task != "translation":
@@ -291,53 +285,7 @@ class Translator(LineTranslator):
             )
         options = SearchOptions.of(model.hparams, **options)
         super().__init__(
-            ids_translator(model, options, xla),
+            model_engine(model, options, xla, description),
             directory.vocabulary(),
             options,
-            model.hparams.max_length,
         )
-        self.model = model
-
-    @classmethod
-    def from_saved_model(cls, path):
-        """Returns the Translator of a SavedModel that `export` wrote.
-
-        Its search options are those that it was exported with.
-
-        Args:
-            path: the directory of one version.
-
-        Raises:
-            InputError: there is no such SavedModel.
-        """
-        served = export.load(path)
-        translator = cls.__new__(cls)
-        LineTranslator.__init__(
-            translator,
-            served.translate_ids,
-            served.vocabulary,
-            served.search,
-            served.max_length,
-        )
-        translator._served, translator.description = served, str(path)
-        return translator
-
-
-def as_lines(translations, number=None, with_score=False):
-    """Returns the Translations of one line as text, a line each.
-
-    Args:
-        translations: list of Translation.
-        number: int, the number of the source line: gives "number ||| text |||
-            score"; None for the bare text.
-        with_score: bool, whether the bare text follows its score and a tab.
-    """
-    lines = []
-    for text, score in translations:
-        text = text.replace("\n", " ")  # One line stays one line.
-        if number is not None:
-            text = f"{number} ||| {text} ||| {score:.4f}"
-        elif with_score:
-            text = f"{score:.4f}\t{text}"
-        lines.append(f"{text}\n")
-    return "".join(lines)

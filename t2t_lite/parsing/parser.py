@@ -5,8 +5,8 @@ import functools
 import numpy as np
 import tensorflow as tf
 
+from t2t_lite.decoding.line_predictor import LinePredictor, Translation
 from t2t_lite.decoding.search import SearchOptions, ids_translator
-from t2t_lite.decoding.translation import LineTranslator, Translation
 from t2t_lite.errors import InputError
 from t2t_lite.parsing import trees
 from t2t_lite.parsing.constraint import TreeSymbols
@@ -16,7 +16,7 @@ from t2t_lite.token_ids import EOS
 _SPACE_OF_PIECES = "\u2581"  # What SentencePiece writes for a space.
 
 
-class LineParser(LineTranslator):
+class LineParser(LinePredictor):
     """Parses lines of words: a line's "translation" is its tree.
 
     Words are separated by white space, as a treebank's are (`It does n't .`).
@@ -30,6 +30,7 @@ class LineParser(LineTranslator):
         xla: bool, whether XLA compiles the search.
         tag_dictionary: TagDictionary, the tags that words may have; None for
             all.
+        description: str, where the weights are from.
 
     Raises:
         InputError: the vocabulary has no trees, or there is no room for them.
@@ -38,7 +39,13 @@ class LineParser(LineTranslator):
     """
 
     def __init__(
-        self, model, vocabulary, options, xla=False, tag_dictionary=None
+        self,
+        model,
+        vocabulary,
+        options,
+        xla=False,
+        tag_dictionary=None,
+        description="a model in memory",
     ):
         if options.max_extra_length < 2:
             raise InputError(
@@ -46,7 +53,9 @@ class LineParser(LineTranslator):
                 "outermost brackets; received max_extra_length="
                 f"{options.max_extra_length}"
             )
-        self.model, self.vocabulary, self.options = model, vocabulary, options
+        super().__init__(
+            vocabulary, options, model=model, description=description
+        )
         self._symbols = TreeSymbols(vocabulary.tree_symbols)
         self._names = {i: name for name, i in vocabulary.tree_symbols.items()}
         pieces = vocabulary.tokens(range(vocabulary.size))
@@ -145,23 +154,6 @@ class LineParser(LineTranslator):
         symbols = [self._names[i] for i in ids[: ids.index(EOS)]]
         return trees.write(trees.delinearized(symbols, words))
 
-    def __call__(self, text, *, with_scores=False):
-        """Returns the best tree of each line.
-
-        Args:
-            text: a str or a list of str.
-            with_scores: bool, whether to return (trees, scores).
-
-        Returns:
-            a str, a list of str, as `text` is.
-
-        Raises:
-            TypeError: `text` is neither.
-        """
-        if tf.is_tensor(text):
-            raise TypeError("text must be a str or a list of str to be parsed")
-        return super().__call__(text, with_scores=with_scores)
-
 
 class Parser(LineParser):
     """Parses lines with the model of a model directory.
@@ -183,7 +175,7 @@ class Parser(LineParser):
         **options,
     ):
         directory = model_directory.ModelDirectory(model_dir)
-        model, self.description = directory.load_model(
+        model, description = directory.load_model(
             checkpoint, average_last, precision
         )
         if model.hparams.task != "parsing":
@@ -198,4 +190,5 @@ class Parser(LineParser):
             options,
             xla,
             directory.tag_dictionary(),
+            description,
         )

@@ -10,7 +10,6 @@ import json
 import os
 import pathlib
 import tempfile
-from typing import NamedTuple
 
 import tensorflow as tf
 import tensorflow_text
@@ -19,10 +18,9 @@ from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 from tensorflow_serving.config import model_server_config_pb2
 
 from t2t_lite import files
-from t2t_lite.decoding.search import SearchOptions, batch_shapes
+from t2t_lite.decoding.search import batch_shapes
 from t2t_lite.errors import InputError
 from t2t_lite.serving.signatures import ServedModel
-from t2t_lite.text.vocabulary import Vocabulary
 
 _METADATA, _VOCABULARY = "metadata.json", "vocabulary.model"
 _BATCHING = """\
@@ -194,46 +192,3 @@ def _move_to_next_version(path, export_dir):
         except OSError:  # Another export took the number.
             if not target.exists():
                 raise
-
-
-class Served(NamedTuple):
-    """A SavedModel that was loaded."""
-
-    root: object  # Its functions live as long as it does.
-    translate_ids: object  # as `decoding.ids_translator` gives
-    vocabulary: Vocabulary
-    search: SearchOptions
-    max_length: int
-    metadata: dict
-
-
-def load(path):
-    """Returns the Served of the SavedModel in the directory `path`.
-
-    Raises:
-        InputError: `path` holds none that `export` wrote.
-    """
-    try:
-        root = tf.saved_model.load(str(path))
-        metadata_path, vocabulary_path = (
-            pathlib.Path(asset.asset_path.numpy().decode())
-            for asset in (root.metadata, root.vocabulary)
-        )
-        metadata = json.loads(metadata_path.read_text("utf-8"))
-        return Served(
-            root,
-            root.translate_ids,
-            Vocabulary.load(vocabulary_path),
-            SearchOptions(**metadata["search"]),
-            metadata["max_length"],
-            metadata,
-        )
-    except (
-        *(OSError, ValueError, TypeError, AttributeError, LookupError),
-        *(InputError, tf.errors.OpError),
-    ) as error:
-        raise InputError(
-            f"{path} is no whole SavedModel of bin/export "
-            f"({str(error).splitlines()[0]}): give the folder of one version, "
-            "such as export/1"
-        ) from None

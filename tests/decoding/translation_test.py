@@ -22,8 +22,9 @@ from tiny_translator import (
 
 from t2t_lite.decoding import search as decoding
 from t2t_lite.decoding import translation
+from t2t_lite.decoding.line_predictor import Translation, as_lines
 from t2t_lite.decoding.search import SearchOptions
-from t2t_lite.decoding.translation import LineTranslator, Translation
+from t2t_lite.decoding.translation import LineTranslator
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import HParams
 from t2t_lite.model.transformer import Transformer
@@ -50,7 +51,7 @@ def model(vocabulary):
 @pytest.fixture(scope="module")
 def translator(model, vocabulary):
     options = SearchOptions.of(TINY, nbest=3)
-    return LineTranslator.of_model(model, vocabulary, options, xla=False)
+    return LineTranslator.from_model(model, vocabulary, options, xla=False)
 
 
 # What is found.
@@ -76,7 +77,7 @@ def test_xla_changes_no_translation(vocabulary, hparams):
     model = random_model(hparams, vocabulary)
     options = SearchOptions.of(hparams, beam_width=2, max_extra_length=2)
     compiled, plain = (
-        LineTranslator.of_model(model, vocabulary, options, xla=xla)
+        LineTranslator.from_model(model, vocabulary, options, xla=xla)
         for xla in (True, False)
     )
     lines = [LINES[0], *LINES[2:4]]
@@ -106,7 +107,7 @@ def test_without_a_gpu_xla_compiles_what_it_is_told_to_alone(
             tf.config, "get_visible_devices", lambda _, gpus=gpus: gpus
         )
         compiled.clear()
-        LineTranslator.of_model(
+        LineTranslator.from_model(
             random_model(TINY, vocabulary), vocabulary, options, xla=xla
         )
         assert (True in compiled) == expected
@@ -138,7 +139,7 @@ def test_results_are_those_of_the_search_in_its_order(
 
 def test_one_result_is_the_best_of_several(model, vocabulary, translator):
     options = SearchOptions.of(TINY)
-    one = LineTranslator.of_model(model, vocabulary, options, xla=False)
+    one = LineTranslator.from_model(model, vocabulary, options, xla=False)
     assert_same(
         one.translate(LINES),
         [found[:1] for found in translator.translate(LINES)],
@@ -169,7 +170,7 @@ def greedy(model, ids, max_length):
 
 def test_a_beam_of_one_is_greedy(model, vocabulary):
     options = SearchOptions.of(TINY, beam_width=1, max_extra_length=3)
-    one = LineTranslator.of_model(model, vocabulary, options, xla=False)
+    one = LineTranslator.from_model(model, vocabulary, options, xla=False)
     lines = [LINES[0], *LINES[3:6:2]]
     expected = []
     for line in lines:
@@ -376,7 +377,9 @@ def test_learned_positions_end_at_their_table(vocabulary):
 def test_a_line_beyond_the_table_of_positions_is_translated(vocabulary):
     model = random_model(LEARNED, vocabulary)
     options = SearchOptions.of(LEARNED, max_extra_length=50)
-    translator = LineTranslator.of_model(model, vocabulary, options, xla=False)
+    translator = LineTranslator.from_model(
+        model, vocabulary, options, xla=False
+    )
     parts = [sentence(18, n) for n in range(3)]
     ((whole,),) = translator.translate([" ".join(parts)])
     texts = [best.text for (best,) in translator.translate(parts)]
@@ -433,7 +436,6 @@ def test_options_are_those_of_the_settings_but_for_those_given():
 
 def test_as_lines_writes_one_line_a_translation():
     found = [Translation("a b", -0.25), Translation("c\nd", -1.0)]
-    as_lines = translation.as_lines
     assert as_lines(found) == "a b\nc d\n"
     assert as_lines(found, with_score=True) == "-0.2500\ta b\n-1.0000\tc d\n"
     assert as_lines(found, number=12) == (
@@ -482,7 +484,7 @@ def test_a_translator_works_in_mixed_precision(vocabulary, precision):
         model = Transformer(TINY, vocabulary.size, dtype=policy)
         model.build()
         options = SearchOptions.of(TINY)
-        mixed = LineTranslator.of_model(model, vocabulary, options, xla=False)
+        mixed = LineTranslator.from_model(model, vocabulary, options, xla=False)
         scores.append([best.score for best, *_ in mixed.translate(LINES)])
     # With weights as they are drawn, all tokens are about as likely.
     np.testing.assert_allclose(scores[1], scores[0], rtol=0.02, atol=0.02)

@@ -256,7 +256,9 @@ def report(model):
     vocabulary = tokenization.learn(TRANSLATIONS + REFERENCES, "bpe", V)
     assert vocabulary.size == V
     options = SearchOptions.of(TINY, beam_width=2)
-    translator = LineTranslator.of_model(model, vocabulary, options, xla=False)
+    translator = LineTranslator.from_model(
+        model, vocabulary, options, xla=False
+    )
     translator.description = "checkpoints/step-12"
     pairs = list(zip(TRANSLATIONS, REFERENCES, strict=True))
     report = evaluation.evaluate(

@@ -480,7 +480,7 @@ def test_a_damaged_export_is_refused(exported, tmp_path, name, damage):
     copy = tmp_path / "copy"
     shutil.copytree(exported[1], copy)
     damage(copy / name)
-    with pytest.raises(InputError, match="copy is no whole SavedModel"):
+    with pytest.raises(InputError, match="copy is not a complete SavedModel"):
         Translator.from_saved_model(copy)
 
 
@@ -491,8 +491,17 @@ def test_a_loaded_export_translates_as_its_model(exported, translator):
     assert loaded.translate(lines)[1][0].text == translator(lines[1])
 
 
+def test_a_loaded_export_has_what_a_translator_has(exported, translator):
+    loaded = Translator.from_saved_model(exported[1])
+    assert vars(loaded).keys() >= vars(translator).keys() - {"_of_tensor"}
+    assert (loaded.model, loaded.description) == (None, str(exported[1]))
+    assert loaded.max_length == translator.max_length
+    assert loaded.vocabulary.sha256 == translator.vocabulary.sha256
+    assert loaded.options == translator.options == SEARCH
+
+
 def test_what_is_no_export_is_refused(tmp_path, exported):
-    with pytest.raises(InputError, match="is no whole SavedModel of bin/exp"):
+    with pytest.raises(InputError, match="is not a complete SavedModel"):
         Translator.from_saved_model(tmp_path)
-    with pytest.raises(InputError, match="give the folder of one version"):
+    with pytest.raises(InputError, match="give the directory of one version"):
         Translator.from_saved_model(exported[1].parent)

@@ -20,7 +20,7 @@ SOURCE, TARGET = LINES[1], LINES[4]
 
 def tiny_translator(hparams=TINY):
     vocabulary = learn_vocabulary()
-    return LineTranslator.of_model(
+    return LineTranslator.from_model(
         random_model(hparams, vocabulary),
         vocabulary,
         SearchOptions.of(hparams),

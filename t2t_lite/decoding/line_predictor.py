@@ -1,0 +1,126 @@
+"""What translators and parsers share: lines of text in, a line out for each."""
+
+import abc
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+_LINES_AT_ONCE = 4096
+
+
+class Translation(NamedTuple):
+    """One translation of a line; to a parser, one tree of its words."""
+
+    text: str
+    score: float  # log probability in nats / length penalty
+
+
+class LinePredictor(abc.ABC):
+    """Predicts a line of text from each line of text.
+
+    Args:
+        vocabulary: Vocabulary.
+        options: SearchOptions.
+        model: Transformer; None if there is no Keras model in memory.
+        description: str, where the weights are from.
+    """
+
+    _accepted = "a str or a list of str"
+
+    def __init__(
+        self,
+        vocabulary: Any,
+        options: Any,
+        *,
+        model: Any = None,
+        description: str = "",
+    ):
+        self.vocabulary, self.options = vocabulary, options
+        self.model, self.description = model, description
+
+    @abc.abstractmethod
+    def translate(
+        self, lines: list[str], first_line: int = 1
+    ) -> list[list[Translation]]:
+        """Returns for each line a list of `nbest` Translations, best first.
+
+        Args:
+            lines: list of str.
+            first_line: int, the number of the first line in messages.
+        """
+
+    def stream(
+        self, lines: Iterable[str], lines_at_once: int
+    ) -> Iterator[list[Translation]]:
+        """Yields the list of Translations of each line, in order.
+
+        Args:
+            lines: iterable of str, read no further ahead than one block.
+            lines_at_once: int, how many lines are a block: they are sorted by
+                length and translated together.
+        """
+        lines, done = iter(lines), 0
+        while block := list(itertools.islice(lines, lines_at_once)):
+            yield from self.translate(block, done + 1)
+            done += len(block)
+
+    def __call__(self, text: Any, *, with_scores: bool = False) -> Any:
+        """Returns the best translation of each text.
+
+        Args:
+            text: a str or a list of str.
+            with_scores: bool, whether to return (translations, scores), the
+                scores float32 (log probability in nats / length penalty).
+
+        Returns:
+            a str or a list of str, as `text` is.
+
+        Raises:
+            TypeError: `text` is neither.
+        """
+        lines = self._lines(text)
+        best = [nbest[0] for nbest in self.stream(lines, _LINES_AT_ONCE)]
+        translations = [translation.text for translation in best]
+        scores = [translation.score for translation in best]
+        if isinstance(text, str):
+            translations, scores = translations[0], scores[0]
+        return (translations, scores) if with_scores else translations
+
+    def _lines(self, text: Any) -> list[str]:
+        """Returns the lines that a call is given."""
+        if isinstance(text, str):
+            return [text]
+        try:
+            lines = list(text)
+        except TypeError:  # Of a symbolic tensor, for example.
+            lines = [None]
+        if not all(isinstance(line, str) for line in lines):
+            raise TypeError(f"text must be {self._accepted}; received {text!r}")
+        return lines
+
+
+def as_lines(
+    translations: list[Translation],
+    number: int | None = None,
+    with_score: bool = False,
+) -> str:
+    r"""Returns the Translations of one line as text, a line for each.
+
+    Args:
+        translations: list of Translation.
+        number: int, the number of the source line: gives "number ||| text |||
+            score"; None for the bare text.
+        with_score: bool, whether a score and a tab stand before the bare text.
+
+    >>> as_lines([Translation("ein Hund", -0.25)], number=12)
+    '12 ||| ein Hund ||| -0.2500\n'
+    """
+    lines = []
+    for text, score in translations:
+        text = text.replace("\n", " ")  # One line stays one line.
+        if number is not None:
+            text = f"{number} ||| {text} ||| {score:.4f}"
+        elif with_score:
+            text = f"{score:.4f}\t{text}"
+        lines.append(f"{text}\n")
+    return "".join(lines)
