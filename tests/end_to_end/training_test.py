@@ -3,13 +3,16 @@
 import json
 import random
 import re
+import resource
 import shutil
 import signal
 import time
 
 import binaries
+import in_process
 import numpy as np
 import pytest
+from refusal import assert_refused
 
 from t2t_lite.model import flops as training_cost
 from t2t_lite.storage import checkpoints
@@ -37,6 +40,12 @@ def _flags(corpus, model_dir, *more):
     ]
 
 
+def _without_scores(flags):
+    """Returns the flags of a run that has no text to be scored on."""
+    held_out = ("--dev_", "--test_")
+    return [flag for flag in flags if not flag.startswith(held_out)]
+
+
 def _last(model_dir):
     path, tensors = next(checkpoints.newest(model_dir / "checkpoints"))
     return path.name, tensors
@@ -47,6 +56,29 @@ def whole(corpus, tmp_path_factory):
     """A run that was never interrupted: (model directory, stdout)."""
     model_dir = tmp_path_factory.mktemp("whole") / "model"
     status, out, errors = binaries.run("train", *_flags(corpus, model_dir))
+    assert status == 0, errors
+    return model_dir, out
+
+
+@pytest.fixture
+def copy(whole, tmp_path):
+    """The model directory of that run, for a test to go on with."""
+    return shutil.copytree(whole[0], tmp_path / "copy")
+
+
+@pytest.fixture(scope="module")
+def longer(whole, corpus, tmp_path_factory):
+    """The same run with two updates more: (model directory, stdout)."""
+    model_dir = tmp_path_factory.mktemp("longer") / "model"
+    shutil.copytree(whole[0], model_dir)
+    flags = _flags(
+        corpus,
+        model_dir,
+        f"--steps={_STEPS + 2}",
+        "--precision=bfloat16",
+        "--sustained_tflops=9.5",
+    )
+    status, out, errors = in_process.run("train", *_without_scores(flags))
     assert status == 0, errors
     return model_dir, out
 
@@ -63,7 +95,7 @@ def _assert_same(ours, theirs):
 def test_killed_runs_end_with_the_same_bits(whole, corpus, tmp_path):
     generator = random.Random(20170612)
     model_dir = tmp_path / "model"
-    for _ in range(3):
+    for _ in range(2):
         process = binaries.start("train", *_flags(corpus, model_dir))
         # Not before the first checkpoint, else there is nothing to resume.
         deadline = time.monotonic() + binaries.TIMEOUT_S
@@ -101,7 +133,7 @@ def test_sigterm_saves_and_the_same_command_goes_on(whole, corpus, tmp_path):
     (saved,) = checkpoints.paths(model_dir / "checkpoints")
     assert saved.name == f"step-{_STEPS}"
     assert re.search(f"Model: .*step-{_STEPS}\n", out)
-    _, out, errors = binaries.run("train", *flags)
+    _, out, errors = in_process.run("train", *flags)
     assert f"All {_STEPS} updates are done." in errors
     # One was scored, so that no average is to be translated with.
     command = f"bin/translate --model_dir={model_dir}"
@@ -148,23 +180,23 @@ def test_a_run_counts_the_operations_of_its_batches(whole):
     assert "TFLOPS" not in whole[1]
 
 
-def test_time_adds_up_to_an_estimate_of_the_cost(whole, corpus, tmp_path):
-    more = tmp_path / "model"
-    shutil.copytree(whole[0], more)
-    before = float(_last(more)[1]["device_seconds"])
-    flags = _flags(
-        corpus, more, f"--steps={_STEPS + 1}", "--sustained_tflops=9.5"
+def test_steps_and_precision_may_change(longer):
+    assert _last(longer[0])[0] == f"step-{_STEPS + 2}"
+
+
+def test_time_adds_up_to_an_estimate_of_the_cost(whole, longer):
+    before, after = (
+        float(_last(model_dir)[1]["device_seconds"])
+        for model_dir, _ in (whole, longer)
     )
-    status, out, errors = binaries.run("train", *flags)
-    assert status == 0, errors
-    hours = re.search(r"cost, (\d+\.\d\d) device hours at 9.5 TFLOPS", out)
-    after = float(_last(more)[1]["device_seconds"])
     assert 0 < before < after
+    pattern = r"cost, (\d+\.\d\d) device hours at 9.5 TFLOPS"
+    hours = re.search(pattern, longer[1])
     assert float(hours[1]) == pytest.approx(after / 3600, abs=0.02)
 
 
 def test_one_command_gives_both_bleus_and_a_card(whole, tmp_path):
-    status, out, errors = binaries.run(
+    status, out, errors = in_process.run(
         "evaluate",
         f"--model_dir={whole[0]}",
         "--average_last=2",
@@ -194,35 +226,43 @@ def test_the_best_on_dev_is_kept_beside_the_last(whole):
 
 
 def test_another_field_is_refused_by_its_name(whole, corpus):
-    model_dir, _ = whole
-    flags = _flags(corpus, model_dir, "--override=dropout=0.3")
-    status, _, errors = binaries.run("train", *flags)
-    assert status == 1
-    assert "was trained with dropout=0.1; received dropout=0.3" in errors
+    flags = _flags(corpus, whole[0], "--override=dropout=0.3")
+    assert_refused(
+        in_process.run("train", *flags),
+        "was trained with dropout=0.1; received dropout=0.3",
+    )
 
 
-def test_other_text_is_refused(whole, tmp_path):
-    model_dir, _ = whole
-    corpus = binaries.write_corpus(tmp_path, num_pairs=61)
-    status, _, errors = binaries.run("train", *_flags(corpus, model_dir))
-    assert status == 1
-    assert "was trained with other training text" in errors
+@pytest.fixture(scope="module")
+def other_corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("other")
+    return binaries.write_corpus(folder, num_pairs=61)
 
 
-def test_other_text_is_refused_without_the_tokens_too(whole, corpus, tmp_path):
-    model_dir = tmp_path / "model"
-    shutil.copytree(whole[0], model_dir)
-    shutil.rmtree(model_dir / "tokens")
-    other = binaries.write_corpus(tmp_path, num_pairs=61)
-    status, _, errors = binaries.run("train", *_flags(other, model_dir))
-    assert status == 1
-    assert "was trained with other training text" in errors
-    status, _, errors = binaries.run("train", *_flags(corpus, model_dir))
+def _assert_is_other_text(flags):
+    found = in_process.run("train", *flags)
+    assert_refused(found, "was trained with other training text")
+
+
+def test_other_text_is_refused(whole, other_corpus):
+    _assert_is_other_text(_flags(other_corpus, whole[0]))
+
+
+def test_other_text_is_refused_without_the_tokens_too(
+    copy, corpus, other_corpus
+):
+    shutil.rmtree(copy / "tokens")
+    _assert_is_other_text(_flags(other_corpus, copy))
+    status, _, errors = in_process.run(
+        "train", *_without_scores(_flags(corpus, copy))
+    )
     assert status == 0, errors
     assert f"All {_STEPS} updates are done." in errors
 
 
-def test_runs_share_a_cache_and_end_with_the_same_bits(whole, corpus, tmp_path):
+def test_runs_share_a_cache_and_end_with_the_same_bits(
+    whole, corpus, other_corpus, tmp_path
+):
     cache = tmp_path / "cache"
     flags = [
         _flags(corpus, tmp_path / name, f"--cache_dir={cache}")
@@ -239,32 +279,17 @@ def test_runs_share_a_cache_and_end_with_the_same_bits(whole, corpus, tmp_path):
         _assert_same(_last(tmp_path / name), _last(whole[0]))
         assert not (tmp_path / name / "tokens").exists()
     (copy,) = (path for path in cache.iterdir() if path.is_dir())
-    status, _, log = binaries.run("train", *flags[0])
+    status, _, log = in_process.run("train", *_without_scores(flags[0]))
     assert status == 0, log
     assert f"Using the tokens in {copy}." in log
     assert not re.search(r"^[WE]\d{4} ", log, re.M)
-    other = binaries.write_corpus(tmp_path, num_pairs=61)
-    status, _, log = binaries.run(
-        "train", *_flags(other, tmp_path / "a", f"--cache_dir={cache}")
+    _assert_is_other_text(
+        _flags(other_corpus, tmp_path / "a", f"--cache_dir={cache}")
     )
-    assert status == 1
-    assert "was trained with other training text" in log
-
-
-def test_steps_and_precision_may_change(whole, corpus, tmp_path):
-    model_dir, _ = whole
-    more = tmp_path / "model"
-    shutil.copytree(model_dir, more)
-    flags = _flags(
-        corpus, more, f"--steps={_STEPS + 2}", "--precision=bfloat16"
-    )
-    status, _, errors = binaries.run("train", *flags)
-    assert status == 0, errors
-    assert _last(more)[0] == f"step-{_STEPS + 2}"
 
 
 def test_two_workers_train_as_one_and_leave_the_files_of_the_chief(
-    whole, corpus, tmp_path
+    corpus, tmp_path
 ):
     flags = _flags(corpus, "MODEL", "--strategy=multi_worker", "--steps=4")
     addresses = [f"127.0.0.1:{port}" for port in binaries.free_ports(2)]
@@ -276,7 +301,7 @@ def test_two_workers_train_as_one_and_leave_the_files_of_the_chief(
         }
         own = [
             flag.replace("MODEL", str(tmp_path / f"worker{index}"))
-            for flag in flags
+            for flag in _without_scores(flags)
         ]
         processes.append(
             binaries.start("train", *own, TF_CONFIG=json.dumps(configuration))
@@ -296,11 +321,11 @@ def test_no_gain_on_dev_stops_a_run(corpus, tmp_path):
         "--evaluate_every_steps=2",
         "--patience=2",
     )
-    status, _, errors = binaries.run("train", *flags)
+    status, _, errors = in_process.run("train", *flags)
     assert status == 0, errors
     message = "No better score on dev in 2 evaluations: stopping at step 6"
     assert message in errors
-    status, _, errors = binaries.run("train", *flags)
+    status, _, errors = in_process.run("train", *flags)
     assert status == 0, errors
     assert _last(tmp_path / "model")[0] == "step-6"
 
@@ -315,7 +340,7 @@ def test_a_warm_start_begins_with_the_weights_of_another_model(
         "--override=learning_rate_scale=1e-12",
         "--steps=1",
     )
-    status, _, errors = binaries.run("train", *flags)
+    status, _, errors = in_process.run("train", *_without_scores(flags))
     assert status == 0, errors
     assert "Starting from the weights of" in errors
     name, tensors = _last(tmp_path / "model")
@@ -323,3 +348,37 @@ def test_a_warm_start_begins_with_the_weights_of_another_model(
     for key, value in _last(whole[0])[1].items():
         if key.startswith("transformer/"):
             np.testing.assert_allclose(tensors[key], value, atol=1e-6)
+
+
+def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_checkpoint(
+    copy, corpus
+):
+    before = sorted((copy / "checkpoints").iterdir())
+    flags = _flags(
+        corpus,
+        copy,
+        "--override=learning_rate_scale=1e38",
+        f"--steps={_STEPS + 30}",
+    )
+    assert_refused(
+        in_process.run("train", *_without_scores(flags)), "not finite at step"
+    )
+    assert sorted((copy / "checkpoints").iterdir()) == before
+
+
+def test_a_full_disk_while_saving_keeps_the_checkpoints_that_were_good(
+    copy, corpus
+):
+    before = {p: p.read_bytes() for p in (copy / "checkpoints").iterdir()}
+    flags = _flags(corpus, copy, f"--steps={_STEPS + 1}")
+    # No file of this process may grow beyond what a checkpoint needs.
+    limit = min(len(v) for k, v in before.items() if ".data" in k.name) // 2
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+    try:
+        found = in_process.run("train", *_without_scores(flags))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert_refused(found, "cannot write the checkpoint")
+    after = {p: p.read_bytes() for p in (copy / "checkpoints").iterdir()}
+    assert after == before

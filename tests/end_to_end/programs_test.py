@@ -1,0 +1,102 @@
+"""What only a whole process shows: each program, run as a user runs it."""
+
+import os
+import subprocess
+
+import binaries
+import pytest
+from refusal import assert_refused
+from tiny_translator import learn_vocabulary, write_model
+
+import t2t_lite_commands
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def model_dir(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "model"
+    return write_model(path, learn_vocabulary()).path
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name for name in t2t_lite_commands.NAMES if name != "table_3"],
+)
+def test_help_needs_no_tensorflow(name, tmp_path):
+    for package in ("tensorflow", "keras", "tensorflow_text"):
+        path = tmp_path / f"{package}.py"
+        path.write_text("raise RuntimeError('was imported')")
+    paths = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+    status, out, errors = binaries.run(
+        name, "--help", PYTHONPATH=os.pathsep.join(paths)
+    )
+    assert f"bin/{name}" in out  # Above its flags; table_3 has none.
+    assert status in (0, 1)  # absl's --help exits with 1.
+    assert errors == ""
+
+
+# (program, wrong flags, what the one line says)
+_WRONG_FLAGS = [
+    ("train", ["--override=dropout=1.5"], "dropout must be in [0, 1)"),
+    ("translate", ["--nbest=9"], "nbest must be at most beam_width=4"),
+    ("evaluate", ["--checkpoint=nowhere"], "checkpoint nowhere is missing"),
+    ("export", ["--export_dir=x", "--max_length=24"], "must be from 2 to 23"),
+    ("average_checkpoints", ["--average_last=7"], "too few to average"),
+    ("learn_vocabulary", ["--output=/nowhere/at/all"], "there is no folder"),
+    ("visualize_attention", ["--sentence=x"], "give --output, --png_prefix"),
+    ("table_3", ["surplus"], "this program takes flags only"),
+]
+
+
+@pytest.mark.parametrize(("name", "flags", "message"), _WRONG_FLAGS)
+def test_wrong_flags_get_one_line(name, flags, message, model_dir, tmp_path):
+    needs_model = name not in ("learn_vocabulary", "table_3")
+    model = [f"--model_dir={model_dir}"] if needs_model else []
+    assert_refused(binaries.run(name, *model, *flags), message)
+
+
+def test_a_cluster_that_cannot_be_joined(tmp_path):
+    tf_config = (
+        '{"cluster": {"worker": ["127.0.0.1:x"]}, '
+        '"task": {"type": "worker", "index": 0}}'
+    )
+    found = binaries.run(
+        "train", f"--model_dir={tmp_path / 'model'}", TF_CONFIG=tf_config
+    )
+    assert_refused(found, f"received {tf_config!r} (Could not parse port")
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_corpus_that_cannot_be_downloaded(tmp_path):
+    found = binaries.run(
+        "train",
+        "--corpus=wmt14_en_de",
+        f"--model_dir={tmp_path / 'model'}",
+        TFDS_DATA_DIR=str(tmp_path / "tfds"),
+        HTTPS_PROXY="http://127.0.0.1:9",
+        HTTP_PROXY="http://127.0.0.1:9",
+    )
+    assert_refused(found, "cannot be downloaded")
+
+
+def test_a_closed_pipe_ends_a_program_quietly(model_dir):
+    """As `bin/translate ... | head -1` does."""
+    process = subprocess.Popen(
+        binaries.command(
+            "translate", f"--model_dir={model_dir}", "--batch_lines=1"
+        ),
+        env=binaries.environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    process.stdout.close()
+    # Empty lines, of which each is written as soon as it is read.
+    process.stdin.write("\n" * 100)
+    process.stdin.close()
+    errors = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(binaries.TIMEOUT_S) == 1
+    assert errors == ""

@@ -1,0 +1,123 @@
+"""Runs the programs within the test's process: the same, in milliseconds.
+
+What only a process of its own shows (a signal, a pipe, what is imported) is
+for `binaries`.
+"""
+
+import contextlib
+import importlib
+import io
+import logging
+import os
+import signal
+import sys
+from unittest import mock
+
+from absl import app, flags
+from absl import logging as absl_logging
+from absl.testing import flagsaver
+
+from t2t_lite import cli
+
+# app.run defines them once in a process, so they must outlast every run.
+app.define_help_flags()
+
+
+def run(name, *arguments, text="", **environment):
+    """Runs a program to its end; returns (status, stdout, stderr).
+
+    Nothing of it is left in this process but what it has imported.
+
+    Args:
+        name: str, the name of a module of bin/commands.
+        *arguments: its flags.
+        text: str, its standard input.
+        **environment: variables that are set while it runs.
+    """
+    streams = _stream(text), _stream(), _stream()
+    with (
+        mock.patch.multiple(
+            sys,
+            argv=[f"bin/{name}", *map(str, arguments)],
+            stdin=streams[0],
+            stdout=streams[1],
+            stderr=streams[2],
+        ),
+        mock.patch.dict(os.environ, _environment(environment)),
+        _signal_handlers(),
+        _logging_to(streams[2]),
+        _command(name) as command,
+    ):
+        status = _exit_status(command)
+    return status, *(_text_in(stream) for stream in streams[1:])
+
+
+def _environment(changes):
+    # TensorFlow, once started, takes no other number of threads.
+    return {"TF_NUM_INTRAOP_THREADS": "1"} | changes
+
+
+def _exit_status(command):
+    try:
+        cli.run(command)
+    except SystemExit as exit_:
+        return exit_.code or 0
+
+
+def _stream(text=""):
+    content = io.BytesIO(text.encode("utf-8", "surrogateescape"))
+    return io.TextIOWrapper(content, "utf-8", "surrogateescape")
+
+
+def _text_in(stream):
+    stream.flush()
+    return stream.buffer.getvalue().decode("utf-8", "surrogateescape")
+
+
+@contextlib.contextmanager
+def _command(name):
+    """Imports a program anew: two of them define flags of the same names."""
+    module = f"t2t_lite_commands.{name}"
+    docstring = sys.modules["__main__"].__doc__
+    saved = flagsaver.save_flag_values()
+    try:
+        sys.modules.pop(module, None)
+        yield importlib.import_module(module)
+    finally:
+        flagsaver.restore_flag_values(saved)
+        flags.FLAGS.unparse_flags()
+        sys.modules.pop(module, None)
+        sys.modules["__main__"].__doc__ = docstring
+
+
+@contextlib.contextmanager
+def _signal_handlers():
+    saved = {
+        number: signal.getsignal(number)
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in saved.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def _logging_to(stream):
+    """Sends absl's log to a stream, in place of pytest's handlers."""
+    handler = absl_logging.get_absl_handler()
+    python_handler = handler.python_handler
+    root = logging.getLogger()
+    saved_handlers, saved_level = root.handlers[:], root.level
+    saved_stream = python_handler.stream
+    saved_formatter = python_handler.formatter
+    root.handlers[:] = [handler]
+    python_handler.setStream(stream)
+    try:
+        yield
+    finally:
+        python_handler.setStream(saved_stream)
+        python_handler.setFormatter(saved_formatter)
+        root.handlers[:] = saved_handlers
+        root.setLevel(saved_level)
