@@ -5,7 +5,7 @@ import pathlib
 import re
 
 import pytest
-from readme import PAGES, example_with
+from readme import PAGES, ROOT, example_with
 from tiny_translator import LINES, TINY, learn_vocabulary, write_model
 
 _ONE_LAYER = dataclasses.replace(TINY, num_layers=1)
@@ -84,6 +84,17 @@ def test_every_link_and_picture_of_a_page_is_there(page):
         if anchor:
             assert anchor in anchors(path)
     assert re.findall(r"@[A-Z_]+@", page.read_text("utf-8")) == []
+
+
+_MODULE = re.compile(r"\w[\w/]*\.py\b")
+_HOMES = [ROOT, ROOT / "t2t_lite", ROOT / "tests/benchmarks"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_module_that_a_page_names_is_there(page):
+    paths = _MODULE.findall(page.read_text("utf-8"))
+    missing = [p for p in paths if not any((h / p).exists() for h in _HOMES)]
+    assert missing == []
 
 
 def test_the_readme_leads_to_every_page():
