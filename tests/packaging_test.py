@@ -1,19 +1,15 @@
 """What pip installs is what the code imports, and every folder of it."""
 
-import ast
 import functools
 import importlib.metadata
 import re
 import sys
 import tomllib
 
+from checkout import PACKAGES
+from imports import MODULES, imported_packages
 from paths import ROOT
 
-PACKAGES = {
-    "t2t_lite": ROOT / "t2t_lite",
-    "t2t_lite_commands": ROOT / "bin" / "commands",
-    "t2t_lite_data": ROOT / "data",
-}
 # Only these modules import what an extra installs.
 EXTRAS = {
     "corpora": {"t2t_lite_data.wmt14"},
@@ -27,42 +23,22 @@ def pyproject():
     return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 
 
-def modules():
-    """Returns the path of every installed module by its dotted name."""
-    return {
-        ".".join(
-            [package, *path.relative_to(folder).with_suffix("").parts]
-        ): path
-        for package, folder in PACKAGES.items()
-        for path in sorted(folder.rglob("*.py"))
-    }
-
-
-def imported_packages(path):
-    """Returns the packages a module imports that Python does not have."""
-    names = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            names.add(node.module)
-    packages = {name.split(".")[0] for name in names}
-    return packages - sys.stdlib_module_names - set(PACKAGES)
-
-
 def distributions(requirements):
     """Returns the names before the versions of requirements."""
     return {re.match(r"[\w-]+", each)[0].lower() for each in requirements}
 
 
+def foreign_packages(path):
+    """Returns the packages a module imports that pip has to install."""
+    return imported_packages(path) - sys.stdlib_module_names - set(PACKAGES)
+
+
 def test_every_folder_with_modules_is_installed():
-    folders = {
-        name.removesuffix(".__init__")
-        for name in modules()
-        if name.endswith(".__init__")
-    }
-    assert set(pyproject()["tool"]["setuptools"]["packages"]) == folders
-    assert folders >= {name.rpartition(".")[0] for name in modules()}
+    listed = pyproject()["tool"]["setuptools"]["packages"]
+    packages = {n for n, path in MODULES.items() if path.stem == "__init__"}
+    assert sorted(listed) == sorted(packages)
+    for name in set(MODULES) - packages:
+        assert name.rpartition(".")[0] in packages
 
 
 @functools.cache
@@ -78,7 +54,7 @@ def distributions_of(package):
 def test_what_a_module_imports_is_required():
     project = pyproject()["project"]
     missing = []
-    for name, path in modules().items():
+    for name, path in MODULES.items():
         required = distributions(project["dependencies"])
         for extra, users in EXTRAS.items():
             if name in users:
@@ -86,7 +62,7 @@ def test_what_a_module_imports_is_required():
                 required |= distributions(optional)
         missing += [
             f"{name} imports {package}"
-            for package in imported_packages(path)
+            for package in foreign_packages(path)
             if distributions_of(package).isdisjoint(required)
         ]
     assert missing == []
@@ -95,8 +71,8 @@ def test_what_a_module_imports_is_required():
 def test_all_that_is_required_is_imported():
     """But for tensorboard, which TensorFlow imports for summaries."""
     imported = set()
-    for path in modules().values():
-        for package in imported_packages(path):
+    for path in MODULES.values():
+        for package in foreign_packages(path):
             imported |= distributions_of(package)
     required = distributions(pyproject()["project"]["dependencies"])
     assert required - imported == {"tensorboard"}
