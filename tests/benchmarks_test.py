@@ -1,18 +1,16 @@
 """Wrong arguments of a benchmark are refused, before anything is measured."""
 
-import pathlib
 import subprocess
 import sys
 
 import pytest
-
-_BENCHMARKS = pathlib.Path(__file__).absolute().parent / "benchmarks"
+from paths import BENCHMARKS
 
 
 def refusal(folder, program, arguments):
     """Runs a benchmark, which must refuse its arguments; returns its stderr."""
     process = subprocess.run(
-        [sys.executable, _BENCHMARKS / f"{program}.py", *arguments],
+        [sys.executable, BENCHMARKS / f"{program}.py", *arguments],
         capture_output=True,
         text=True,
         timeout=60,

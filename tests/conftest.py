@@ -1,4 +1,4 @@
-"""What the tests share: quiet TensorFlow, and one list of tiny models.
+"""What the tests share: quiet TensorFlow of one thread, and tiny models.
 
 A test that takes `tiny_hparams` or `tiny_model` runs once for each of
 TINY_MODELS. Their sizes all differ, so that a wrong axis fails.
@@ -8,6 +8,11 @@ import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+# Tiny products are slower on two threads, and tests run side by side; what
+# runs in parts at the same time does so all the same.
+os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+# Nor may one process of the tests take all the memory of a GPU.
+os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
 
 import checkout  # noqa: F401, the code that these tests belong to
 import pytest

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from binaries import ROOT
+from paths import ROOT
 
 from t2t_lite import hparams as settings
 from t2t_lite import paper

@@ -207,4 +207,4 @@ def main(_):
 
 
 if __name__ == "__main__":
-    cli.run(main)
+    cli.run(sys.modules[__name__])

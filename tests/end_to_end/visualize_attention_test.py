@@ -1,12 +1,13 @@
-"""bin/visualize_attention as a user runs it."""
+"""bin/visualize_attention: what it writes, and what it refuses."""
 
-import binaries
+import sys
+
+import in_process
 import pytest
+from refusal import assert_refused
 from tiny_translator import LINES, learn_vocabulary, write_model
 
 from t2t_lite.decoding.translation import Translator
-
-pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -15,21 +16,27 @@ def model_dir(tmp_path_factory):
     return write_model(path, learn_vocabulary()).path
 
 
-def run(model_dir, *flags, sentence=LINES[1], **changes):
-    return binaries.run(
+def run(model_dir, *flags, sentence=LINES[1]):
+    return in_process.run(
         "visualize_attention",
         f"--model_dir={model_dir}",
         f"--sentence={sentence}",
         *flags,
-        **changes,
     )
 
 
+@pytest.mark.slow
 def test_a_page_and_pictures_of_a_sentence(model_dir, tmp_path):
     page, prefix = tmp_path / "page.html", tmp_path / "figure"
     status, out, errors = run(
-        *(model_dir, f"--output={page}", f"--png_prefix={prefix}", "--words"),
-        *("--kind=encoder_decoder", "--layer=0", "--head=2", "--head=0"),
+        model_dir,
+        f"--output={page}",
+        f"--png_prefix={prefix}",
+        "--words",
+        "--kind=encoder_decoder",
+        "--layer=0",
+        "--head=2",
+        "--head=0",
     )
     assert (status, out) == (0, ""), errors
     names = ["figure-lines.png", "figure-matrix.png", "page.html"]
@@ -41,14 +48,14 @@ def test_a_page_and_pictures_of_a_sentence(model_dir, tmp_path):
     assert Translator(model_dir, xla=False)(LINES[1]) in text
 
 
+GIVEN = "--translation=the house runs by the red hill"
+
+
 def test_a_page_of_a_translation_that_is_given(model_dir, tmp_path):
     page = tmp_path / "page.html"
-    given = "the house runs by the red hill"
-    status, _, errors = run(
-        model_dir, f"--output={page}", f"--translation={given}"
-    )
+    status, _, errors = run(model_dir, f"--output={page}", GIVEN)
     assert status == 0, errors
-    assert given in page.read_text("utf-8")
+    assert GIVEN.partition("=")[2] in page.read_text("utf-8")
     assert list(tmp_path.iterdir()) == [page]
 
 
@@ -67,26 +74,18 @@ def test_wrong_flags_get_one_line_and_leave_nothing(
     model_dir, tmp_path, flags, message
 ):
     outputs = [f"--output={tmp_path}/page.html", f"--png_prefix={tmp_path}/p"]
-    refused(message, run(model_dir, *(outputs if flags else []), *flags))
+    found = run(model_dir, GIVEN, *(outputs if flags else []), *flags)
+    assert_refused(found, message)
     assert not list(tmp_path.iterdir())
 
 
-def test_pictures_without_matplotlib_say_what_to_install(model_dir, tmp_path):
-    hidden = "import sys; sys.modules['matplotlib'] = None"
-    (tmp_path / "sitecustomize.py").write_text(hidden)
-    flags = [model_dir, f"--output={tmp_path}/page.html"]
-    environment = {"PYTHONPATH": str(tmp_path)}
-    found = run(*flags, f"--png_prefix={tmp_path}/p", **environment)
-    refused("pip install -e '.[figures]'", found)
+def test_pictures_without_matplotlib_say_what_to_install(
+    model_dir, tmp_path, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    flags = [model_dir, GIVEN, f"--output={tmp_path}/page.html"]
+    found = run(*flags, f"--png_prefix={tmp_path}/p")
+    assert_refused(found, "pip install -e '.[figures]'")
     assert not (tmp_path / "page.html").exists()
-    status, _, errors = run(*flags, **environment)
+    status, _, errors = run(*flags)
     assert status == 0, errors
-
-
-def refused(message, found):
-    status, _, errors = found
-    assert status == 1, errors
-    said = [line for line in errors.split("\n") if line.startswith("error: ")]
-    assert len(said) == 1, errors
-    assert message in said[0]
-    assert "Traceback" not in errors

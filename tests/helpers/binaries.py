@@ -6,7 +6,8 @@ import socket
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).absolute().parents[2]
+from paths import ROOT
+
 TIMEOUT_S = 300
 
 # A model and a run of seconds.

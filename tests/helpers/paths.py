@@ -4,3 +4,4 @@ import pathlib
 
 ROOT = pathlib.Path(__file__).absolute().parents[2]
 HELPERS = ROOT / "tests" / "helpers"
+BENCHMARKS = ROOT / "tests" / "benchmarks"
