@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 from t2t_lite.decoding import translation
 from t2t_lite.errors import InputError
-from t2t_lite.evaluation import scores as evaluation
-from t2t_lite.evaluation.scores import Score
+from t2t_lite.evaluation.scores import Score, score_text
 from t2t_lite.parsing import evalb as bracketing
 from t2t_lite.parsing import parser as parsing
 from t2t_lite.parsing import trees
@@ -20,7 +19,7 @@ class Task(NamedTuple):
     of_model: (model, ModelDirectory, SearchOptions) to that of a model in
         memory, the rest of which is in the directory; without XLA.
     scores: (list of outputs, list of references, language=None,
-        with_margins=False) to a dict of evaluation.Score by their names in
+        with_margins=False) to a dict of Score by their names in
         JSON. What the first one says decides which model is best.
     checked_pair: (source, target) to the pair as it is learned from. Raises
         InputError where it cannot be.
@@ -32,7 +31,7 @@ class Task(NamedTuple):
     checked_pair: Callable
 
     def score(self, outputs, references):
-        """Returns the evaluation.Score that decides which model is best."""
+        """Returns the Score that decides which model is best."""
         return next(iter(self.scores(outputs, references).values()))
 
 
@@ -95,7 +94,7 @@ _TASKS = {
         lambda model, directory, options: translation.LineTranslator.from_model(
             model, directory.vocabulary(), options, xla=False
         ),
-        evaluation.score_text,
+        score_text,
         lambda source, target: (source, target),
     ),
     "parsing": Task(

@@ -15,7 +15,7 @@ from paths import ROOT
 
 from t2t_lite import Parser, Translator, tasks
 from t2t_lite.errors import InputError
-from t2t_lite.evaluation import scores
+from t2t_lite.evaluation.report import evaluate
 from t2t_lite.storage import checkpoints, model_directory
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.training import run
@@ -113,12 +113,12 @@ def test_a_model_directory_parses_as_ever(parser):
 def test_a_model_scores_as_ever(request, name, folder, target):
     model = request.getfixturevalue(name)
     task = tasks.task_of(model.model.hparams)
-    report = scores.evaluate(
+    report = evaluate(
         model,
         {"dev": [task.checked_pair(*p) for p in read_pairs("dev", target)]},
         functools.partial(task.scores, language=target, with_margins=True),
     )
-    found = scores.as_dict(report)
+    found = report.as_dict()
     expected = EXPECTED[f"evaluate {folder}"]
     assert found["search"] | {"nbest": 1} == expected["search"]
     found, expected = (of["splits"]["dev"] for of in (found, expected))

@@ -32,33 +32,30 @@ def main(_):
         files.require_folder_of(path)
     cli.load_tensorflow(num_parts=1 if FLAGS.xla else 2)
     from t2t_lite import tasks
-    from t2t_lite.evaluation import card as evaluation_card
-    from t2t_lite.evaluation import scores as evaluation
-    from t2t_lite.storage import model_directory
+    from t2t_lite.evaluation.card import make_card
+    from t2t_lite.evaluation.report import evaluate
+    from t2t_lite.storage.model_directory import ModelDirectory
 
-    model = tasks.open_model(**cli.model_flags())
-    directory = model_directory.ModelDirectory(FLAGS.model_dir)
+    translator = tasks.open_model(**cli.model_flags())
+    hparams = translator.model.hparams
+    directory = ModelDirectory(FLAGS.model_dir)
     names = corpus_flags.given(default=None) or directory.settings().corpus
     corpus = corpus_flags.corpus(names)
-    task = tasks.task_of(model.model.hparams)
-    corpus_flags.require_task(corpus, model.model.hparams)
-    report = evaluation.evaluate(
-        model,
-        {
-            split: [task.checked_pair(*pair) for pair in pairs]
-            for split, pairs in corpus_flags.held_out(corpus, FLAGS.splits)
-        },
-        functools.partial(
-            task.scores, language=corpus.target_language, with_margins=True
-        ),
+    task = tasks.task_of(hparams)
+    corpus_flags.require_task(corpus, hparams)
+    splits = {
+        name: [task.checked_pair(*pair) for pair in pairs]
+        for name, pairs in corpus_flags.held_out(corpus, FLAGS.splits)
+    }
+    score = functools.partial(
+        task.scores, language=corpus.target_language, with_margins=True
     )
-    print(evaluation.as_text(report))
+    report = evaluate(translator, splits, score)
+    print(report.as_text())
     if FLAGS.json:
         with files.output_file(FLAGS.json) as file:
-            file.write(evaluation.as_json(report))
+            file.write(report.as_json())
     if FLAGS.report:
-        card = evaluation_card.make_card(
-            report, directory, model.model, FLAGS.checkpoint
-        )
-        evaluation_card.write(FLAGS.report, card)
+        card = make_card(report, directory, translator.model, FLAGS.checkpoint)
+        card.write(FLAGS.report)
     return 0

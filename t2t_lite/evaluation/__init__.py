@@ -1,1 +1,1 @@
-"""How good a model is: scores, perplexity, and the evaluation card."""
+"""How good a model is: scores, perplexity, reports and the evaluation card."""

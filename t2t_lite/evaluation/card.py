@@ -2,17 +2,23 @@
 
 import dataclasses
 import importlib.metadata
-import json
 import math
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from t2t_lite import files, paper
-from t2t_lite.evaluation import scores as evaluation
+from t2t_lite.evaluation.report import Report, to_json
+from t2t_lite.evaluation.scores import BOOTSTRAP_RESAMPLES, Score
 from t2t_lite.hparams import HParams
-from t2t_lite.storage import model_directory
+from t2t_lite.model.transformer import Transformer
+from t2t_lite.storage.model_directory import ModelDirectory, Settings
 
 _PACKAGES = (
-    *("t2t_lite", "tensorflow", "keras", "sacrebleu", "sacremoses"),
+    "t2t_lite",
+    "tensorflow",
+    "keras",
+    "sacrebleu",
+    "sacremoses",
     "sentencepiece",
 )
 
@@ -28,154 +34,167 @@ class Training(NamedTuple):
 class Card(NamedTuple):
     """What an evaluation found, and what it depends on."""
 
-    report: evaluation.Report
+    report: Report
     model_dir: str
     parameters: int
-    settings: model_directory.Settings
+    settings: Settings
     training: Training
     versions: dict[str, str]  # of the packages that decide a figure
 
+    def as_markdown(self) -> str:
+        """Returns the card as a page of Markdown."""
+        report = self.report
+        sections = {
+            f"# Evaluation of {self.model_dir}": [
+                *_table(["", *report.splits], _score_rows(report)),
+                "",
+                *_margin_lines(report),
+                *_signature_lines(report),
+            ],
+            "## Model": _table(["", ""], _model_rows(self)),
+            "## Data": _table(["", "SHA-256"], _data_rows(self)),
+            "## Versions": _table(["", ""], self.versions.items()),
+        }
+        texts = (
+            "\n".join([title, "", *lines]) for title, lines in sections.items()
+        )
+        return "\n\n".join(texts) + "\n"
 
-def make_card(report, directory, model, checkpoint="last"):
+    def as_dict(self) -> dict[str, Any]:
+        """Returns what JSON can hold: the keys of the report's, and more."""
+        return self.report.as_dict() | {
+            "bootstrap_resamples": BOOTSTRAP_RESAMPLES,
+            "model_dir": self.model_dir,
+            "parameters": self.parameters,
+            "settings": dataclasses.asdict(self.settings),
+            "training": self.training._asdict(),
+            "versions": self.versions,
+        }
+
+    def as_json(self) -> str:
+        """Returns the card as JSON."""
+        return to_json(self.as_dict())
+
+    def write(self, path: str) -> None:
+        """Writes the card to PATH.md, for a reader, and to PATH.json.
+
+        Args:
+            path: where; without its suffix, if it ends in .md or .json.
+
+        Raises:
+            InputError: a file cannot be written.
+        """
+        stem = path.removesuffix(".md").removesuffix(".json")
+        with files.output_file(f"{stem}.md") as file:
+            file.write(self.as_markdown())
+        with files.output_file(f"{stem}.json") as file:
+            file.write(self.as_json())
+
+
+def make_card(
+    report: Report,
+    directory: ModelDirectory,
+    model: Transformer,
+    checkpoint: str = "last",
+) -> Card:
     """Returns the Card of a model.
 
     Args:
-        report: evaluation.Report of the model.
+        report: Report of the model.
         directory: ModelDirectory that it is in.
         model: Transformer.
         checkpoint: "last" (or an average of the last), "best", "averaged", or
             the path of a checkpoint.
     """
+    weights = model.trainable_variables
     return Card(
-        report,
-        str(directory.path),
-        sum(math.prod(weight.shape) for weight in model.trainable_variables),
-        directory.settings(),
-        _training(directory.training_record(checkpoint)),
-        {name: _version(name) for name in _PACKAGES},
+        report=report,
+        model_dir=str(directory.path),
+        parameters=sum(math.prod(weight.shape) for weight in weights),
+        settings=directory.settings(),
+        training=_training(directory.training_record(checkpoint)),
+        versions={name: _version(name) for name in _PACKAGES},
     )
 
 
-def _training(record):
-    flops, seconds = (
-        None if math.isnan(value) else value
-        for value in (
-            record.get("training_flops", math.nan),
-            record.get("device_seconds", math.nan),
-        )
+def _training(record: dict[str, float]) -> Training:
+    known = {k: v for k, v in record.items() if not math.isnan(v)}
+    seconds = known.get("device_seconds")
+    return Training(
+        updates=known.get("step"),
+        flops=known.get("training_flops"),
+        device_hours=None if seconds is None else seconds / 3600,
     )
-    hours = None if seconds is None else seconds / 3600
-    return Training(record.get("step"), flops, hours)
 
 
-def _version(package):
+def _version(package: str) -> str:
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return "not installed"  # A checkout runs without.
 
 
-def write(path, card):
-    """Writes a Card to PATH.md, for a reader, and to PATH.json.
-
-    Args:
-        path: str; a suffix .md or .json of it is left out.
-        card: Card.
-
-    Raises:
-        InputError: a file cannot be written.
-    """
-    stem = path.removesuffix(".md").removesuffix(".json")
-    for suffix, text in ((".md", as_markdown(card)), (".json", as_json(card))):
-        with files.output_file(stem + suffix) as file:
-            file.write(text)
-
-
-def as_json(card):
-    """Returns a Card as JSON: the keys of the report's, and more."""
-    values = evaluation.as_dict(card.report) | {
-        "bootstrap_resamples": evaluation.RESAMPLES,
-        "model_dir": card.model_dir,
-        "parameters": card.parameters,
-        "settings": dataclasses.asdict(card.settings),
-        "training": card.training._asdict(),
-        "versions": card.versions,
-    }
-    return json.dumps(values, indent=2) + "\n"
-
-
-def _margins(report):
-    """Returns what ± means, if any score has it."""
-    scores = (
-        s for split in report.splits.values() for s in split.text.values()
-    )
-    if all(score.margin is None for score in scores):
-        return []
-    return [
-        "± is half of the 95% interval of sacrebleu's bootstrap "
-        f"({evaluation.RESAMPLES:,} resamples).",
-        "",
-    ]
-
-
-def as_markdown(card):
-    """Returns a Card as a page of Markdown."""
-    sections = {
-        f"# Evaluation of {card.model_dir}": [
-            *_table(["", *card.report.splits], _score_rows(card.report)),
-            "",
-            *_margins(card.report),
-            *_signatures(card.report),
-        ],
-        "## Model": _table(["", ""], _model_rows(card)),
-        "## Data": _table(["", "SHA-256"], _data_rows(card)),
-        "## Versions": _table(["", ""], card.versions.items()),
-    }
-    return (
-        "\n\n".join(
-            "\n".join([title, "", *lines]) for title, lines in sections.items()
-        )
-        + "\n"
-    )
-
-
-def _table(head, rows):
+def _table(head: list[str], rows: Iterable[Sequence[Any]]) -> list[str]:
     """Returns the lines of a Markdown table."""
     rows = [head, ["---"] * len(head), *rows]
     return [f"| {' | '.join(_cell(cell) for cell in row)} |" for row in rows]
 
 
-def _cell(value):
+def _cell(value: Any) -> str:
     return str(value).replace("|", "\\|")
 
 
-def _score_rows(report):
+def _scores_by_split(report: Report) -> dict[str, list[Score]]:
+    """Returns for each kind of score, by its key, that of each split."""
+    by_key = {}
+    for split in report.splits.values():
+        for key, score in split.text.items():
+            by_key.setdefault(key, []).append(score)
+    return by_key
+
+
+def _score_rows(report: Report) -> Iterator[list[Any]]:
     """Yields a row for each score, with a column for each split."""
     splits = report.splits.values()
-    yield "sentence pairs", *(f"{split.pairs:,}" for split in splits)
-    for key, score in next(iter(splits)).text.items():
-        values = (evaluation.value_text(split.text[key]) for split in splits)
-        yield score.name, *values
-    perplexities = (f"{split.tokens.perplexity:.3f}" for split in splits)
-    yield "perplexity per token", *perplexities
-    yield "target tokens", *(f"{split.tokens.tokens:,}" for split in splits)
-    if any(split.tokens.left_out for split in splits):
-        left_out = (split.tokens.left_out for split in splits)
-        yield "over-long pairs, not in the perplexity", *left_out
+    tokens = [split.tokens for split in splits]
+    yield ["sentence pairs", *(f"{split.pairs:,}" for split in splits)]
+    for scores in _scores_by_split(report).values():
+        yield [scores[0].name, *(score.as_text() for score in scores)]
+    yield ["perplexity per token", *(f"{t.perplexity:.3f}" for t in tokens)]
+    yield ["target tokens", *(f"{t.tokens:,}" for t in tokens)]
+    if any(t.left_out for t in tokens):
+        left_out = (t.left_out for t in tokens)
+        yield ["over-long pairs, not in the perplexity", *left_out]
 
 
-def _signatures(report):
-    """Yields a line for each kind of score."""
-    for score in next(iter(report.splits.values())).text.values():
-        yield f"- {score.name}: `{score.signature}`"
+def _margin_lines(report: Report) -> list[str]:
+    """Returns what ± means, if any score has it."""
+    scores = [
+        score
+        for split in report.splits.values()
+        for score in split.text.values()
+    ]
+    if all(score.margin is None for score in scores):
+        return []
+    return [
+        "± is half of the 95% interval of sacrebleu's bootstrap "
+        f"({BOOTSTRAP_RESAMPLES:,} resamples).",
+        "",
+    ]
 
 
-def _model_rows(card):
+def _signature_lines(report: Report) -> Iterator[str]:
+    """Yields a line for each kind of score: what decides its value."""
+    for scores in _scores_by_split(report).values():
+        yield f"- {scores[0].name}: `{scores[0].signature}`"
+
+
+def _model_rows(card: Card) -> Iterator[tuple[str, str]]:
     training, report = card.training, card.report
     yield "checkpoint", report.model
-    yield "search", ", ".join(f"{k} {v}" for k, v in report.search.items())
+    yield "search", report.search_text()
     yield "parameters", f"{card.parameters:,}"
-    yield "settings that are not the paper's base", _unlike_base(card)
+    yield "settings that are not the paper's base", _changed_settings(card)
     yield "updates", _known(training.updates, "{:,}")
     yield "training, matrix products", _known(training.flops, "{:.2e} FLOPs")
     yield "training, device hours", _known(training.device_hours, "{:.2f}")
@@ -187,18 +206,18 @@ def _model_rows(card):
     )
 
 
-def _known(value, pattern):
+def _known(value: float | None, pattern: str) -> str:
     return "not known" if value is None else pattern.format(value)
 
 
-def _unlike_base(card):
+def _changed_settings(card: Card) -> str:
     settings = dataclasses.asdict(card.settings.hparams)
     base = dataclasses.asdict(HParams())
-    unlike = [f"{k} {v}" for k, v in settings.items() if v != base[k]]
-    return ", ".join(unlike) or "none"
+    changed = [f"{k} {v}" for k, v in settings.items() if v != base[k]]
+    return ", ".join(changed) or "none"
 
 
-def _data_rows(card):
+def _data_rows(card: Card) -> Iterator[tuple[str, str]]:
     yield "train", f"`{card.settings.data_sha256}`"
     for name, split in card.report.splits.items():
         yield name, f"`{split.data_sha256}`"

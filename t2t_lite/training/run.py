@@ -16,7 +16,7 @@ from absl import logging
 from t2t_lite import tasks
 from t2t_lite.decoding import search as decoding
 from t2t_lite.errors import InputError
-from t2t_lite.evaluation import scores as evaluation
+from t2t_lite.evaluation.perplexity import TokenScorer
 from t2t_lite.storage import checkpoints, model_directory
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text import batching
@@ -446,7 +446,7 @@ class _DevEvaluator:
             vocabulary.encode(self.sources),
             vocabulary.encode_target(self.references),
         )
-        self.token_scorer = evaluation.TokenScorer(model, token_pairs)
+        self.token_scorer = TokenScorer(model, token_pairs)
         width = min(model.hparams.beam_width, _WIDEST_DEV_BEAM)
         self.translator = task.of_model(
             model,

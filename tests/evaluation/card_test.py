@@ -8,11 +8,12 @@ import shutil
 import numpy as np
 import pytest
 import tiny_translator
+from reversing import Reversing
 
 from t2t_lite.decoding.search import SearchOptions
-from t2t_lite.decoding.translation import Translator
-from t2t_lite.evaluation import card as evaluation_card
-from t2t_lite.evaluation import scores as evaluation
+from t2t_lite.evaluation.card import Training, make_card
+from t2t_lite.evaluation.report import evaluate
+from t2t_lite.evaluation.scores import score_text
 from t2t_lite.storage import checkpoints
 from t2t_lite.storage.model_directory import ModelDirectory, is_weight
 from t2t_lite.text import batching
@@ -44,16 +45,17 @@ def directory(vocabulary, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def card(directory):
-    translator = Translator(directory.path, average_last=2, xla=False)
-    report = evaluation.evaluate(
-        translator,
-        SPLITS,
-        functools.partial(
-            evaluation.score_text, language="de", with_margins=True
-        ),
+def card(directory, vocabulary):
+    model, description = directory.load_model(average_last=2)
+    predictor = Reversing(
+        vocabulary,
+        SearchOptions.of(tiny_translator.TINY),
+        model=model,
+        description=description,
     )
-    return evaluation_card.make_card(report, directory, translator.model)
+    score = functools.partial(score_text, language="de", with_margins=True)
+    report = evaluate(predictor, SPLITS, score)
+    return make_card(report, directory, model)
 
 
 def rows_of(markdown):
@@ -72,25 +74,25 @@ def rows_of(markdown):
 
 
 def test_a_reader_finds_every_figure_of_each_split(card):
-    rows = rows_of(evaluation_card.as_markdown(card))
+    rows = rows_of(card.as_markdown())
     assert rows["sentence pairs"] == ["4", "6"]
     for n, split in enumerate(card.report.splits.values()):
         for score in split.text.values():
-            assert rows[score.name][n] == evaluation.value_text(score)
+            assert rows[score.name][n] == score.as_text()
         perplexity = f"{split.tokens.perplexity:.3f}"
         assert rows["perplexity per token"][n] == perplexity
         assert rows["target tokens"][n] == str(split.tokens.tokens)
-    assert "over-long" not in evaluation_card.as_markdown(card)
+    assert "over-long" not in card.as_markdown()
 
 
 def test_signatures_stand_below_the_scores(card):
-    markdown = evaluation_card.as_markdown(card)
+    markdown = card.as_markdown()
     for score in card.report.splits["test"].text.values():
         assert f"\n- {score.name}: `{score.signature}`\n" in markdown
 
 
 def test_what_the_scores_depend_on_is_on_the_card(card, vocabulary):
-    rows = rows_of(evaluation_card.as_markdown(card))
+    rows = rows_of(card.as_markdown())
     assert rows["checkpoint"] == ["average of step-2, step-1"]
     search = SearchOptions.of(tiny_translator.TINY)
     assert f"beam_width {search.beam_width}, " in rows["search"][0]
@@ -113,7 +115,7 @@ def test_parameters_are_the_weights_and_no_states_of_dropout(card, directory):
 
 def test_training_is_that_of_the_newest_checkpoint(card):
     assert card.training == (12_000, 3.25e15, 1.5)
-    rows = rows_of(evaluation_card.as_markdown(card))
+    rows = rows_of(card.as_markdown())
     assert rows["updates"] == ["12,000"]
     assert rows["training, matrix products"] == ["3.25e+15 FLOPs"]
     assert rows["training, device hours"] == ["1.50"]
@@ -140,26 +142,24 @@ def test_a_damaged_checkpoint_is_passed_over(directory, tmp_path):
 def test_what_an_old_checkpoint_does_not_say_is_not_known(card, directory):
     old = directory.training_record(str(directory.checkpoints / "step-1"))
     assert old == {"step": 1}
-    markdown = evaluation_card.as_markdown(
-        card._replace(training=evaluation_card.Training(1, None, None))
-    )
-    assert rows_of(markdown)["training, matrix products"] == ["not known"]
-    assert rows_of(markdown)["training, device hours"] == ["not known"]
+    unknown = card._replace(training=Training(1, None, None))
+    rows = rows_of(unknown.as_markdown())
+    assert rows["training, matrix products"] == ["not known"]
+    assert rows["training, device hours"] == ["not known"]
 
 
 def test_a_count_that_began_too_late_is_not_known(card, directory, tmp_path):
     path = tmp_path / "step-3"
     checkpoints.write(path, RECORD | {"training_flops": np.float64(np.nan)})
-    found = evaluation_card.make_card(
-        card.report, directory, Translator(directory.path).model, str(path)
-    )
+    model, _ = directory.load_model()
+    found = make_card(card.report, directory, model, str(path))
     assert found.training == (12_000, None, 1.5)
-    json.loads(evaluation_card.as_json(found), parse_constant=pytest.fail)
+    json.loads(found.as_json(), parse_constant=pytest.fail)
 
 
 def test_json_has_all_that_the_json_of_a_report_has(card):
-    found = json.loads(evaluation_card.as_json(card))
-    report = json.loads(evaluation.as_json(card.report))
+    found = json.loads(card.as_json())
+    report = json.loads(card.report.as_json())
     assert found | report == found
     assert found["training"] == {
         "updates": 12_000,
@@ -177,18 +177,18 @@ def test_pairs_without_a_perplexity_are_counted(card):
         for n, (name, scores) in enumerate(card.report.splits.items())
     }
     report = card.report._replace(splits=splits)
-    rows = rows_of(evaluation_card.as_markdown(card._replace(report=report)))
+    rows = rows_of(card._replace(report=report).as_markdown())
     assert rows["over-long pairs, not in the perplexity"] == ["0", "3"]
 
 
 @pytest.mark.parametrize("name", ["card", "card.md", "card.json"])
 def test_two_files_are_written(card, tmp_path, name):
-    evaluation_card.write(str(tmp_path / name), card)
+    card.write(str(tmp_path / name))
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "card.json",
         "card.md",
     ]
     markdown = (tmp_path / "card.md").read_text("utf-8")
-    assert markdown == evaluation_card.as_markdown(card)
+    assert markdown == card.as_markdown()
     text = (tmp_path / "card.json").read_text("utf-8")
-    assert text == evaluation_card.as_json(card)
+    assert text == card.as_json()

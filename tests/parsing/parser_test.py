@@ -14,8 +14,8 @@ from t2t_lite import tasks
 from t2t_lite.decoding import search as decoding
 from t2t_lite.decoding import translation
 from t2t_lite.errors import InputError
-from t2t_lite.evaluation import card as evaluation_card
-from t2t_lite.evaluation import scores as evaluation
+from t2t_lite.evaluation.card import make_card
+from t2t_lite.evaluation.report import evaluate
 from t2t_lite.hparams import HParams
 from t2t_lite.parsing import parser as parsing
 from t2t_lite.parsing import tag_dictionary, trees
@@ -309,11 +309,8 @@ def test_a_run_learns_to_parse_and_its_directory_parses(tmp_path, capsys):
     parser = tasks.open_model(tmp_path / "run", checkpoint="best")
     assert parser(WORDS) == TREES
     directory = model_directory.ModelDirectory(tmp_path / "run")
-    report = evaluation.evaluate(
-        parser, {"dev": pairs}, tasks.task_of(hparams).scores
-    )
-    card = evaluation_card.make_card(report, directory, parser.model, "best")
-    text = evaluation_card.as_markdown(card)
+    report = evaluate(parser, {"dev": pairs}, tasks.task_of(hparams).scores)
+    text = make_card(report, directory, parser.model, "best").as_markdown()
     assert "| F1 of all | 100.00 |" in text
     assert "EVALB" in text
     assert "bootstrap" not in text

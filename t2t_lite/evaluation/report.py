@@ -1,0 +1,112 @@
+"""What an evaluation finds: the scores of each split, as text and as JSON."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from t2t_lite.decoding.line_predictor import LinePredictor
+from t2t_lite.evaluation.perplexity import TokenScorer, TokenScores
+from t2t_lite.evaluation.scores import Score, score_text
+from t2t_lite.text import batching
+
+
+class SplitScores(NamedTuple):
+    """All scores of one split."""
+
+    pairs: int
+    data_sha256: str  # of the pairs' text
+    text: dict[str, Score]  # by their names in JSON
+    tokens: TokenScores
+
+    def as_lines(self) -> list[str]:
+        """Returns a line for each score, for a reader."""
+        tokens = self.tokens
+        lines = [
+            f"{score.name} {score.as_text()} ({score.signature})"
+            for score in self.text.values()
+        ]
+        perplexity = (
+            f"perplexity {tokens.perplexity:.4f} over {tokens.tokens} tokens"
+        )
+        if tokens.left_out:
+            perplexity += f", {tokens.left_out} pairs left out as over-long"
+        return [*lines, perplexity]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns what JSON can hold: "bleu", "bleu_signature" and so on."""
+        values = {"pairs": self.pairs, "data_sha256": self.data_sha256}
+        for key, score in self.text.items():
+            values[key] = score.value
+            values[f"{key}_signature"] = score.signature
+            if score.margin is not None:
+                values[f"{key}_margin"] = score.margin
+        values |= self.tokens._asdict()
+        return values | {"perplexity": self.tokens.perplexity}
+
+
+class Report(NamedTuple):
+    """What an evaluation of a model finds."""
+
+    model: str  # which checkpoint
+    search: dict[str, Any]  # its SearchOptions
+    splits: dict[str, SplitScores]
+
+    def as_text(self) -> str:
+        """Returns the report as lines for a reader."""
+        lines = [f"model: {self.model}", f"search: {self.search_text()}"]
+        for name, scores in self.splits.items():
+            lines.append(f"{name}: {scores.pairs} pairs")
+            lines += [f"  {line}" for line in scores.as_lines()]
+        return "\n".join(lines)
+
+    def search_text(self) -> str:
+        """Returns the options of the search for a reader, on one line."""
+        return ", ".join(f"{k} {v}" for k, v in self.search.items())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns what JSON can hold."""
+        return {
+            "model": self.model,
+            "search": self.search,
+            "splits": {
+                name: scores.as_dict() for name, scores in self.splits.items()
+            },
+        }
+
+    def as_json(self) -> str:
+        """Returns the report as JSON."""
+        return to_json(self.as_dict())
+
+
+def to_json(values: dict[str, Any]) -> str:
+    """Returns the text of a JSON file."""
+    return json.dumps(values, indent=2) + "\n"
+
+
+def evaluate(
+    predictor: LinePredictor,
+    splits: dict[str, Sequence[tuple[str, str]]],
+    score: Callable[[list[str], list[str]], dict[str, Score]] = score_text,
+) -> Report:
+    """Returns the Report of a model.
+
+    Args:
+        predictor: LinePredictor that has its model in memory.
+        splits: (source, target) pairs of text by the name of the split.
+        score: from outputs and references to their Scores by the names that
+            they have in JSON.
+    """
+    scores = {}
+    for name, pairs in splits.items():
+        sources, references = (list(side) for side in zip(*pairs, strict=True))
+        token_pairs = batching.pairs_in_memory(
+            predictor.vocabulary.encode(sources),
+            predictor.vocabulary.encode_target(references),
+        )
+        scores[name] = SplitScores(
+            pairs=len(pairs),
+            data_sha256=batching.hash_pairs(pairs),
+            text=score(predictor(sources), references),
+            tokens=TokenScorer(predictor.model, token_pairs)(),
+        )
+    return Report(predictor.description, predictor.options._asdict(), scores)

@@ -1,0 +1,108 @@
+"""Reports: what `evaluate` finds of each split, as text and as JSON."""
+
+import json
+import math
+
+import pytest
+import tiny_translator
+from reversing import Reversing
+
+from t2t_lite.decoding.search import SearchOptions
+from t2t_lite.evaluation.perplexity import TokenScorer, TokenScores
+from t2t_lite.evaluation.report import Report, SplitScores, evaluate
+from t2t_lite.evaluation.scores import Score, score_text
+from t2t_lite.text import batching
+
+PAIRS = [(line, f"{line} .") for line in tiny_translator.LINES if line]
+
+
+@pytest.fixture(scope="module")
+def predictor():
+    vocabulary = tiny_translator.learn_vocabulary()
+    hparams = tiny_translator.TINY
+    return Reversing(
+        vocabulary,
+        SearchOptions.of(hparams, beam_width=2),
+        model=tiny_translator.random_model(hparams, vocabulary),
+        description="checkpoints/step-12",
+    )
+
+
+@pytest.fixture(scope="module")
+def report(predictor):
+    return evaluate(predictor, {"dev": PAIRS[:3], "test": PAIRS[3:]})
+
+
+def test_evaluate_scores_the_outputs_against_the_references(predictor, report):
+    found = report.splits["dev"]
+    sources, references = (list(side) for side in zip(*PAIRS[:3], strict=True))
+    assert found.pairs == 3
+    assert found.data_sha256 == batching.hash_pairs(PAIRS[:3])
+    assert found.data_sha256 != report.splits["test"].data_sha256
+    assert found.text == score_text(predictor(sources), references)
+    token_pairs = batching.pairs_in_memory(
+        *map(predictor.vocabulary.encode, (sources, references))
+    )
+    assert found.tokens == TokenScorer(predictor.model, token_pairs)()
+    assert found.tokens.tokens == len(token_pairs.target_ids)
+
+
+def test_json_has_every_figure(report):
+    found = json.loads(report.as_json())
+    assert found["model"] == "checkpoints/step-12"
+    assert found["search"]["beam_width"] == 2
+    assert list(found["splits"]) == ["dev", "test"]
+    for name, scores in report.splits.items():
+        split = found["splits"][name]
+        assert split["pairs"] == scores.pairs
+        assert split["data_sha256"] == scores.data_sha256
+        assert split["bleu"] == scores.text["bleu"].value
+        assert split["chrf_signature"] == scores.text["chrf"].signature
+        assert "bleu_margin" not in split
+        assert split["loss"] == scores.tokens.loss
+        assert split["perplexity"] == scores.tokens.perplexity
+
+
+def test_another_task_brings_its_own_scores(predictor):
+    def exact(outputs, references):
+        matches = sum(map(str.__eq__, outputs, references))
+        return {"exact": Score("exact", matches, "case:mixed", margin=2.0)}
+
+    found = evaluate(predictor, {"dev": [("men", "men"), *PAIRS[:1]]}, exact)
+    assert "  exact 1.00 ± 2.00 (case:mixed)\n" in found.as_text()
+    split = json.loads(found.as_json())["splits"]["dev"]
+    assert split["exact"] == 1
+    assert split["exact_margin"] == 2
+    assert "bleu" not in split
+
+
+def test_text_has_every_figure_with_its_signature():
+    scores = SplitScores(
+        pairs=1014,
+        data_sha256="of the text",
+        text={
+            "bleu": Score("BLEU", 31.416, "nrefs:1|tok:13a", margin=1.003),
+            "chrf": Score("chrF", 55.125, "nrefs:1|nc:6"),
+        },
+        tokens=TokenScores(math.log(4.5), 12_345, 0),
+    )
+    report = Report(
+        "step-12",
+        {"beam_width": 4, "length_penalty": 0.6},
+        {
+            "dev": scores,
+            "test": scores._replace(tokens=TokenScores(0.0, 5, 7)),
+        },
+    )
+    assert report.as_text().split("\n") == [
+        "model: step-12",
+        "search: beam_width 4, length_penalty 0.6",
+        "dev: 1014 pairs",
+        "  BLEU 31.42 ± 1.00 (nrefs:1|tok:13a)",
+        "  chrF 55.12 (nrefs:1|nc:6)",
+        "  perplexity 4.5000 over 12345 tokens",
+        "test: 1014 pairs",
+        "  BLEU 31.42 ± 1.00 (nrefs:1|tok:13a)",
+        "  chrF 55.12 (nrefs:1|nc:6)",
+        "  perplexity 1.0000 over 5 tokens, 7 pairs left out as over-long",
+    ]
