@@ -9,7 +9,6 @@ import reference
 import tensorflow as tf
 from tiny_models import TINY_MODELS, tiny_transformer
 
-from t2t_lite import hparams as settings
 from t2t_lite.model import transformer
 from t2t_lite.model.loss import LabelSmoothedCrossEntropy
 from t2t_lite.model.transformer import Transformer, shift_right
@@ -201,46 +200,6 @@ def test_a_step_in_a_graph_of_unknown_sizes_is_that_of_known_ones(tiny_model):
 def first_logits(model, source_ids, ids_BW):
     step, cache = model.start_decoding(source_ids, W)
     return step(tf.convert_to_tensor(ids_BW), cache)[0]
-
-
-# Sizes.
-
-
-def number_of_parameters(name):
-    model = Transformer(settings.preset(name), vocabulary_size=37_000)
-    model.build()
-    return model.count_params()
-
-
-def test_base_has_the_papers_number_of_parameters():
-    assert number_of_parameters("transformer_base") == pytest.approx(
-        63.1e6, abs=0.1e6
-    )
-
-
-def test_big_has_the_papers_number_of_parameters():
-    assert number_of_parameters("transformer_big") == pytest.approx(
-        214.2e6, abs=0.3e6
-    )
-
-
-@pytest.mark.parametrize("name", settings.PRESETS)
-def test_each_preset_builds_with_the_parameters_of_the_paper(name):
-    """With one layer, for speed; how many there are is tested above."""
-    hparams = dataclasses.replace(
-        settings.preset(name), num_layers=1, vocabulary_size=V
-    )
-    model = Transformer(hparams)
-    model.build()
-    D, F, h = hparams.d_model, hparams.d_ff, hparams.num_heads
-    attention = 2 * D * h * hparams.d_k + 2 * D * h * hparams.d_v
-    feed_forward = D * F + F + F * D + D
-    norm = 2 * D
-    encoder = attention + feed_forward + 2 * norm
-    decoder = 2 * attention + feed_forward + 3 * norm
-    is_learned = hparams.positions == "learned"
-    positions = 2 * hparams.learned_positions * D * is_learned
-    assert model.count_params() == V * D + positions + encoder + decoder
 
 
 # The shared embedding.
