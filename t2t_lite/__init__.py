@@ -17,6 +17,7 @@ importing the package costs nothing.
 """
 
 import importlib
+from typing import Any
 
 __version__ = "0.1.0"
 
@@ -46,12 +47,12 @@ _HOMES = {
 __all__ = sorted(_HOMES)
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 't2t_lite' has no attribute {name!r}")
     home = importlib.import_module(f"t2t_lite.{_HOMES[name]}")
     return getattr(home, name)
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return [*globals(), *__all__]

@@ -5,6 +5,8 @@ import functools
 
 from checkout import PACKAGES
 
+# Names, numbers and files: every wing of t2t_lite may import these.
+BASE = {"errors", "files", "hparams", "tensor", "token_ids"}
 # The path of every module by its dotted name; a package's is its __init__.
 MODULES = {
     ".".join(
