@@ -33,7 +33,7 @@ def main(_):
     directory = model_directory.ModelDirectory(FLAGS.model_dir)
     hparams = directory.settings().hparams
     options = serving.ServingOptions(
-        decoding.SearchOptions.of(
+        decoding.SearchOptions.from_hparams(
             hparams,
             beam_width=FLAGS.beam_width,
             length_penalty=FLAGS.length_penalty,

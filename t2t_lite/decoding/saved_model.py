@@ -48,6 +48,8 @@ def load(path: str | os.PathLike) -> SavedModel:
 
 
 def _load(path: str | os.PathLike) -> SavedModel:
+    import tensorflow_text  # noqa: F401, the ops of its tokenizer
+
     root = tf.saved_model.load(os.fspath(path))
     metadata = json.loads(_asset(root.metadata).read_text("utf-8"))
 

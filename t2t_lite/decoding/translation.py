@@ -283,7 +283,7 @@ class Translator(LineTranslator):
                 f"{model_dir} was trained to parse; this takes a model that "
                 "translates (in Python, t2t_lite.Parser opens it)"
             )
-        options = SearchOptions.of(model.hparams, **options)
+        options = SearchOptions.from_hparams(model.hparams, **options)
         super().__init__(
             model_engine(model, options, xla, description),
             directory.vocabulary(),

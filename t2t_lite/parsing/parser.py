@@ -131,7 +131,7 @@ class LineParser(LinePredictor):
             self.model,
             self.options,
             self._xla,
-            max_length,
+            max_length=max_length,
             constraint=self._constraint,
         )
 
@@ -183,7 +183,7 @@ class Parser(LineParser):
                 f"{model_dir} was trained to translate: t2t_lite.Translator "
                 "opens it"
             )
-        options = SearchOptions.of(model.hparams, **options)
+        options = SearchOptions.from_hparams(model.hparams, **options)
         super().__init__(
             model,
             directory.vocabulary(),

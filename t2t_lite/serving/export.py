@@ -18,7 +18,7 @@ from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 from tensorflow_serving.config import model_server_config_pb2
 
 from t2t_lite import files
-from t2t_lite.decoding.search import batch_shapes
+from t2t_lite.decoding.shapes import batch_shapes
 from t2t_lite.errors import InputError
 from t2t_lite.serving.signatures import ServedModel
 

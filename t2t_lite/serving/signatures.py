@@ -5,6 +5,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from t2t_lite.decoding import search as decoding
+from t2t_lite.decoding import shapes
 from t2t_lite.errors import InputError
 from t2t_lite.model import attention, loss
 from t2t_lite.model.transformer import shift_right
@@ -53,9 +54,13 @@ class ServedModel:
         self.variables = [w.value for w in model.trainable_variables]
         self.translate_ids, self._find_all = (
             decoding.ids_translator(
-                model, options.search, options.xla, options.max_length, found
+                model,
+                options.search,
+                options.xla,
+                max_length=options.max_length,
+                min_finished=min_finished,
             )
-            for found in (1, options.search.beam_width)
+            for min_finished in (1, options.search.beam_width)
         )
         # No text of so many bytes has as few tokens as a model takes.
         self._most_bytes = (options.max_length + 1) * max(
@@ -63,7 +68,7 @@ class ServedModel:
             for token in vocabulary.tokens(range(vocabulary.size))
         )
         # The longest translation there can be.
-        self._T = decoding.room(
+        self._T = decoding.max_target_length(
             model.hparams, options.max_length, options.search
         )
 
@@ -224,13 +229,17 @@ class ServedModel:
 
         def run_rows(*batch):
             return run(
-                decoding.take_rows(source_ids_BS, *batch),
-                decoding.take_rows(target_ids_BT, *batch),
+                shapes.take_rows(source_ids_BS, *batch),
+                shapes.take_rows(target_ids_BT, *batch),
             )
 
         lengths_B = tf.maximum(_lengths(source_ids_BS), _lengths(target_ids_BT))
-        return decoding.in_batches(
-            run_rows, lengths_B, self._T, results, few_shapes=False
+        return shapes.run_in_batches(
+            run_rows,
+            lengths_B,
+            results,
+            max_length=self._T,
+            fixed_shapes=False,
         )
 
 

@@ -198,6 +198,18 @@ class Bucket(NamedTuple):
     pairs: np.ndarray  # int32 indices, ascending
 
 
+def length_ladder(max_length: int) -> list[int]:
+    """Returns the lengths that sequences are padded to where few are wanted.
+
+    >>> length_ladder(100)
+    [8, 16, 24, 32, 48, 64, 96, 100]
+    """
+    ladder = [8, 16, 24, 32]
+    while ladder[-1] < max_length:
+        ladder.append(ladder[-2] * 2)
+    return [*(length for length in ladder if length < max_length), max_length]
+
+
 def make_buckets(source_lengths, target_lengths, tokens_per_batch, num_buckets):
     """Returns at most `num_buckets` Buckets that between them hold all pairs.
 

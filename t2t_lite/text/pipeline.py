@@ -17,8 +17,8 @@ instead, from a corpus on disk, so that it can go on at any of them.)
 
 import tensorflow as tf
 
-from t2t_lite.decoding.search import length_ladder
 from t2t_lite.model.transformer import shift_right
+from t2t_lite.text.batching import length_ladder
 
 _LINES_AT_ONCE = 256  # The op is far slower one line at a time.
 

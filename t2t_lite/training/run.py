@@ -451,7 +451,9 @@ class _DevEvaluator:
         self.translator = task.of_model(
             model,
             directory,
-            decoding.SearchOptions.of(model.hparams, beam_width=width),
+            decoding.SearchOptions.from_hparams(
+                model.hparams, beam_width=width
+            ),
         )
 
     def __call__(self, stop):

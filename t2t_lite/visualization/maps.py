@@ -118,7 +118,9 @@ def of_sentence(translator, sentence, translation=None):
     if translation is None:
         target_ids = _translate(translator, source_ids)
     else:
-        longest = decoding.room(model.hparams, longest, translator.options)
+        longest = decoding.max_target_length(
+            model.hparams, longest, translator.options
+        )
         target_ids = _ids(
             translator.vocabulary, "translation", translation, longest
         )

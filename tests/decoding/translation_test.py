@@ -50,7 +50,7 @@ def model(vocabulary):
 
 @pytest.fixture(scope="module")
 def translator(model, vocabulary):
-    options = SearchOptions.of(TINY, nbest=3)
+    options = SearchOptions.from_hparams(TINY, nbest=3)
     return LineTranslator.from_model(model, vocabulary, options, xla=False)
 
 
@@ -75,7 +75,9 @@ WINDOW = dataclasses.replace(TINY, attention_window=5)
 @pytest.mark.parametrize("hparams", [TINY, LEARNED, WINDOW])
 def test_xla_changes_no_translation(vocabulary, hparams):
     model = random_model(hparams, vocabulary)
-    options = SearchOptions.of(hparams, beam_width=2, max_extra_length=2)
+    options = SearchOptions.from_hparams(
+        hparams, beam_width=2, max_extra_length=2
+    )
     compiled, plain = (
         LineTranslator.from_model(model, vocabulary, options, xla=xla)
         for xla in (True, False)
@@ -96,7 +98,7 @@ def test_without_a_gpu_xla_compiles_what_it_is_told_to_alone(
         return function(*args, jit_compile=jit_compile, **kwargs)
 
     monkeypatch.setattr(tf, "function", noting)
-    options = SearchOptions.of(TINY)
+    options = SearchOptions.from_hparams(TINY)
     for xla, gpus, expected in (
         (None, [], False),
         (None, ["a GPU"], True),
@@ -138,7 +140,7 @@ def test_results_are_those_of_the_search_in_its_order(
 
 
 def test_one_result_is_the_best_of_several(model, vocabulary, translator):
-    options = SearchOptions.of(TINY)
+    options = SearchOptions.from_hparams(TINY)
     one = LineTranslator.from_model(model, vocabulary, options, xla=False)
     assert_same(
         one.translate(LINES),
@@ -169,7 +171,7 @@ def greedy(model, ids, max_length):
 
 
 def test_a_beam_of_one_is_greedy(model, vocabulary):
-    options = SearchOptions.of(TINY, beam_width=1, max_extra_length=3)
+    options = SearchOptions.from_hparams(TINY, beam_width=1, max_extra_length=3)
     one = LineTranslator.from_model(model, vocabulary, options, xla=False)
     lines = [LINES[0], *LINES[3:6:2]]
     expected = []
@@ -183,7 +185,7 @@ def test_a_beam_of_one_is_greedy(model, vocabulary):
 def test_scores_are_log_probabilities_over_the_length_penalty(
     model, vocabulary
 ):
-    options = SearchOptions.of(TINY, length_penalty=0.7)
+    options = SearchOptions.from_hparams(TINY, length_penalty=0.7)
     (ids,) = vocabulary.encode([LINES[0]])
     found = decoding.search(model, np.array([ids], np.int32), options)
     best = [i for i in np.array(found.ids_BWT)[0, 0].tolist() if i != PAD]
@@ -204,7 +206,9 @@ def test_translations_have_at_most_so_many_tokens_more(model, extra):
     source_ids = np.zeros((3, 9), np.int32)
     for row, length in enumerate((4, 9, 6)):
         source_ids[row, :length] = [*range(260, 259 + length), EOS]
-    options = SearchOptions.of(TINY, beam_width=2, max_extra_length=extra)
+    options = SearchOptions.from_hparams(
+        TINY, beam_width=2, max_extra_length=extra
+    )
     found = decoding.search(model, source_ids, options)
     lengths = (np.array(found.ids_BWT) != PAD).sum(axis=2)
     assert (lengths <= np.array([[4], [9], [6]]) + extra).all()
@@ -217,7 +221,7 @@ def test_padding_is_never_found_however_likely(vocabulary):
     likelier = np.where(np.arange(vocabulary.size) == PAD, 100.0, 1.0)
     embedding.assign(embedding * likelier[:, None])
     rows = [[n, n + 1, n + 2, EOS] for n in (260, 270, 280)]
-    options = SearchOptions.of(TINY, beam_width=2)
+    options = SearchOptions.from_hparams(TINY, beam_width=2)
     found = decoding.search(model, np.array(rows, np.int32), options)
     for ids in np.array(found.ids_BWT).reshape(6, 10).tolist():
         tokens = [i for i in ids if i != PAD]
@@ -227,7 +231,7 @@ def test_padding_is_never_found_however_likely(vocabulary):
 
 def test_rows_of_padding_end_at_once_and_change_nothing(model):
     row = [*range(270, 276), EOS]
-    options = SearchOptions.of(TINY, beam_width=2)
+    options = SearchOptions.from_hparams(TINY, beam_width=2)
     alone, filled = (
         decoding.search(model, np.array(rows, np.int32), options)
         for rows in ([row], [row, [PAD] * 7, [PAD] * 7])
@@ -368,7 +372,7 @@ def test_warnings_of_a_stream_count_its_lines(translator, caplog):
 def test_learned_positions_end_at_their_table(vocabulary):
     model = random_model(LEARNED, vocabulary)
     rows = [[*range(260, 282), EOS], [*range(270, 280), EOS, *[PAD] * 12]]
-    options = SearchOptions.of(LEARNED, max_extra_length=50)
+    options = SearchOptions.from_hparams(LEARNED, max_extra_length=50)
     found = decoding.search(model, np.array(rows, np.int32), options)
     assert found.ids_BWT.shape[2] == 23
     assert np.isfinite(np.array(found.scores_BW)).all()
@@ -376,7 +380,7 @@ def test_learned_positions_end_at_their_table(vocabulary):
 
 def test_a_line_beyond_the_table_of_positions_is_translated(vocabulary):
     model = random_model(LEARNED, vocabulary)
-    options = SearchOptions.of(LEARNED, max_extra_length=50)
+    options = SearchOptions.from_hparams(LEARNED, max_extra_length=50)
     translator = LineTranslator.from_model(
         model, vocabulary, options, xla=False
     )
@@ -422,13 +426,13 @@ def test_a_stream_reads_no_further_than_a_block(translator):
 )
 def test_options_out_of_range_are_refused(changes, message):
     with pytest.raises(InputError, match=message):
-        SearchOptions.of(TINY, **changes)
+        SearchOptions.from_hparams(TINY, **changes)
 
 
 def test_options_are_those_of_the_settings_but_for_those_given():
-    assert SearchOptions.of(TINY) == (4, 0.6, 6, 1)
+    assert SearchOptions.from_hparams(TINY) == (4, 0.6, 6, 1)
     changes = {"beam_width": 7, "length_penalty": None, "nbest": 7}
-    assert SearchOptions.of(TINY, **changes) == (7, 0.6, 6, 7)
+    assert SearchOptions.from_hparams(TINY, **changes) == (7, 0.6, 6, 7)
 
 
 # Lines of output.
@@ -483,7 +487,7 @@ def test_a_translator_works_in_mixed_precision(vocabulary, precision):
         keras.utils.set_random_seed(3)
         model = Transformer(TINY, vocabulary.size, dtype=policy)
         model.build()
-        options = SearchOptions.of(TINY)
+        options = SearchOptions.from_hparams(TINY)
         mixed = LineTranslator.from_model(model, vocabulary, options, xla=False)
         scores.append([best.score for best, *_ in mixed.translate(LINES)])
     # With weights as they are drawn, all tokens are about as likely.

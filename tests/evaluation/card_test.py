@@ -49,7 +49,7 @@ def card(directory, vocabulary):
     model, description = directory.load_model(average_last=2)
     predictor = Reversing(
         vocabulary,
-        SearchOptions.of(tiny_translator.TINY),
+        SearchOptions.from_hparams(tiny_translator.TINY),
         model=model,
         description=description,
     )
@@ -94,7 +94,7 @@ def test_signatures_stand_below_the_scores(card):
 def test_what_the_scores_depend_on_is_on_the_card(card, vocabulary):
     rows = rows_of(card.as_markdown())
     assert rows["checkpoint"] == ["average of step-2, step-1"]
-    search = SearchOptions.of(tiny_translator.TINY)
+    search = SearchOptions.from_hparams(tiny_translator.TINY)
     assert f"beam_width {search.beam_width}, " in rows["search"][0]
     assert rows["train"] == ["`of the text`"]
     assert rows["dev"] == [f"`{batching.hash_pairs(PAIRS[:4])}`"]

@@ -22,7 +22,7 @@ def predictor():
     hparams = tiny_translator.TINY
     return Reversing(
         vocabulary,
-        SearchOptions.of(hparams, beam_width=2),
+        SearchOptions.from_hparams(hparams, beam_width=2),
         model=tiny_translator.random_model(hparams, vocabulary),
         description="checkpoints/step-12",
     )

@@ -76,7 +76,7 @@ def parser_of(
         vocabulary_size=vocabulary.size,
         num_target_ids=vocabulary.num_target_ids,
     )
-    options = decoding.SearchOptions.of(hparams, **options)
+    options = decoding.SearchOptions.from_hparams(hparams, **options)
     return parsing.LineParser(
         model, vocabulary, options, xla, tag_dictionary=tag_dictionary
     )
@@ -316,7 +316,9 @@ def test_a_run_learns_to_parse_and_its_directory_parses(tmp_path, capsys):
     assert "bootstrap" not in text
     with pytest.raises(InputError, match="was trained to parse"):
         translation.Translator(directory.path)
-    options = serving.ServingOptions(decoding.SearchOptions.of(hparams), 48)
+    options = serving.ServingOptions(
+        decoding.SearchOptions.from_hparams(hparams), 48
+    )
     with pytest.raises(InputError, match="was trained to parse"):
         export.export(
             directory, tmp_path / "export", "last", 1, "float32", options

@@ -19,6 +19,7 @@ from tiny_translator import (
 )
 
 from t2t_lite.decoding import search as decoding
+from t2t_lite.decoding.shapes import batch_shapes
 from t2t_lite.decoding.translation import Translator
 from t2t_lite.errors import InputError
 from t2t_lite.model import loss, masks
@@ -28,7 +29,7 @@ from t2t_lite.serving import export
 from t2t_lite.serving.signatures import ServingOptions
 from t2t_lite.token_ids import EOS
 
-SEARCH = decoding.SearchOptions.of(TINY)
+SEARCH = decoding.SearchOptions.from_hparams(TINY)
 LONG = " ".join(WORDS * 2)  # Twice the words that the model takes.
 ODD = [
     *("", " ", "\t\u00a0\u2003 \x1c\x85", "a\nb", "\x00", "\x07\x1b[0m"),
@@ -428,10 +429,10 @@ def test_warmup_covers_every_shape_and_signature(exported, translator):
         if signatures[-1] == "serving_default":
             texts = [t.decode() for t in request.inputs["inputs"].string_val]
             (length,) = {len(i) for i in translator.vocabulary.encode(texts)}
-            ladder = [n for _, n in decoding.batch_shapes(MAX_LENGTH)]
+            ladder = [n for _, n in batch_shapes(MAX_LENGTH)]
             padded = min(n for n in ladder if n >= length)
             shapes.add((len(texts), padded))
-    assert shapes == set(decoding.batch_shapes(MAX_LENGTH))
+    assert shapes == set(batch_shapes(MAX_LENGTH))
     assert set(signatures) == {
         *("serving_default", "translate_nbest", "translate_aligned", "score"),
     }

@@ -44,7 +44,7 @@ def exported(tmp_path_factory):
         "last",
         1,
         "float32",
-        ServingOptions(decoding.SearchOptions.of(TINY), MAX_LENGTH),
+        ServingOptions(decoding.SearchOptions.from_hparams(TINY), MAX_LENGTH),
     )
     return directory.path, path
 

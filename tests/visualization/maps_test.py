@@ -23,7 +23,7 @@ def tiny_translator(hparams=TINY):
     return LineTranslator.from_model(
         random_model(hparams, vocabulary),
         vocabulary,
-        SearchOptions.of(hparams),
+        SearchOptions.from_hparams(hparams),
         xla=False,
     )
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_lite.decoding import search as decoding
+from t2t_lite.decoding import shapes
 
 MAX_LENGTHS = [5, 8, 23, 32, 100, 3000]
 
 
-def in_batches(lengths, max_length, few_shapes, beam_width=1):
+def run_squares(lengths, max_length, fixed_shapes, beam_width=1):
     """Returns the results of a run that squares, and the batches it got."""
     batches = []
 
@@ -19,38 +19,38 @@ def in_batches(lengths, max_length, few_shapes, beam_width=1):
         return [squares, tf.stack([squares, squares + 1], axis=1)]
 
     blank = tf.fill([len(lengths)], -7)
-    results = decoding.in_batches(
+    results = shapes.run_in_batches(
         run,
         tf.constant(lengths, tf.int32),
-        max_length,
         (blank, tf.stack([blank, blank], axis=1)),
-        few_shapes,
-        beam_width,
+        max_length=max_length,
+        fixed_shapes=fixed_shapes,
+        beam_width=beam_width,
     )
     return [result.numpy() for result in results], batches
 
 
 @pytest.mark.parametrize("beam_width", [1, 8, 9])
-@pytest.mark.parametrize("few_shapes", [True, False])
+@pytest.mark.parametrize("fixed_shapes", [True, False])
 @pytest.mark.parametrize("max_length", MAX_LENGTHS)
 def test_batches_hold_every_sequence_in_shapes_that_fit(
-    max_length, few_shapes, beam_width
+    max_length, fixed_shapes, beam_width
 ):
     generator = np.random.default_rng(max_length)
-    allowed = decoding.batch_shapes(max_length, beam_width)
+    allowed = shapes.batch_shapes(max_length, beam_width)
     most_tokens, most_rows = (2048, 128) if beam_width < 9 else (384, 8)
     for num_lines in (1, 2, 7, 65, 300):
         lengths = generator.integers(2, max_length + 1, num_lines)
-        (squares, _), batches = in_batches(
-            lengths, max_length, few_shapes, beam_width
+        (squares, _), batches = run_squares(
+            lengths, max_length, fixed_shapes, beam_width
         )
         assert squares.tolist() == [n**2 for n in range(num_lines)]
         for rows, num_rows, length in batches:
             assert len(rows) <= num_rows
-            assert rows or not few_shapes
+            assert rows or not fixed_shapes
             assert max(lengths[rows], default=0) <= length <= max_length
             shortest = min(lengths[rows], default=length)
-            if few_shapes:
+            if fixed_shapes:
                 # A half longer than it has to be, at most, or 8 tokens.
                 assert length <= max(8, shortest * 1.5 + 8)
                 assert (num_rows, length) in allowed
@@ -58,7 +58,7 @@ def test_batches_hold_every_sequence_in_shapes_that_fit(
                 assert length <= max(32, shortest * 2 + 1)
                 assert num_rows == len(rows)
         sizes = [(num_rows, length) for _, num_rows, length in batches]
-        if not few_shapes:  # The halves of a batch run at once.
+        if not fixed_shapes:  # The halves of a batch run at once.
             halves = list(zip(sizes[::2], sizes[1::2], strict=True))
             assert all(a - b in (0, 1) for (a, _), (b, _) in halves)
             assert all(a == b for (_, a), (_, b) in halves)
@@ -72,9 +72,9 @@ def test_batches_hold_every_sequence_in_shapes_that_fit(
         assert found == list(range(num_lines))
 
 
-@pytest.mark.parametrize("few_shapes", [True, False])
-def test_results_are_in_the_places_of_their_sequences(few_shapes):
-    (squares, pairs), _ = in_batches([3, 9, 4, 20, 4], 23, few_shapes)
+@pytest.mark.parametrize("fixed_shapes", [True, False])
+def test_results_are_in_the_places_of_their_sequences(fixed_shapes):
+    (squares, pairs), _ = run_squares([3, 9, 4, 20, 4], 23, fixed_shapes)
     assert squares.tolist() == [0, 1, 4, 9, 16]
     assert pairs.tolist() == [[0, 1], [1, 2], [4, 5], [9, 10], [16, 17]]
 
@@ -90,14 +90,14 @@ def test_results_are_in_the_places_of_their_sequences(few_shapes):
     ],
 )
 def test_batches_are_full_where_shapes_are_free(lengths, sizes):
-    _, batches = in_batches(lengths, 100, False)
+    _, batches = run_squares(lengths, 100, False)
     halves = [len(rows) for rows, *_ in batches]
     pairs = zip(halves[::2], halves[1::2], strict=True)
     assert [a + b for a, b in pairs] == sizes
 
 
 def test_short_sequences_share_a_batch_where_shapes_are_free():
-    _, batches = in_batches([3, 100, 9, 32, 50, 49], 100, False)
+    _, batches = run_squares([3, 100, 9, 32, 50, 49], 100, False)
     assert batches == [
         *(([1], 1, 100), ([4], 1, 100)),
         *(([5], 1, 49), ([3], 1, 49)),
@@ -106,26 +106,26 @@ def test_short_sequences_share_a_batch_where_shapes_are_free():
 
 
 @pytest.mark.parametrize(
-    ("few_shapes", "expected"),
+    ("fixed_shapes", "expected"),
     [(True, [([2, 0], 8, 8)]), (False, [([2], 1, 4), ([0], 1, 4)])],
 )
-def test_what_is_empty_is_left_out(few_shapes, expected):
-    (squares, _), batches = in_batches([3, 0, 4, 0], 23, few_shapes)
+def test_what_is_empty_is_left_out(fixed_shapes, expected):
+    (squares, _), batches = run_squares([3, 0, 4, 0], 23, fixed_shapes)
     assert squares.tolist() == [0, -7, 4, -7]
     assert batches == expected
 
 
-@pytest.mark.parametrize("few_shapes", [True, False])
-def test_what_is_longer_than_it_may_be_is_an_error(few_shapes):
-    in_batches([3, 23], 23, few_shapes)
-    expected = "more than the 23 tokens"
+@pytest.mark.parametrize("fixed_shapes", [True, False])
+def test_what_is_longer_than_it_may_be_is_an_error(fixed_shapes):
+    run_squares([3, 23], 23, fixed_shapes)
+    expected = "at most 23 tokens"
     with pytest.raises(tf.errors.InvalidArgumentError, match=expected):
-        in_batches([3, 24], 23, few_shapes)
+        run_squares([3, 24], 23, fixed_shapes)
 
 
-@pytest.mark.parametrize("few_shapes", [True, False])
-def test_nothing_makes_no_batch(few_shapes):
-    (squares, pairs), batches = in_batches([], 23, few_shapes)
+@pytest.mark.parametrize("fixed_shapes", [True, False])
+def test_nothing_makes_no_batch(fixed_shapes):
+    (squares, pairs), batches = run_squares([], 23, fixed_shapes)
     assert squares.shape == (0,)
     assert pairs.shape == (0, 2)
     assert batches == []
@@ -133,16 +133,16 @@ def test_nothing_makes_no_batch(few_shapes):
 
 @pytest.mark.parametrize("max_length", MAX_LENGTHS)
 def test_shapes_are_few_and_hold_the_largest_length(max_length):
-    shapes = decoding.batch_shapes(max_length)
-    assert len(set(shapes)) == len(shapes) <= 3 * 16
-    assert max(length for _, length in shapes) == max_length
-    assert {rows for rows, _ in shapes} <= {1, 8, 64}
+    found = shapes.batch_shapes(max_length)
+    assert len(set(found)) == len(found) <= 3 * 16
+    assert max(length for _, length in found) == max_length
+    assert {rows for rows, _ in found} <= {1, 8, 64}
 
 
 def test_rows_are_filled_up_with_padding():
     ids_NS = tf.constant([[5, 1, 0], [6, 7, 1], [1, 0, 0]])
-    rows = decoding.take_rows(ids_NS, tf.constant([1, 0]), 3, 5)
+    rows = shapes.take_rows(ids_NS, tf.constant([1, 0]), 3, 5)
     assert rows.numpy().tolist() == [[6, 7, 1, 0, 0], [5, 1, 0, 0, 0], [0] * 5]
-    assert decoding.take_rows(
+    assert shapes.take_rows(
         ids_NS, tf.constant([2]), 1, 2
     ).numpy().tolist() == [[1, 0]]

@@ -1,0 +1,186 @@
+"""The shapes of batches: sequences of like length go together.
+
+All of it happens in the graph, so that a served model batches as this package
+does.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from t2t_lite.text.batching import length_ladder
+
+_BATCH_SIZES = (1, 8, 64)  # The rows of batches whose shapes are fixed.
+_ALWAYS_TOGETHER = 32  # Sequences up to this length share any batch.
+
+
+class _Capacity(NamedTuple):
+    """How much one batch may hold."""
+
+    tokens: int  # of one side, padding included
+    rows: int
+
+
+_CAPACITY = _Capacity(tokens=2048, rows=128)
+_WIDE_BEAM_CAPACITY = _Capacity(tokens=384, rows=8)
+_LARGEST_NARROW_BEAM = 8
+
+
+class _BatchLimits(NamedTuple):
+    """What goes into the next batch, as int32 scalars."""
+
+    length: tf.Tensor  # what its sequences are padded to
+    min_length: tf.Tensor  # of its shortest sequence
+    max_rows: tf.Tensor
+
+
+def batch_shapes(max_length: int, beam_width: int = 1) -> list[tuple[int, int]]:
+    """Returns the (rows, length) that batches are padded to for XLA.
+
+    There are few, for XLA compiles a program for each; a step of the ladder of
+    lengths wastes at most a third.
+
+    Args:
+        max_length: int, tokens of the longest sequence there can be.
+        beam_width: int; wide beams take fewer rows at once.
+
+    >>> batch_shapes(12)
+    [(1, 8), (8, 8), (64, 8), (1, 12), (8, 12), (64, 12)]
+    """
+    return [
+        (rows, length)
+        for length in length_ladder(max_length)
+        for rows in _batch_sizes(length, _capacity(beam_width))
+    ]
+
+
+def run_in_batches(
+    run: Callable,
+    lengths_N: tf.Tensor,
+    defaults: tuple[tf.Tensor, ...],
+    *,
+    max_length: int,
+    fixed_shapes: bool,
+    beam_width: int = 1,
+) -> tuple[tf.Tensor, ...]:
+    """Returns what `run` computes for N sequences, batch by batch.
+
+    Sequences go together that are of like length, or short.
+
+    Args:
+        run: a function (int32 rows_R, int32 num_rows, int32 length) to the
+            results of the sequences rows_R, padded to [num_rows, length];
+            rows_R may be empty.
+        lengths_N: int32, how long each sequence is; those of 0 are left out.
+        defaults: tuple of tensors [N, ...], the results of those left out.
+        max_length: int, the largest length there can be.
+        fixed_shapes: bool, whether [num_rows, length] is one of `batch_shapes`.
+            If not, it is no larger than the sequences need, and each batch is
+            run in two parts.
+        beam_width: int; wide beams take fewer rows at once.
+
+    Returns:
+        tuple of tensors as `defaults`.
+
+    Raises:
+        tf.errors.InvalidArgumentError: a sequence is longer than max_length.
+    """
+    tf.debugging.assert_less_equal(
+        lengths_N,
+        max_length,
+        f"sequences must have at most {max_length} tokens",
+    )
+    capacity = _capacity(beam_width)
+    # Parts run at the same time: one computes while the other prepares.
+    num_parts = 1 if fixed_shapes else 2
+    order_N = tf.argsort(lengths_N, direction="DESCENDING", stable=True)
+    count = tf.math.count_nonzero(lengths_N, dtype=tf.int32)
+
+    def run_one_batch(start, results):
+        longest = lengths_N[order_N[start]]
+        limits = (
+            _limits_on_ladder(longest, capacity, length_ladder(max_length))
+            if fixed_shapes
+            else _limits_as_needed(longest, capacity)
+        )
+        rows_R = order_N[start : tf.minimum(start + limits.max_rows, count)]
+        fits_R = tf.gather(lengths_N, rows_R) >= limits.min_length
+        rows_R = tf.boolean_mask(rows_R, fits_R)
+        for n in range(num_parts):
+            part_R = rows_R[n::num_parts]
+            num_rows = tf.size(part_R)
+            if fixed_shapes:
+                num_rows = _next_batch_size(num_rows)
+            found = run(part_R, num_rows, limits.length)
+            results = _with_rows(results, part_R, found)
+        return start + tf.size(rows_R), results
+
+    _, results = tf.while_loop(
+        lambda start, _: start < count,
+        run_one_batch,
+        (tf.constant(0), tuple(defaults)),
+        parallel_iterations=1,
+    )
+    return results
+
+
+def take_rows(
+    ids_NS: tf.Tensor, rows_R: tf.Tensor, num_rows: tf.Tensor, length: tf.Tensor
+) -> tf.Tensor:
+    """Returns int32 [num_rows, length]: some rows, filled up with padding.
+
+    >>> ids_NS = [[5, 6, 1, 0], [7, 1, 0, 0], [8, 9, 9, 1]]
+    >>> take_rows(ids_NS, [1, 0], num_rows=3, length=3).numpy().tolist()
+    [[7, 1, 0], [5, 6, 1], [0, 0, 0]]
+    """
+    ids_RS = tf.gather(ids_NS, rows_R)[:, :length]
+    missing = length - tf.shape(ids_RS)[1]
+    return tf.pad(ids_RS, [[0, num_rows - tf.size(rows_R)], [0, missing]])
+
+
+def _capacity(beam_width):
+    if beam_width > _LARGEST_NARROW_BEAM:
+        return _WIDE_BEAM_CAPACITY
+    return _CAPACITY
+
+
+def _batch_sizes(length, capacity):
+    """Returns the numbers of rows that a batch of that length may have."""
+    max_rows = min(capacity.rows, max(1, capacity.tokens // length))
+    return [rows for rows in _BATCH_SIZES if rows <= max_rows]
+
+
+def _next_batch_size(num_rows):
+    """Returns the smallest of _BATCH_SIZES that holds so many rows."""
+    place = tf.searchsorted(tf.constant(_BATCH_SIZES), num_rows[None])[0]
+    return tf.constant(_BATCH_SIZES)[place]
+
+
+def _limits_on_ladder(longest, capacity, ladder):
+    """Returns the _BatchLimits if `longest`, an int32 scalar, is not done."""
+    step = tf.searchsorted(ladder, longest[None])[0]
+    min_lengths = [1, *(length + 1 for length in ladder[:-1])]
+    max_rows = [max(_batch_sizes(length, capacity)) for length in ladder]
+    return _BatchLimits(
+        length=tf.constant(ladder)[step],
+        min_length=tf.constant(min_lengths)[step],
+        max_rows=tf.constant(max_rows)[step],
+    )
+
+
+def _limits_as_needed(longest, capacity):
+    """Returns what `_limits_on_ladder` does, for shapes that are free."""
+    shortest = tf.where(longest <= _ALWAYS_TOGETHER, 1, longest // 2)
+    max_rows = tf.clip_by_value(capacity.tokens // longest, 1, capacity.rows)
+    return _BatchLimits(longest, shortest, max_rows)
+
+
+def _with_rows(results, rows_R, found):
+    """Returns `results` with the first rows of `found` in places rows_R."""
+    return tuple(
+        tf.tensor_scatter_nd_update(
+            result, rows_R[:, None], rows[: tf.size(rows_R)]
+        )
+        for result, rows in zip(results, found, strict=True)
+    )
