@@ -34,6 +34,7 @@ class Corpus(NamedTuple):
     pairs: from a split of SPLITS to its (source, target) sentences. Raises
       InputError where the split is absent or cannot be read.
     splits: those of SPLITS that there are.
+    task: what it is for; None where that is up to who gives the files.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Corpus(NamedTuple):
     target_language: str
     pairs: Callable[[str], Pairs]
     splits: tuple[str, ...] = SPLITS
+    task: str | None = None
 
 
 def _embedded_pairs(split: str) -> Pairs:
@@ -50,13 +52,12 @@ def _embedded_pairs(split: str) -> Pairs:
 
 
 CORPORA = {
-    "embedded": Corpus("embedded", "en", "de", _embedded_pairs),
-    "wmt14_en_de": Corpus(
-        "wmt14_en_de", "en", "de", functools.partial(wmt14.pairs, "de")
-    ),
-    "wmt14_en_fr": Corpus(
-        "wmt14_en_fr", "en", "fr", functools.partial(wmt14.pairs, "fr")
-    ),
+    name: Corpus(name, "en", language, pairs, task="translation")
+    for name, language, pairs in (
+        ("embedded", "de", _embedded_pairs),
+        ("wmt14_en_de", "de", functools.partial(wmt14.pairs, "de")),
+        ("wmt14_en_fr", "fr", functools.partial(wmt14.pairs, "fr")),
+    )
 }
 
 
@@ -119,6 +120,7 @@ def mixed(corpora: Sequence[Corpus]) -> Corpus:
         *languages.pop(),
         functools.partial(_mixed_pairs, corpora),
         tuple(s for s in SPLITS if any(s in c.splits for c in corpora)),
+        corpora[0].task,
     )
 
 
@@ -218,7 +220,7 @@ def from_tree_files(
 
 def _treebank(name: str, files: dict[str, list[str]], flags: str) -> Corpus:
     pairs = functools.partial(_tree_pairs, files, flags)
-    return Corpus(name, "words", "trees", pairs, tuple(files))
+    return Corpus(name, "words", "trees", pairs, tuple(files), "parsing")
 
 
 def _tree_pairs(files: dict[str, list[str]], flags: str, split: str) -> Pairs:

@@ -99,17 +99,18 @@ def corpus(names):
     )
 
 
-def require_task(of, hparams):
-    """Raises InputError where a Corpus is of another task."""
-    if of.target_language == "trees" and hparams.task != "parsing":
+def require_task(corpus, task):
+    """Raises InputError where a Corpus is for another task.
+
+    Args:
+        corpus: corpora.Corpus.
+        task: str, the name of a model's task.
+    """
+    if corpus.task not in (None, task):
         raise corpora.InputError(
-            f"{of.name} is a corpus of trees, and the task is {hparams.task}: "
-            "a parser is trained by one of the transformer_parsing presets"
-        )
-    if hparams.task == "parsing" and of.name in corpora.CORPORA:
-        raise corpora.InputError(
-            f"{of.name} is a corpus of translations, and the task is parsing: "
-            "give treebank files with --train_trees, or --corpus=wsj"
+            f"{corpus.name} is a corpus for {corpus.task}, and the model is "
+            f"for {task}: choose a corpus for {task}, or a preset (--hparams) "
+            f"for {corpus.task}"
         )
 
 

@@ -108,16 +108,6 @@ class HParams:
             "learning_rate_scale must be above 0",
             self.learning_rate_scale > 0,
         )
-        if self.task == "parsing":
-            yield (
-                "max_extra_length must be at least 2, for the outermost "
-                "brackets",
-                self.max_extra_length >= 2,
-            )
-        yield (
-            "tag_dictionary must be False unless task=parsing",
-            self.task == "parsing" or not self.tag_dictionary,
-        )
         if self.positions == "learned":
             yield (
                 "learned_positions must be at least "

@@ -38,10 +38,14 @@ MAY_IMPORT = {
     "paper": "model",
     # Compares texts with references, whatever wrote them.
     "evaluation": "decoding model paper storage text",
+    # What a task is: its methods name what the wings give and take.
+    "task": "decoding evaluation model storage text",
+    # The first task: only the registry and commands know it.
+    "translation_task": "decoding evaluation task text",
     # The second task: only the registry and commands know it.
-    "parsing": "decoding evaluation model storage text",
+    "parsing": "decoding evaluation model storage task text",
     # The registry: the one module that knows every task.
-    "tasks": "decoding evaluation parsing storage text",
+    "tasks": "decoding parsing storage task translation_task",
     # A task gives it targets and a score on dev.
     "training": "decoding evaluation model paper storage tasks text",
     # A way out for a trained model; nothing depends on it.
@@ -74,18 +78,9 @@ def modules_of(*patterns):
 
 # To be removed; none may be added.
 KNOWN_IMPORTS = {
-    ("t2t_lite.storage.model_directory", "parsing"),
     ("t2t_lite.text.pipeline", "decoding"),
-    ("t2t_lite.text.vocabulary", "parsing"),
-    ("t2t_lite.training.preparation", "parsing"),
 }
-KNOWN_COMPARISONS = {
-    "t2t_lite.hparams",
-    "t2t_lite.decoding.translation",
-    "t2t_lite.parsing.parser",
-    "t2t_lite.serving.export",
-    "t2t_lite.training.preparation",
-}
+KNOWN_COMPARISONS = set()
 
 
 def test_every_wing_has_its_line():

@@ -115,8 +115,9 @@ def test_a_model_scores_as_ever(request, name, folder, target):
     task = tasks.task_of(model.model.hparams)
     report = evaluate(
         model,
-        {"dev": [task.checked_pair(*p) for p in read_pairs("dev", target)]},
+        {"dev": [task.check_pair(*p) for p in read_pairs("dev", target)]},
         functools.partial(task.scores, language=target, with_margins=True),
+        functools.partial(task.encode_targets, model.vocabulary),
     )
     found = report.as_dict()
     expected = EXPECTED[f"evaluate {folder}"]

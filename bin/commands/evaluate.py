@@ -42,15 +42,18 @@ def main(_):
     names = corpus_flags.given(default=None) or directory.settings().corpus
     corpus = corpus_flags.corpus(names)
     task = tasks.task_of(hparams)
-    corpus_flags.require_task(corpus, hparams)
+    corpus_flags.require_task(corpus, hparams.task)
     splits = {
-        name: [task.checked_pair(*pair) for pair in pairs]
+        name: [task.check_pair(*pair) for pair in pairs]
         for name, pairs in corpus_flags.held_out(corpus, FLAGS.splits)
     }
     score = functools.partial(
         task.scores, language=corpus.target_language, with_margins=True
     )
-    report = evaluate(translator, splits, score)
+    encode_targets = functools.partial(
+        task.encode_targets, translator.vocabulary
+    )
+    report = evaluate(translator, splits, score, encode_targets)
     print(report.as_text())
     if FLAGS.json:
         with files.output_file(FLAGS.json) as file:

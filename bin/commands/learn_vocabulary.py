@@ -24,14 +24,12 @@ flags.DEFINE_integer("size", 37_000, "Of the vocabulary.", lower_bound=1)
 
 def main(_):
     files.require_folder_of(FLAGS.output)
-    from t2t_lite.text import vocabulary as tokenization
+    from t2t_lite import tasks
 
     corpus = corpus_flags.corpus(corpus_flags.given())
-    vocabulary = tokenization.learn_from_pairs(
-        functools.partial(corpus.pairs, "train"),
-        FLAGS.type,
-        FLAGS.size,
-        has_trees=corpus.target_language == "trees",
+    task = tasks.named(corpus.task or "translation")
+    vocabulary = task.learn_vocabulary(
+        functools.partial(corpus.pairs, "train"), FLAGS.type, FLAGS.size
     )
     vocabulary.save(FLAGS.output)
     print(f"{FLAGS.output}: {vocabulary.size} ids")

@@ -7,7 +7,7 @@ import os
 
 from absl import flags
 
-from t2t_lite import cli, hparams
+from t2t_lite import cli, hparams, tasks
 from t2t_lite_data import corpus_flags
 
 FLAGS = flags.FLAGS
@@ -74,7 +74,8 @@ def main(_):
     )
     names = corpus_flags.given()
     corpus = corpus_flags.corpus(names)
-    corpus_flags.require_task(corpus, settings)
+    corpus_flags.require_task(corpus, settings.task)
+    tasks.task_of(settings)  # Refuses settings that the task cannot have.
     is_one_device = FLAGS.strategy == "one_device" or (
         FLAGS.strategy == "auto" and not os.environ.get("TF_CONFIG")
     )

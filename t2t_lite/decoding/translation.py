@@ -11,7 +11,6 @@ from absl import logging
 from t2t_lite.decoding import saved_model
 from t2t_lite.decoding.line_predictor import LinePredictor, Translation
 from t2t_lite.decoding.search import Engine, SearchOptions, model_engine
-from t2t_lite.errors import InputError
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage import model_directory
 from t2t_lite.text.vocabulary import Vocabulary
@@ -275,14 +274,10 @@ class Translator(LineTranslator):
         **options,
     ):
         directory = model_directory.ModelDirectory(model_dir)
+        directory.require_task("translation")
         model, description = directory.load_model(
             checkpoint, average_last, precision
         )
-        if model.hparams.task != "translation":
-            raise InputError(
-                f"{model_dir} was trained to parse; this takes a model that "
-                "translates (in Python, t2t_lite.Parser opens it)"
-            )
         options = SearchOptions.from_hparams(model.hparams, **options)
         super().__init__(
             model_engine(model, options, xla, description),

@@ -8,6 +8,7 @@ from t2t_lite.decoding.line_predictor import LinePredictor
 from t2t_lite.evaluation.perplexity import TokenScorer, TokenScores
 from t2t_lite.evaluation.scores import Score, score_text
 from t2t_lite.text import batching
+from t2t_lite.text.vocabulary import FlatIds
 
 
 class SplitScores(NamedTuple):
@@ -87,6 +88,7 @@ def evaluate(
     predictor: LinePredictor,
     splits: dict[str, Sequence[tuple[str, str]]],
     score: Callable[[list[str], list[str]], dict[str, Score]] = score_text,
+    encode_targets: Callable[[list[str]], FlatIds] | None = None,
 ) -> Report:
     """Returns the Report of a model.
 
@@ -95,13 +97,14 @@ def evaluate(
         splits: (source, target) pairs of text by the name of the split.
         score: from outputs and references to their Scores by the names that
             they have in JSON.
+        encode_targets: from lines of the target to their ids, that of the
+            task; the vocabulary's when not given.
     """
-    scores = {}
+    vocabulary, scores = predictor.vocabulary, {}
     for name, pairs in splits.items():
         sources, references = (list(side) for side in zip(*pairs, strict=True))
-        token_pairs = batching.pairs_in_memory(
-            predictor.vocabulary.encode(sources),
-            predictor.vocabulary.encode_target(references),
+        token_pairs = batching.encode_pairs(
+            pairs, vocabulary, encode_targets or vocabulary.encode_flat
         )
         scores[name] = SplitScores(
             pairs=len(pairs),

@@ -50,7 +50,7 @@ class TreeSymbols:
         root = ids.get(trees.opening(trees.ROOT))
         if root is None or not self.closing_V[self.is_opening_V].all():
             raise InputError(
-                "the vocabulary has not the symbols of trees: learn it with "
+                "the vocabulary has no symbols of trees: learn it with "
                 "task=parsing"
             )
         self.is_root_V = np.arange(self.V) == root

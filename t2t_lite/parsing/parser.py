@@ -8,7 +8,7 @@ import tensorflow as tf
 from t2t_lite.decoding.line_predictor import LinePredictor, Translation
 from t2t_lite.decoding.search import SearchOptions, ids_translator
 from t2t_lite.errors import InputError
-from t2t_lite.parsing import trees
+from t2t_lite.parsing import encoding, tag_dictionary, trees
 from t2t_lite.parsing.constraint import TreeSymbols
 from t2t_lite.storage import model_directory
 from t2t_lite.token_ids import EOS
@@ -56,8 +56,9 @@ class LineParser(LinePredictor):
         super().__init__(
             vocabulary, options, model=model, description=description
         )
-        self._symbols = TreeSymbols(vocabulary.tree_symbols)
-        self._names = {i: name for name, i in vocabulary.tree_symbols.items()}
+        ids = vocabulary.control_symbols
+        self._symbols = TreeSymbols(ids)
+        self._names = {i: symbol for symbol, i in ids.items()}
         pieces = vocabulary.tokens(range(vocabulary.size))
         self._spaces_V = np.array([p.count(_SPACE_OF_PIECES) for p in pieces])
         self._xla = xla
@@ -139,9 +140,9 @@ class LineParser(LinePredictor):
         num_words_B = tf.reduce_sum(
             tf.gather(tf.constant(self._spaces_V, tf.int32), source_ids), 1
         )
-        tags_BNV = self._tag_dictionary and self._tag_dictionary.tags(
-            source_ids, self._spaces_V > 0
-        )
+        tags_BNV = None
+        if self._tag_dictionary is not None:
+            tags_BNV = self._tag_dictionary.tags(source_ids, self._spaces_V > 0)
         return self._symbols.constraint(
             num_words_B, max_lengths_B, beam_width, tags_BNV
         )
@@ -175,20 +176,20 @@ class Parser(LineParser):
         **options,
     ):
         directory = model_directory.ModelDirectory(model_dir)
+        directory.require_task("parsing")
+        vocabulary = directory.vocabulary()
         model, description = directory.load_model(
-            checkpoint, average_last, precision
+            checkpoint,
+            average_last,
+            precision,
+            num_target_ids=encoding.num_target_ids(vocabulary),
         )
-        if model.hparams.task != "parsing":
-            raise InputError(
-                f"{model_dir} was trained to translate: t2t_lite.Translator "
-                "opens it"
-            )
         options = SearchOptions.from_hparams(model.hparams, **options)
         super().__init__(
             model,
-            directory.vocabulary(),
+            vocabulary,
             options,
             xla,
-            directory.tag_dictionary(),
+            tag_dictionary.load_from(directory),
             description,
         )

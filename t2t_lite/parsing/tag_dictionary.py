@@ -19,9 +19,11 @@ from keras import ops
 
 from t2t_lite import files
 from t2t_lite.errors import InputError
-from t2t_lite.parsing import trees
+from t2t_lite.parsing import encoding, trees
+from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.token_ids import EOS
 
+FILE = "tags.npz"  # In the model directory of a parser.
 _OFTEN = 5  # Times, from which on a piece has shown all the tags it has.
 
 
@@ -82,6 +84,13 @@ class TagDictionary(NamedTuple):
         return ops.take(ops.convert_to_tensor(self.may_have_RT), row_BS, axis=0)
 
 
+def load_from(directory: ModelDirectory) -> TagDictionary | None:
+    """Returns the TagDictionary of a model directory, None if it has none."""
+    if not directory.settings().hparams.tag_dictionary:
+        return None
+    return TagDictionary.load(directory.path / FILE)
+
+
 def learn(read_trees, vocabulary):
     """Returns the TagDictionary of a treebank.
 
@@ -98,14 +107,14 @@ def learn(read_trees, vocabulary):
         seen[word] += count
     words = list(seen)
     pieces = dict(zip(words, vocabulary.encode(words), strict=True))
-    R, T = 2 * vocabulary.size, vocabulary.num_target_ids
+    R, T = 2 * vocabulary.size, encoding.num_target_ids(vocabulary)
     counts_RT, new_T = np.zeros((R, T), np.int64), np.zeros(T, np.int64)
     for (word, tag), count in counts.items():
         *others, last, _ = pieces[word]
         row = last + vocabulary.size * bool(others)
-        counts_RT[row, vocabulary.tree_symbols[tag]] += count
+        counts_RT[row, vocabulary.control_symbols[tag]] += count
         if seen[word] == 1:
-            new_T[vocabulary.tree_symbols[tag]] += 1
+            new_T[vocabulary.control_symbols[tag]] += 1
     is_of_new_T = new_T >= min(_OFTEN, new_T.max())
     if not new_T.any():
         is_of_new_T = counts_RT.any(axis=0)

@@ -51,11 +51,7 @@ def export(directory, export_dir, checkpoint, average_last, precision, options):
     """
     settings = directory.settings()
     options.check(settings.hparams)
-    if settings.hparams.task != "translation":
-        raise InputError(
-            f"{directory.path} was trained to parse: only translation models "
-            "can be exported"
-        )
+    directory.require_task("translation")
     model, description = directory.load_model(
         checkpoint, average_last, precision
     )

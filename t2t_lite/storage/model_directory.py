@@ -2,12 +2,13 @@
 
 settings.json          the resolved hparams, the corpus and its hashes
 vocabulary.model       the SentencePiece model
-tags.npz               of a parser, the tags of words (hparams.tag_dictionary)
 tokens/                the training corpus as token ids, unless in a cache
 checkpoints/step-N.*   the last ones, N updates into training
 best/step-N.*          the one that scores best on dev
 averaged/step-N.*      written by bin/average_checkpoints
 summaries/             for TensorBoard
+
+A task may keep files of its own beside these.
 """
 
 import contextlib
@@ -18,7 +19,6 @@ import pathlib
 from t2t_lite import files, hparams
 from t2t_lite.errors import InputError
 from t2t_lite.model.transformer import Transformer
-from t2t_lite.parsing.tag_dictionary import TagDictionary
 from t2t_lite.storage import checkpoints
 from t2t_lite.text.vocabulary import Vocabulary
 
@@ -49,7 +49,6 @@ class ModelDirectory:
         self.path = pathlib.Path(path)
         self.settings_path = self.path / "settings.json"
         self.vocabulary_path = self.path / "vocabulary.model"
-        self.tags_path = self.path / "tags.npz"
         self.tokens = self.path / "tokens"
         self.checkpoints = self.path / "checkpoints"
         self.best = self.path / "best"
@@ -97,6 +96,16 @@ class ModelDirectory:
                 f"{self.settings_path} cannot be used: {error}"
             ) from None
 
+    def require_task(self, name):
+        """Raises InputError where the model was trained for another task."""
+        trained_for = self.settings().hparams.task
+        if trained_for != name:
+            raise InputError(
+                f"{self.path} was trained for {trained_for}; this takes a "
+                f"model for {name} (in Python, t2t_lite.tasks.open_model "
+                "opens either)"
+            )
+
     def save_settings(self, settings):
         """Writes settings.json, whole or not at all."""
         text = json.dumps(dataclasses.asdict(settings), indent=2)
@@ -106,12 +115,6 @@ class ModelDirectory:
     def vocabulary(self):
         """Returns the run's Vocabulary."""
         return Vocabulary.load(self.vocabulary_path)
-
-    def tag_dictionary(self):
-        """Returns the run's TagDictionary, None if it has none."""
-        if not self.settings().hparams.tag_dictionary:
-            return None
-        return TagDictionary.load(self.tags_path)
 
     def weights(self, which="last", average_last=1):
         """Returns (description, tensors): the model's weights by name.
@@ -206,11 +209,18 @@ class ModelDirectory:
         checkpoints.prune(self.averaged, 1, path)
         return path, paths
 
-    def load_model(self, which="last", average_last=1, precision="float32"):
+    def load_model(
+        self,
+        which="last",
+        average_last=1,
+        precision="float32",
+        num_target_ids=None,
+    ):
         """Returns (Transformer, description of the checkpoint).
 
         Args: those of `weights`, and
             precision: "float32", "bfloat16" or "float16".
+            num_target_ids: int, that of the task; all ids when not given.
 
         Raises:
             InputError: no such checkpoint, or not one of this model.
@@ -220,7 +230,7 @@ class ModelDirectory:
         model = Transformer(
             settings.hparams,
             settings.vocabulary_size,
-            self.vocabulary().num_target_ids,
+            num_target_ids,
             dtype=policy(precision),
         )
         model.build()

@@ -5,17 +5,20 @@ alone, so any step's batch can be had at once: resuming replays nothing.
 """
 
 import bisect
+import dataclasses
 import functools
 import hashlib
 import itertools
 import json
 import pathlib
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from t2t_lite import files
 from t2t_lite.errors import InputError
+from t2t_lite.text.vocabulary import FlatIds, Vocabulary
 
 _LINES_AT_ONCE = 10_000
 _BATCHES_AHEAD = 4
@@ -44,6 +47,40 @@ class TokenPairs(NamedTuple):
         return np.diff(self.target_offsets)
 
 
+class TokensKey(NamedTuple):
+    """All that decides the token ids of a corpus."""
+
+    data_sha256: str  # of the text
+    vocabulary_sha256: str
+    max_length: int
+
+
+@dataclasses.dataclass(frozen=True)
+class PairTokenizer:
+    """How the pairs of a corpus become token ids.
+
+    vocabulary: Vocabulary, which encodes the sources.
+    encode_targets: from list of str to FlatIds, that of the task.
+    max_length: int; pairs with a longer side, EOS included, are dropped.
+    """
+
+    vocabulary: Vocabulary
+    encode_targets: Callable[[list[str]], FlatIds]
+    max_length: int
+
+    def encode(self, pairs):
+        """Returns the FlatIds of the sources and those of the targets."""
+        sources, targets = ([pair[n] for pair in pairs] for n in (0, 1))
+        return (
+            self.vocabulary.encode_flat(sources),
+            self.encode_targets(targets),
+        )
+
+    def key(self, data_sha256):
+        """Returns the TokensKey of the text with this hash."""
+        return TokensKey(data_sha256, self.vocabulary.sha256, self.max_length)
+
+
 class CorpusReport(NamedTuple):
     """What became of a corpus' pairs when it was tokenized."""
 
@@ -54,10 +91,12 @@ class CorpusReport(NamedTuple):
     vocabulary_sha256: str
     max_length: int
 
-    def is_of(self, data_sha256, vocabulary_sha256, max_length):
-        """Returns whether the tokens are those of this text, made this way."""
-        received = (data_sha256, vocabulary_sha256, max_length)
-        return self[3:] == received
+    @property
+    def key(self):
+        """TokensKey of these tokens."""
+        return TokensKey(
+            self.data_sha256, self.vocabulary_sha256, self.max_length
+        )
 
     def __str__(self):
         return (
@@ -74,25 +113,24 @@ def hash_pairs(pairs):
     return digest.hexdigest()
 
 
-def tokenize_pairs(pairs, vocabulary, max_length, directory):
+def tokenize_pairs(pairs, tokenizer, directory):
     """Writes the token ids of a corpus and returns its report.
 
     The directory appears once it is complete.
 
     Args:
         pairs: iterable of (source, target) str.
-        vocabulary: Vocabulary.
-        max_length: int; pairs with a longer side, EOS included, are dropped.
+        tokenizer: PairTokenizer.
         directory: path that does not exist yet.
 
     Raises:
         InputError: no pair is left.
     """
     with files.atomic_folder(directory) as folder:
-        return write_pairs(pairs, vocabulary, max_length, folder)
+        return write_pairs(pairs, tokenizer, folder)
 
 
-def write_pairs(pairs, vocabulary, max_length, directory):
+def write_pairs(pairs, tokenizer, directory):
     """Writes the files of `tokenize_pairs` into a folder that is there."""
     digest = hashlib.sha256()
     seen = with_text = 0
@@ -105,24 +143,22 @@ def write_pairs(pairs, vocabulary, max_length, directory):
             seen += len(chunk)
             chunk = [(s, t) for s, t in chunk if s.strip() and t.strip()]
             with_text += len(chunk)
-            source_ids = vocabulary.encode_flat([s for s, _ in chunk])
-            target_ids = vocabulary.encode_target_flat([t for _, t in chunk])
-            fits = np.maximum(source_ids[1], target_ids[1]) <= max_length
-            source.write(*source_ids, fits)
-            target.write(*target_ids, fits)
+            source_ids, target_ids = tokenizer.encode(chunk)
+            longer_sides = np.maximum(source_ids.lengths, target_ids.lengths)
+            fits = longer_sides <= tokenizer.max_length
+            source.write(source_ids, fits)
+            target.write(target_ids, fits)
     kept = source.count
     if not kept:
         raise InputError(
             f"no pair of the {seen} in the corpus has text on both sides and "
-            f"at most max_length={max_length} tokens"
+            f"at most max_length={tokenizer.max_length} tokens"
         )
     report = CorpusReport(
         kept=kept,
         dropped_long=with_text - kept,
         dropped_blank=seen - with_text,
-        data_sha256=digest.hexdigest(),
-        vocabulary_sha256=vocabulary.sha256,
-        max_length=max_length,
+        **tokenizer.key(digest.hexdigest())._asdict(),
     )
     (directory / "report.json").write_text(json.dumps(report._asdict()))
     return report
@@ -149,8 +185,9 @@ class _SideWriter:
     def count(self):
         return sum(map(len, self.lengths))
 
-    def write(self, ids, lengths, is_kept):
-        """Writes those sequences, one after the other in `ids`, to keep."""
+    def write(self, sequences, is_kept):
+        """Writes those of the FlatIds that are to be kept."""
+        ids, lengths = sequences
         self.lengths.append(lengths[is_kept].astype(np.int32))
         self.file.write(ids[np.repeat(is_kept, lengths)].tobytes())
 
@@ -177,6 +214,24 @@ def load_pairs(directory):
     ]
     report = json.loads((directory / "report.json").read_text())
     return TokenPairs(*arrays), CorpusReport(**report)
+
+
+def encode_pairs(pairs, vocabulary, encode_targets):
+    """Returns the TokenPairs of text pairs, in memory, all of them kept.
+
+    Args:
+        pairs: iterable of (source, target) str.
+        vocabulary: Vocabulary, which encodes the sources.
+        encode_targets: from list of str to FlatIds, that of the task.
+    """
+    sources, targets = (list(side) for side in zip(*pairs, strict=True))
+    source, target = vocabulary.encode_flat(sources), encode_targets(targets)
+    return TokenPairs(
+        source_ids=source.ids,
+        source_offsets=_offsets(source.lengths),
+        target_ids=target.ids,
+        target_offsets=_offsets(target.lengths),
+    )
 
 
 def pairs_in_memory(source_sequences, target_sequences):

@@ -27,7 +27,7 @@ _CHECKED = (
 )
 
 
-def shared_tokens(cache_dir, read_pairs, data_sha256, vocabulary, max_length):
+def shared_tokens(cache_dir, read_pairs, data_sha256, tokenizer):
     """Returns the tokens of a corpus, which are made if nobody has done so.
 
     Several processes may ask at once: one makes them, the others wait for it.
@@ -36,8 +36,7 @@ def shared_tokens(cache_dir, read_pairs, data_sha256, vocabulary, max_length):
         cache_dir: path, made if there is none.
         read_pairs: a function that returns the (source, target) pairs anew.
         data_sha256: what batching.hash_pairs says of them.
-        vocabulary: Vocabulary.
-        max_length: int; pairs with a longer side, EOS included, are dropped.
+        tokenizer: PairTokenizer.
 
     Returns:
         (TokenPairs mapped into memory, CorpusReport)
@@ -45,22 +44,23 @@ def shared_tokens(cache_dir, read_pairs, data_sha256, vocabulary, max_length):
     Raises:
         InputError: no pair is left, or the text is not that of `data_sha256`.
     """
-    made_by = data_sha256, vocabulary.sha256, max_length
+    key = tokenizer.key(data_sha256)
     path = pathlib.Path(cache_dir) / (
-        f"{data_sha256[:16]}-{vocabulary.sha256[:16]}-{max_length}-{_FORMAT}"
+        f"{key.data_sha256[:16]}-{key.vocabulary_sha256[:16]}"
+        f"-{key.max_length}-{_FORMAT}"
     )
-    if not _is_sound(path, made_by):
+    if not _is_sound(path, key):
         path.parent.mkdir(parents=True, exist_ok=True)
         with files.locked(path.with_name(f"{path.name}.lock")):
             # Another process may have made them while this one waited.
-            if not _is_sound(path, made_by):
-                _make(path, read_pairs(), vocabulary, made_by)
+            if not _is_sound(path, key):
+                _make(path, read_pairs(), tokenizer, key)
                 return batching.load_pairs(path)
     logging.info("Using the tokens in %s.", path)
     return batching.load_pairs(path)
 
 
-def _is_sound(path, made_by):
+def _is_sound(path, key):
     try:
         checksums = json.loads((path / _CHECKSUMS).read_text())
         if checksums != _checksums(path):
@@ -68,7 +68,7 @@ def _is_sound(path, made_by):
         _, report = batching.load_pairs(path)
     except (FileNotFoundError, ValueError, TypeError):  # Absent, cut short.
         return False
-    return report.is_of(*made_by)
+    return report.key == key
 
 
 def _checksums(path):
@@ -79,7 +79,7 @@ def _checksums(path):
     return checksums
 
 
-def _make(path, pairs, vocabulary, made_by):
+def _make(path, pairs, tokenizer, key):
     """Writes the tokens aside and moves them to `path`; needs the lock."""
     if path.exists():
         logging.warning("%s is damaged: making it anew.", path)
@@ -87,7 +87,7 @@ def _make(path, pairs, vocabulary, made_by):
     files.remove_leftovers(path.parent, path.name)
     logging.info("Tokenizing the training corpus into %s.", path)
     with files.atomic_folder(path) as folder:
-        report = batching.write_pairs(pairs, vocabulary, made_by[2], folder)
-        if not report.is_of(*made_by):
+        report = batching.write_pairs(pairs, tokenizer, folder)
+        if report.key != key:
             raise InputError("the training text changed while it was read")
         (folder / _CHECKSUMS).write_text(json.dumps(_checksums(folder)))

@@ -14,6 +14,7 @@ import os
 import pathlib
 import random
 import re
+from typing import NamedTuple
 
 import numpy as np
 import sentencepiece
@@ -21,12 +22,29 @@ from absl import logging
 
 from t2t_lite import files
 from t2t_lite.errors import InputError
-from t2t_lite.parsing import trees
 from t2t_lite.token_ids import EOS, PAD
 
 _FIRST_PIECE = 2
 _LINES_LEARNED_FROM = 4_000_000
 _LARGEST_LINE_BYTES = 1 << 30
+
+
+class FlatIds(NamedTuple):
+    """The ids of many sequences, one after the other.
+
+    >>> FlatIds.of([[5, 1], [6, 7, 1]])._asdict()
+    {'ids': array([5, 1, 6, 7, 1], dtype=int32), 'lengths': array([2, 3])}
+    """
+
+    ids: np.ndarray  # int32
+    lengths: np.ndarray  # int64, of each sequence
+
+    @classmethod
+    def of(cls, sequences):
+        """Returns the FlatIds of a list of lists of int."""
+        lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))
+        ids = itertools.chain.from_iterable(sequences)
+        return cls(np.fromiter(ids, np.int32, lengths.sum()), lengths)
 
 
 class Vocabulary:
@@ -87,20 +105,27 @@ class Vocabulary:
         return self._processor.GetPieceSize() + _FIRST_PIECE
 
     @functools.cached_property
-    def tree_symbols(self):
-        """The ids of the symbols of trees, by name; none if it has no trees."""
+    def control_symbols(self):
+        """The ids of the symbols that no text is tokenized to, by name.
+
+        They are those that `learn` was given.
+        """
         processor = self._processor
-        ids = {
-            processor.id_to_piece(piece)[2:-2]: piece + _FIRST_PIECE
+        names = {
+            piece + _FIRST_PIECE: processor.id_to_piece(piece)
             for piece in range(processor.GetPieceSize())
             if processor.IsControl(piece)
         }
-        return ids if trees.opening(trees.ROOT) in ids else {}
+        return {
+            name[2:-2]: i
+            for i, name in names.items()
+            if name.startswith("<<") and name.endswith(">>")
+        }
 
     @property
-    def num_target_ids(self):
-        """Targets have ids below it: those of trees, or else all."""
-        return max(self.tree_symbols.values(), default=self.size - 1) + 1
+    def unknown_id(self):
+        """The id of what no piece stands for."""
+        return self._processor.unk_id() + _FIRST_PIECE
 
     @functools.cached_property
     def sha256(self):
@@ -124,48 +149,21 @@ class Vocabulary:
             lines: list of str.
 
         Returns:
-            (int32 ids of one line after the other, int64 [len(lines)] lengths)
+            FlatIds, EOS at the end of each line.
         """
-        pieces, lengths = _flat(self._pieces(lines))
+        pieces, lengths = FlatIds.of(self._pieces(lines))
         lengths += 1
         ids = np.empty(lengths.sum(), np.int32)
         is_end = np.zeros(len(ids), bool)
         is_end[np.cumsum(lengths) - 1] = True
         ids[is_end] = EOS
         ids[~is_end] = pieces + _FIRST_PIECE
-        return ids, lengths
+        return FlatIds(ids, lengths)
 
     def _pieces(self, lines, num_threads=None):
         return self._processor.encode(
             lines, out_type=int, num_threads=num_threads or os.cpu_count()
         )
-
-    def encode_target(self, lines):
-        """Returns a list of ids, EOS at its end, for each line of a target.
-
-        Where the vocabulary has the symbols of trees, lines are trees, and ids
-        those of their symbols without the words.
-
-        Args:
-            lines: list of str.
-
-        Raises:
-            InputError: a line is not one tree.
-        """
-        if not self.tree_symbols:
-            return self.encode(lines)
-        return [self._encode_tree(line) for line in lines]
-
-    def encode_target_flat(self, lines):
-        """Returns the ids of `encode_target` as `encode_flat` does."""
-        if not self.tree_symbols:
-            return self.encode_flat(lines)
-        return _flat(self.encode_target(lines))
-
-    def _encode_tree(self, line):
-        unknown = self._processor.unk_id() + _FIRST_PIECE
-        symbols = trees.linearized(trees.read_one(line))
-        return [self.tree_symbols.get(s, unknown) for s in symbols] + [EOS]
 
     def decode(self, sequences):
         """Returns the text of each sequence of ids, up to its first EOS.
@@ -180,7 +178,7 @@ class Vocabulary:
 
     def tokens(self, ids):
         """Returns the str that each id stands for; "</s>" for EOS."""
-        names = {i: symbol for symbol, i in self.tree_symbols.items()}
+        names = {i: symbol for symbol, i in self.control_symbols.items()}
         names |= {PAD: "<pad>", EOS: "</s>"}
         return [
             names.get(int(i)) or self._processor.id_to_piece(int(i) - 2)
@@ -230,7 +228,7 @@ class Vocabulary:
     def tokens_tensor(self, ids_BT):
         """Returns the string tensor [B, T] of `tokens`; "" for padding.
 
-        Symbols of trees stay as SentencePiece writes them.
+        Control symbols stay as SentencePiece writes them.
         """
         import tensorflow as tf
 
@@ -269,7 +267,7 @@ def learn(lines, kind, size, symbols=()):
         lines: iterable of str, both languages together.
         kind: "bpe" (byte-pair encoding) or "unigram" (word-piece-like).
         size: int, V.
-        symbols: the symbols of trees, str, which no text is tokenized to.
+        symbols: control symbols, str, which no text is tokenized to.
 
     Raises:
         InputError: there is no text to learn from, or `size` is too small for
@@ -307,27 +305,6 @@ def learn(lines, kind, size, symbols=()):
     return _train(sentences, kind, largest, symbols)
 
 
-def learn_from_pairs(read_pairs, kind, size, has_trees=False):
-    """Returns the Vocabulary learned from both sides of a corpus.
-
-    Args:
-        read_pairs: a function that returns the (source, target) pairs anew.
-        kind: that of `learn`.
-        size: that of `learn`.
-        has_trees: bool, whether targets are trees: their symbols then join the
-            pieces of the sources.
-
-    Raises:
-        InputError: as `learn` does, or a target is not a tree.
-    """
-    if not has_trees:
-        return learn((x for pair in read_pairs() for x in pair), kind, size)
-    symbols = trees.symbols(
-        trees.read_one(tree) for _, tree in read_pairs() if tree
-    )
-    return learn((words for words, _ in read_pairs()), kind, size, symbols)
-
-
 def _sample(lines):
     """Returns at most _LINES_LEARNED_FROM lines, each as likely as another."""
     generator = random.Random(1)
@@ -361,13 +338,6 @@ def _train(sentences, kind, num_pieces, symbols):
         minloglevel=2,
     )
     return Vocabulary(model.getvalue())
-
-
-def _flat(sequences):
-    """Returns (int32 ids, int64 lengths) of a list of lists of int."""
-    lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))
-    ids = itertools.chain.from_iterable(sequences)
-    return np.fromiter(ids, np.int32, lengths.sum()), lengths
 
 
 def _until_eos(ids):

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from absl import logging
 
+from t2t_lite import tasks
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import MAY_CHANGE
-from t2t_lite.parsing import tag_dictionary, trees
 from t2t_lite.storage.model_directory import ModelDirectory, Settings
 from t2t_lite.text import batching, token_cache
 from t2t_lite.text import vocabulary as tokenization
@@ -105,8 +105,10 @@ def prepare(directory, hparams, text, options):
     )
     # Last, so that a directory with settings has all the rest.
     vocabulary.save(directory.vocabulary_path)
-    if hparams.tag_dictionary and old is None:
-        _save_tag_dictionary(directory, vocabulary, text.readers["train"])
+    if old is None:
+        tasks.task_of(hparams).save_extras(
+            directory, hparams, vocabulary, text.readers["train"]
+        )
     directory.save_settings(settings)
     return Prepared(vocabulary, pairs, settings)
 
@@ -119,12 +121,6 @@ def _cache_dir(options):
     if path.exists() and not path.is_dir():
         raise InputError(f"--cache_dir must be a folder; {path} is a file")
     return path
-
-
-def _save_tag_dictionary(directory, vocabulary, read_pairs):
-    read_trees = (trees.read_one(tree) for _, tree in read_pairs() if tree)
-    dictionary = tag_dictionary.learn(read_trees, vocabulary)
-    dictionary.save(directory.tags_path)
 
 
 def _refuse_other_hparams(directory, old, new):
@@ -149,6 +145,7 @@ def _vocabulary(directory, hparams, text, options):
     A warm start needs the vocabulary of the model that it starts from: its
     embedding has a row for each id of it.
     """
+    task, read_pairs = tasks.task_of(hparams), text.readers["train"]
     warm = _vocabulary_beside(options.warm_start_from)
     if options.vocabulary:
         vocabulary = tokenization.Vocabulary.load(options.vocabulary)
@@ -158,43 +155,18 @@ def _vocabulary(directory, hparams, text, options):
         vocabulary = warm
     else:
         logging.info("Learning the vocabulary.")
-        vocabulary = tokenization.learn_from_pairs(
-            text.readers["train"],
-            hparams.vocabulary_type,
-            hparams.vocabulary_size,
-            has_trees=hparams.task == "parsing",
+        vocabulary = task.learn_vocabulary(
+            read_pairs, hparams.vocabulary_type, hparams.vocabulary_size
         )
-    if bool(vocabulary.tree_symbols) != (hparams.task == "parsing"):
-        raise InputError(
-            "a vocabulary has the symbols of trees if it was learned for "
-            f"parsing, and only then; this run's task is {hparams.task}: start "
-            "without --vocabulary and --warm_start_from, or with others"
-        )
+    is_given = bool(options.vocabulary) or warm is not None
+    is_new_to_text = is_given and not directory.settings_path.exists()
+    task.check_vocabulary(vocabulary, read_pairs if is_new_to_text else None)
     if warm is not None and warm.sha256 != vocabulary.sha256:
         raise InputError(
             f"{options.warm_start_from} has another vocabulary than this run: "
             "start without --vocabulary, in a new --model_dir"
         )
-    is_given = options.vocabulary or warm is not None
-    if is_given and not directory.settings_path.exists():
-        _require_tree_symbols(vocabulary, text.readers["train"])
     return vocabulary
-
-
-def _require_tree_symbols(vocabulary, read_pairs):
-    """Raises InputError where trees to learn from have symbols it lacks."""
-    if not vocabulary.tree_symbols:
-        return
-    used = trees.symbols(
-        trees.read_one(tree) for _, tree in read_pairs() if tree
-    )
-    missing = [s for s in used if s not in vocabulary.tree_symbols]
-    if missing:
-        raise InputError(
-            f"the vocabulary given lacks {len(missing)} of the symbols of the "
-            f"training trees, {missing[0]} among them: learn it from these "
-            "trees too, or start without it"
-        )
 
 
 def _vocabulary_beside(warm_start_from):
@@ -220,18 +192,21 @@ def _tokens(directory, hparams, text, vocabulary, old, cache_dir):
         data_sha256 = batching.hash_pairs(read_pairs())
     if old is not None and data_sha256 != old.data_sha256:
         raise _refusal(directory, "other training text", "this corpus")
-    made_by = data_sha256, vocabulary.sha256, hparams.max_length
+    encode_targets = functools.partial(
+        tasks.task_of(hparams).encode_targets, vocabulary
+    )
+    tokenizer = batching.PairTokenizer(
+        vocabulary, encode_targets, hparams.max_length
+    )
     if cache_dir is not None:
         return token_cache.shared_tokens(
-            cache_dir, read_pairs, data_sha256, vocabulary, hparams.max_length
+            cache_dir, read_pairs, data_sha256, tokenizer
         )
     if directory.tokens.exists():
         pairs, report = batching.load_pairs(directory.tokens)
-        if report.is_of(*made_by):
+        if report.key == tokenizer.key(data_sha256):
             return pairs, report
         shutil.rmtree(directory.tokens)
     logging.info("Tokenizing the training corpus.")
-    batching.tokenize_pairs(
-        read_pairs(), vocabulary, hparams.max_length, directory.tokens
-    )
+    batching.tokenize_pairs(read_pairs(), tokenizer, directory.tokens)
     return batching.load_pairs(directory.tokens)

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import math
 import pathlib
 import shlex
@@ -161,7 +162,7 @@ class _Run:
         self.directory, self.hparams, self.options = directory, hparams, options
         self.is_chief = is_chief(strategy)
         self.task = tasks.task_of(hparams)
-        text = text.checked(self.task.checked_pair)
+        text = text.checked(self.task.check_pair)
         # What can be wrong with these is better said before the long work.
         self.held_out = text.held_out()
         warm_start = _warm_start(options.warm_start_from)
@@ -173,7 +174,7 @@ class _Run:
             strategy,
             options.precision,
             options.xla,
-            self.vocabulary.num_target_ids,
+            self.task.num_target_ids(self.vocabulary),
             best_num_parts(strategy, options.xla),
         )
         logging.info(
@@ -442,13 +443,14 @@ class _DevEvaluator:
         self.score = task.score
         vocabulary = directory.vocabulary()
         self.sources, self.references = map(list, zip(*pairs, strict=True))
-        token_pairs = batching.pairs_in_memory(
-            vocabulary.encode(self.sources),
-            vocabulary.encode_target(self.references),
+        token_pairs = batching.encode_pairs(
+            pairs,
+            vocabulary,
+            functools.partial(task.encode_targets, vocabulary),
         )
         self.token_scorer = TokenScorer(model, token_pairs)
         width = min(model.hparams.beam_width, _WIDEST_DEV_BEAM)
-        self.translator = task.of_model(
+        self.translator = task.from_model(
             model,
             directory,
             decoding.SearchOptions.from_hparams(

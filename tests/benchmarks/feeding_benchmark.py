@@ -125,8 +125,11 @@ class Feed:
 
     def __init__(self, cache_dir, read_pairs, vocabulary):
         data_sha256 = batching.hash_pairs(read_pairs())
+        tokenizer = batching.PairTokenizer(
+            vocabulary, vocabulary.encode_flat, FLAGS.max_length
+        )
         self.pairs, self.report = token_cache.shared_tokens(
-            cache_dir, read_pairs, data_sha256, vocabulary, FLAGS.max_length
+            cache_dir, read_pairs, data_sha256, tokenizer
         )
         buckets = batching.make_buckets(
             self.pairs.source_lengths,

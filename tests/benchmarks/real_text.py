@@ -76,8 +76,9 @@ def prepare(folder, args):
         folder / "tokens",
         lambda: pairs,
         batching.hash_pairs(pairs),
-        vocabulary,
-        hparams().max_length,
+        batching.PairTokenizer(
+            vocabulary, vocabulary.encode_flat, hparams().max_length
+        ),
     )
     buckets = batching.make_buckets(
         tokens.source_lengths,

@@ -96,11 +96,11 @@ _TRAIN_FLAGS = [
     ),
     (
         [f"--train_trees={__file__}"],
-        "a parser is trained by one of the transformer_parsing presets",
+        "or a preset (--hparams) for parsing",
     ),
     (
         ["--hparams=transformer_parsing_small"],
-        "embedded is a corpus of translations, and the task is parsing",
+        "embedded is a corpus for translation, and the model is for parsing",
     ),
     (["--train_trees="], "--train_trees is empty"),
     (["surplus"], "takes flags only; received 'surplus'"),
@@ -295,7 +295,7 @@ def test_trees_are_no_text_to_score_a_translation_model_on(model, tmp_path):
     path = tmp_path / "some.trees"
     path.write_text("(TOP (UH oh))\n")
     _refused(
-        "is a corpus of trees, and the task is translation",
+        "is a corpus for parsing, and the model is for translation",
         "evaluate",
         f"--model_dir={model}",
         f"--test_trees={path}",

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 import itertools
 import random
 
@@ -17,8 +18,8 @@ from t2t_lite.errors import InputError
 from t2t_lite.evaluation.card import make_card
 from t2t_lite.evaluation.report import evaluate
 from t2t_lite.hparams import HParams
+from t2t_lite.parsing import encoding, tag_dictionary, trees
 from t2t_lite.parsing import parser as parsing
-from t2t_lite.parsing import tag_dictionary, trees
 from t2t_lite.serving import export
 from t2t_lite.serving import signatures as serving
 from t2t_lite.storage import checkpoints, model_directory
@@ -74,7 +75,7 @@ def parser_of(
         hparams,
         seed,
         vocabulary_size=vocabulary.size,
-        num_target_ids=vocabulary.num_target_ids,
+        num_target_ids=encoding.num_target_ids(vocabulary),
     )
     options = decoding.SearchOptions.from_hparams(hparams, **options)
     return parsing.LineParser(
@@ -218,7 +219,7 @@ def test_a_run_refuses_a_vocabulary_of_the_other_task(tmp_path, vocabulary):
     for task, name in (("parsing", "words"), ("translation", "trees")):
         hparams = dataclasses.replace(PARSING, task=task)
         options = training.RunOptions(vocabulary=tmp_path / f"{name}.model")
-        with pytest.raises(InputError, match=f"this run's task is {task}"):
+        with pytest.raises(InputError, match=f"a vocabulary for {task} has"):
             training.train(tmp_path / "run", hparams, text_of(pairs), options)
 
 
@@ -236,19 +237,19 @@ def test_a_run_refuses_a_vocabulary_without_its_labels(tmp_path, vocabulary):
 
 def test_target_ids_are_the_symbols_of_trees(vocabulary):
     tree = trees.read_one(TREES[1])
-    (ids,) = vocabulary.encode_target([TREES[1]])
-    names = {i: name for name, i in vocabulary.tree_symbols.items()}
+    (ids,) = encoding.encode_trees(vocabulary, [TREES[1]])
+    names = {i: name for name, i in vocabulary.control_symbols.items()}
     assert [names[i] for i in ids[:-1]] == trees.linearized(tree)
     assert ids[-1] == 1
 
 
 def test_no_text_is_tokenized_to_a_symbol(vocabulary):
-    symbols = set(vocabulary.tree_symbols.values())
-    assert len(symbols) == len(vocabulary.tree_symbols) > 9
+    symbols = set(vocabulary.control_symbols.values())
+    assert len(symbols) == len(vocabulary.control_symbols) > 9
     text = [
         *TREES,
-        *vocabulary.tree_symbols,
-        *(f"<<{s}>>" for s in vocabulary.tree_symbols),
+        *vocabulary.control_symbols,
+        *(f"<<{s}>>" for s in vocabulary.control_symbols),
     ]
     for line, ids in zip(text, vocabulary.encode(text), strict=True):
         assert not symbols & set(ids)
@@ -256,16 +257,16 @@ def test_no_text_is_tokenized_to_a_symbol(vocabulary):
 
 
 def test_a_symbol_that_was_not_learned_is_unknown(vocabulary):
-    (ids,) = vocabulary.encode_target(["(TOP (XX the))"])
-    assert ids[1] not in vocabulary.tree_symbols.values()
+    (ids,) = encoding.encode_trees(vocabulary, ["(TOP (XX the))"])
+    assert ids[1] not in vocabulary.control_symbols.values()
 
 
 def test_a_label_may_have_the_name_of_a_piece_of_sentencepieces_own():
     tree = "(TOP (unk (0x41 the) (s cat)))"
     symbols = trees.symbols([trees.read_one(tree)])
     odd = tokenization.learn(WORDS * 9, "bpe", 2000, symbols)
-    assert sorted(odd.tree_symbols) == symbols
-    (ids,) = odd.encode_target([tree])
+    assert sorted(odd.control_symbols) == symbols
+    (ids,) = encoding.encode_trees(odd, [tree])
     assert odd.tokens(ids) == [
         "(TOP",
         "(unk",
@@ -309,17 +310,23 @@ def test_a_run_learns_to_parse_and_its_directory_parses(tmp_path, capsys):
     parser = tasks.open_model(tmp_path / "run", checkpoint="best")
     assert parser(WORDS) == TREES
     directory = model_directory.ModelDirectory(tmp_path / "run")
-    report = evaluate(parser, {"dev": pairs}, tasks.task_of(hparams).scores)
+    task = tasks.task_of(hparams)
+    report = evaluate(
+        parser,
+        {"dev": pairs},
+        task.scores,
+        functools.partial(task.encode_targets, parser.vocabulary),
+    )
     text = make_card(report, directory, parser.model, "best").as_markdown()
     assert "| F1 of all | 100.00 |" in text
     assert "EVALB" in text
     assert "bootstrap" not in text
-    with pytest.raises(InputError, match="was trained to parse"):
+    with pytest.raises(InputError, match="was trained for parsing"):
         translation.Translator(directory.path)
     options = serving.ServingOptions(
         decoding.SearchOptions.from_hparams(hparams), 48
     )
-    with pytest.raises(InputError, match="was trained to parse"):
+    with pytest.raises(InputError, match="was trained for parsing"):
         export.export(
             directory, tmp_path / "export", "last", 1, "float32", options
         )
@@ -354,7 +361,7 @@ def test_a_target_that_is_not_the_words_tree_is_refused(
 
 def test_only_ascii_white_space_separates_words():
     pair = ("10\u00a0km off", "(TOP (CD 10\u00a0km) (RB off))")
-    check = tasks.task_of(PARSING).checked_pair
+    check = tasks.task_of(PARSING).check_pair
     assert check(*pair) == pair
     assert check("", " ") == ("", "")
 
@@ -364,7 +371,7 @@ def test_targets_are_learned_from_as_normalized_trees():
         "it saw",
         "((S (NP-SBJ-1 (PRP it)) (VP (VBD saw) (NP (-NONE- *T*)))))",
     )
-    check = tasks.task_of(PARSING).checked_pair
+    check = tasks.task_of(PARSING).check_pair
     assert check(*pair) == (
         "it saw",
         "(TOP (S (NP (PRP it)) (VP (VBD saw))))",
@@ -377,9 +384,11 @@ def test_random_trees_survive_the_vocabulary():
     vocabulary = tokenization.learn(
         ["a b c"] * 9, "bpe", 2000, trees.symbols(some)
     )
-    names = {i: name for name, i in vocabulary.tree_symbols.items()}
+    names = {i: name for name, i in vocabulary.control_symbols.items()}
     for tree, ids in zip(
-        some, vocabulary.encode_target(map(trees.write, some)), strict=True
+        some,
+        encoding.encode_trees(vocabulary, map(trees.write, some)),
+        strict=True,
     ):
         symbols = [names[i] for i in ids[:-1]]
         assert trees.delinearized(symbols, trees.words(tree)) == tree

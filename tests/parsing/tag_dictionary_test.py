@@ -39,7 +39,7 @@ def tags_of(dictionary, vocabulary, lines):
     starts_V = np.array(
         ["\u2581" in t for t in vocabulary.tokens(range(vocabulary.size))]
     )
-    names = {i: name for name, i in vocabulary.tree_symbols.items()}
+    names = {i: name for name, i in vocabulary.control_symbols.items()}
     found = dictionary.tags(ids, starts_V).numpy()
     return [
         [

@@ -518,9 +518,10 @@ def vocabulary():
 
 
 def tokenize(vocabulary, directory, text=TEXT, max_length=MAX_LENGTH):
-    return batching.tokenize_pairs(
-        iter(text), vocabulary, max_length, directory
+    tokenizer = batching.PairTokenizer(
+        vocabulary, vocabulary.encode_flat, max_length
     )
+    return batching.tokenize_pairs(iter(text), tokenizer, directory)
 
 
 def assert_is_text(pairs, vocabulary, text):
@@ -574,13 +575,9 @@ def test_corpora_of_several_chunks_give_the_same_files(
 def test_the_report_names_the_text_as_hash_pairs_does(tmp_path, vocabulary):
     report = tokenize(vocabulary, tmp_path / "tokens")
     assert report.data_sha256 == batching.hash_pairs(TEXT)
-    assert report.is_of(
+    assert report.key == batching.TokensKey(
         batching.hash_pairs(TEXT), vocabulary.sha256, MAX_LENGTH
     )
-    other = batching.hash_pairs(TEXT[:-1])
-    assert not report.is_of(other, vocabulary.sha256, MAX_LENGTH)
-    assert not report.is_of(report.data_sha256, "other", MAX_LENGTH)
-    assert not report.is_of(report.data_sha256, vocabulary.sha256, 30)
 
 
 def test_hashes_depend_on_order_and_on_what_is_source():

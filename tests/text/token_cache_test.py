@@ -27,6 +27,12 @@ def vocabulary():
     return tokenization.learn(itertools.chain(*TEXT), "bpe", 310)
 
 
+def tokenizer_of(vocabulary, max_length=MAX_LENGTH):
+    return batching.PairTokenizer(
+        vocabulary, vocabulary.encode_flat, max_length
+    )
+
+
 class Cache:
     """A cache directory, and how often the text was asked of it."""
 
@@ -43,8 +49,7 @@ class Cache:
             self.path,
             read_pairs,
             data_sha256 or batching.hash_pairs(text),
-            self.vocabulary,
-            max_length,
+            tokenizer_of(self.vocabulary, max_length),
         )
 
     def copies(self):
@@ -80,7 +85,7 @@ def test_tokens_are_made_once_and_used_again(cache, vocabulary, caplog):
         assert caplog.messages == [f"Using the tokens in {cache.copy()}."]
     assert cache.times_read == 1
     assert report == same_report
-    assert report.is_of(DATA_SHA256, vocabulary.sha256, MAX_LENGTH)
+    assert report.key == tokenizer_of(vocabulary).key(DATA_SHA256)
 
 
 def test_a_copy_that_cannot_be_read_for_now_is_no_damaged_one(
@@ -218,8 +223,7 @@ def make_at_once(path, model, barrier, queue):
         path,
         slow_pairs,
         DATA_SHA256,
-        tokenization.Vocabulary(model),
-        MAX_LENGTH,
+        tokenizer_of(tokenization.Vocabulary(model)),
     )
     queue.put((messages, [np.array(array) for array in pairs]))
 

@@ -11,7 +11,6 @@ import sentencepiece
 import tensorflow as tf
 
 from t2t_lite.errors import InputError
-from t2t_lite.parsing import trees
 from t2t_lite.text import vocabulary as tokenization
 from t2t_lite.text.vocabulary import Vocabulary
 from t2t_lite.token_ids import EOS, PAD
@@ -115,18 +114,6 @@ def test_flat_ids_are_those_of_each_line_one_after_the_other(bpe, lines):
     assert (ids.dtype, lengths.dtype) == (np.int32, np.int64)
     assert len(ids) == sum(lengths)
     assert sequences(ids, lengths) == bpe.encode(lines)
-    assert sequences(*bpe.encode_target_flat(lines)) == bpe.encode(lines)
-
-
-def test_flat_ids_of_trees_are_those_of_their_symbols():
-    tree = "(TOP (S (NP (DT A) (NN dog)) (VP (VBZ runs)) (. .)))"
-    symbols = trees.symbols([trees.read_one(tree)])
-    vocabulary = tokenization.learn(CORPUS, "bpe", SIZE, symbols)
-    lines = [tree, "(TOP (NN dog))"]
-    ids, lengths = vocabulary.encode_target_flat(lines)
-    assert ids.dtype == np.int32
-    assert sequences(ids, lengths) == vocabulary.encode_target(lines)
-    assert sequences(ids, lengths) != vocabulary.encode(lines)
 
 
 def test_known_words_take_fewer_ids_than_bytes(vocabulary):

@@ -1,0 +1,53 @@
+"""Trees as ids: those of the control symbols of a vocabulary."""
+
+from collections.abc import Iterable, Sequence
+
+from t2t_lite.errors import InputError
+from t2t_lite.parsing import trees
+from t2t_lite.text.vocabulary import Vocabulary
+from t2t_lite.token_ids import EOS
+
+
+def has_tree_symbols(vocabulary: Vocabulary) -> bool:
+    """Whether a vocabulary was learned for parsing."""
+    return trees.opening(trees.ROOT) in vocabulary.control_symbols
+
+
+def missing_symbols(
+    vocabulary: Vocabulary, forest: Iterable[trees.Tree]
+) -> list[str]:
+    """Returns the symbols of some trees that a vocabulary lacks, sorted."""
+    known = vocabulary.control_symbols
+    return [symbol for symbol in trees.symbols(forest) if symbol not in known]
+
+
+def num_target_ids(vocabulary: Vocabulary) -> int:
+    """Returns one more than the largest id of a symbol.
+
+    Raises:
+        InputError: the vocabulary was not learned for parsing.
+    """
+    if not has_tree_symbols(vocabulary):
+        raise InputError(
+            "the vocabulary has no symbols of trees: learn it with task=parsing"
+        )
+    return max(vocabulary.control_symbols.values()) + 1
+
+
+def encode_trees(
+    vocabulary: Vocabulary, lines: Sequence[str]
+) -> list[list[int]]:
+    """Returns the ids of each tree's symbols, without its words, and EOS.
+
+    Args:
+        vocabulary: Vocabulary; what it lacks is the id of an unknown piece.
+        lines: list of str, each a tree.
+
+    Raises:
+        InputError: a line is not one tree.
+    """
+    ids, unknown = vocabulary.control_symbols, vocabulary.unknown_id
+    return [
+        [*(ids.get(symbol, unknown) for symbol in symbols), EOS]
+        for symbols in map(trees.linearized, map(trees.read_one, lines))
+    ]

@@ -1,0 +1,148 @@
+"""Parsing as a task: lines of words to lines that are their trees."""
+
+from t2t_lite.errors import InputError
+from t2t_lite.parsing import trees
+from t2t_lite.task import Task
+
+
+class ParsingTask(Task):
+    """Learns and scores constituency trees.
+
+    Source: section 6.3
+    """
+
+    # Of all sentences: what EVALB leaves out must not make a model the best.
+    primary_score = "f1_of_all"
+
+    def check_hparams(self, hparams):
+        if hparams.max_extra_length < 2:
+            raise InputError(
+                "max_extra_length must be at least 2, for the outermost "
+                "brackets; received "
+                f"max_extra_length={hparams.max_extra_length}"
+            )
+
+    def check_pair(self, source, target):
+        tree = _normalized(target) if target.strip() else None
+        words = [] if tree is None else trees.words(tree)
+        if trees.split_words(source) != words:
+            raise InputError(
+                "to learn to parse, a target line must be the tree of the "
+                f"source line's words; received {source!r} and {target!r}"
+            )
+        return source, trees.write(tree) if words else ""
+
+    def learn_vocabulary(self, read_pairs, kind, size):
+        from t2t_lite.text import vocabulary
+
+        symbols = trees.symbols(_forest(read_pairs))
+        lines = (words for words, _ in read_pairs())
+        return vocabulary.learn(lines, kind, size, symbols)
+
+    def check_vocabulary(self, vocabulary, read_pairs=None):
+        from t2t_lite.parsing import encoding
+
+        if not encoding.has_tree_symbols(vocabulary):
+            raise InputError(
+                "a vocabulary for parsing has control symbols for the brackets "
+                "and tags of trees, and this one has none: start without "
+                "--vocabulary and --warm_start_from, or with others"
+            )
+        missing = (
+            encoding.missing_symbols(vocabulary, _forest(read_pairs))
+            if read_pairs is not None
+            else []
+        )
+        if missing:
+            raise InputError(
+                f"the vocabulary given lacks {len(missing)} of the symbols of "
+                f"the training trees, such as {missing[0]!r}: learn it from "
+                "these trees too, or start without it"
+            )
+
+    def num_target_ids(self, vocabulary):
+        from t2t_lite.parsing import encoding
+
+        return encoding.num_target_ids(vocabulary)
+
+    def encode_targets(self, vocabulary, lines):
+        from t2t_lite.parsing import encoding
+        from t2t_lite.text.vocabulary import FlatIds
+
+        return FlatIds.of(encoding.encode_trees(vocabulary, lines))
+
+    def save_extras(self, directory, hparams, vocabulary, read_pairs):
+        from t2t_lite.parsing import tag_dictionary
+
+        if hparams.tag_dictionary:
+            dictionary = tag_dictionary.learn(_forest(read_pairs), vocabulary)
+            dictionary.save(directory.path / tag_dictionary.FILE)
+
+    def open(self, model_dir, **options):
+        from t2t_lite.parsing.parser import Parser
+
+        return Parser(model_dir, **options)
+
+    def from_model(self, model, directory, options):
+        from t2t_lite.parsing import tag_dictionary
+        from t2t_lite.parsing.parser import LineParser
+
+        return LineParser(
+            model,
+            directory.vocabulary(),
+            options,
+            tag_dictionary=tag_dictionary.load_from(directory),
+        )
+
+    def scores(self, outputs, references, language=None, with_margins=False):
+        """Returns the Scores of trees, in per cent: by EVALB's rules.
+
+        Source: section 6.3, Table 4
+        """
+        from t2t_lite.evaluation.scores import Score
+        from t2t_lite.parsing import evalb
+
+        report = evalb.report(
+            [trees.read_one(line) for line in references],
+            [trees.read_one(line) if line else None for line in outputs],
+        )
+        found, short = report.all, report.short
+        signature = (
+            f"EVALB, COLLINS.prm, {found.sentences} sentences, "
+            f"{found.errors} errors, {found.skips} skips"
+        )
+        named_ratios = {
+            "f1_of_all": ("F1 of all", found.f1_of_all),
+            "f1": ("F1 without errors and skips", found.f1),
+            "recall": ("labelled recall", found.recall),
+            "precision": ("labelled precision", found.precision),
+            "complete_match": ("complete match", found.complete_match),
+            "tagging_accuracy": ("tagging accuracy", found.tagging_accuracy),
+            "f1_short": (
+                f"F1 of {short.sentences} sentences of up to "
+                f"{evalb.MAX_WORDS} words",
+                short.f1,
+            ),
+        }
+        return {
+            key: Score(name, 100 * ratio, signature)
+            for key, (name, ratio) in named_ratios.items()
+        }
+
+
+def _forest(read_pairs):
+    """Yields the trees of a corpus."""
+    return (trees.read_one(tree) for _, tree in read_pairs() if tree)
+
+
+def _normalized(line):
+    try:
+        return trees.normalized(trees.read_one(line))
+    except InputError as error:
+        raise InputError(
+            "a parser's target lines are trees (treebanks go in --train_trees, "
+            f"--dev_trees and --test_trees), and one is none: {error}"
+        ) from None
+
+
+TASK = ParsingTask()
