@@ -8,13 +8,17 @@ PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
 
 
 def example_with(text: str) -> str:
-    """Returns the only Python block of these pages that contains `text`."""
-    blocks = [
+    """Returns the Python example of these pages that contains `text`.
+
+    There must be one; the same example may stand on several pages.
+    """
+    examples = {
         block
         for page in PAGES
         for block in re.findall(
             r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S
         )
-    ]
-    (block,) = (block for block in blocks if text in block)
-    return block
+        if text in block
+    }
+    (example,) = examples
+    return example
