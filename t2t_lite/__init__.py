@@ -28,7 +28,7 @@ _HOMES = {
     "DecoderLayer": "model.layers",
     "EncoderLayer": "model.layers",
     "FeedForward": "model.layers",
-    "MultiHeadAttention": "model.attention",
+    "MultiHeadAttention": "model.multi_head_attention",
     "PositionEmbedding": "model.embedding",
     "TiedEmbedding": "model.embedding",
     "HParams": "hparams",

@@ -1,8 +1,9 @@
-"""Tensors of any backend: their type, and their minus infinity."""
+"""Tensors of any backend: their types, and their minus infinity."""
 
 from typing import Any, TypeAlias
 
 Tensor: TypeAlias = Any  # Of any backend, or an array of NumPy's.
+Shape: TypeAlias = tuple[int | None, ...]  # None where a graph knows no size.
 
 # Stands for minus infinity among logits, log probabilities and scores: its
 # weight in a softmax is exactly 0 in float32, yet a softmax over nothing else

@@ -11,7 +11,7 @@ from t2t_lite.decoding import beam_search, shapes
 from t2t_lite.decoding.beam_search import Hypotheses
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import HParams
-from t2t_lite.model import transformer
+from t2t_lite.model import cache as decoder_cache
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.tensor import NEG_INF
 from t2t_lite.token_ids import EOS, PAD
@@ -141,7 +141,7 @@ def search(
     return beam_search.beam_search(
         step_without_padding,
         cache,
-        transformer.reorder,
+        decoder_cache.reorder,
         max_lengths_B,
         max_length=T,
         beam_width=W,

@@ -1,9 +1,13 @@
 """Tokens and positions as vectors, and vectors as logits over tokens."""
 
+from typing import Any
+
 import keras
+import numpy as np
 from keras import ops
 
-from t2t_lite.model import positions, rows
+from t2t_lite.model import rows
+from t2t_lite.tensor import Shape, Tensor
 from t2t_lite.token_ids import PAD
 
 
@@ -15,19 +19,19 @@ class TiedEmbedding(keras.layers.Layer):
     the scaled embeddings and the logits start with a deviation near 1.
 
     Args:
-        vocabulary_size: int, V.
-        d_model: int, D.
+        vocabulary_size: V.
+        d_model: D.
 
     Source: section 3.4.
     """
 
-    def __init__(self, vocabulary_size, d_model, **kwargs):
+    def __init__(self, vocabulary_size: int, d_model: int, **kwargs) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
         self.vocabulary_size = vocabulary_size
         self.d_model = d_model
 
-    def build(self, ids_shape=None):
+    def build(self, ids_shape: Shape | None = None) -> None:
         self.embedding = self.add_weight(
             name="embedding",
             shape=(self.vocabulary_size, self.d_model),
@@ -36,53 +40,60 @@ class TiedEmbedding(keras.layers.Layer):
             ),
         )
 
-    def call(self, ids):
+    def call(self, ids: Tensor) -> Tensor:
         """Returns [..., D]: the vectors of ids [...] times sqrt(d_model)."""
         return ops.take(self.embedding, ids, axis=0) * self.d_model**0.5
 
-    def compute_mask(self, ids, previous_mask=None):
+    def compute_mask(
+        self, ids: Tensor, previous_mask: Tensor | None = None
+    ) -> Tensor:
         """Returns bool [...]: which ids are tokens, for Keras' layers."""
         return ops.not_equal(ids, PAD)
 
-    def logits(self, x, num_ids=None):
+    def logits(self, x: Tensor, num_ids: int | None = None) -> Tensor:
         """Returns float32 logits [..., V] for vectors x [..., D].
 
         Args:
             x: float [..., D].
-            num_ids: int, of how many ids, from 0 on; None for all.
+            num_ids: V, of how many ids, from 0 on; None for all.
         """
         return self.project(x, self.projection(num_ids))
 
-    def projection(self, num_ids=None):
-        """Returns what `project` multiplies by, [D, V] in the layer's dtype.
+    def projection(self, num_ids: int | None = None) -> Tensor:
+        """Returns the matrix of `project`, [D, V] in the layer's dtype.
 
         Args:
-            num_ids: int; None for all.
+            num_ids: V; None for all.
         """
         # Keras casts variables within `call` alone.
         embedding = ops.cast(self.first_rows(num_ids), self.compute_dtype)
         return ops.transpose(embedding)
 
-    def project(self, x, projection_DV):
-        """Returns float32 logits [..., V] for vectors x [..., D]."""
+    def project(self, x: Tensor, projection_DV: Tensor) -> Tensor:
+        """Returns float32 logits [..., V] for vectors x [..., D].
+
+        Args:
+            x: float [..., D].
+            projection_DV: what `projection` returned.
+        """
         x_ND = ops.cast(rows.flatten(x), self.compute_dtype)
         logits_NV = ops.cast(ops.matmul(x_ND, projection_DV), "float32")
-        return rows.restore(logits_NV, x)
+        return rows.restore(logits_NV, like=x)
 
-    def first_rows(self, num_ids=None):
+    def first_rows(self, num_ids: int | None = None) -> Tensor:
         """Returns float32 [V, D]: the vectors of the ids 0 to num_ids - 1.
 
         Args:
-            num_ids: int; None for all.
+            num_ids: V; None for all.
         """
         if num_ids in (None, self.vocabulary_size):
             return self.embedding  # A slice would be a copy, forth and back.
         return self.embedding[:num_ids]
 
-    def compute_output_shape(self, ids_shape):
+    def compute_output_shape(self, ids_shape: Shape) -> Shape:
         return (*ids_shape, self.d_model)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return super().get_config() | {
             "vocabulary_size": self.vocabulary_size,
             "d_model": self.d_model,
@@ -94,19 +105,21 @@ class PositionEmbedding(keras.layers.Layer):
     """Adds to each vector the encoding of its position.
 
     Args:
-        d_model: even int, D.
+        d_model: D, even.
         learned: None for sines and cosines of any length (section 3.5), or the
-            int number of rows of a learned table (Table 3, row E).
+            number of rows of a learned table (Table 3, row E).
     """
 
-    def __init__(self, d_model, learned=None, **kwargs):
+    def __init__(
+        self, d_model: int, learned: int | None = None, **kwargs
+    ) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
         self.d_model = d_model
         self.learned = learned
         self.table = None
 
-    def build(self, x_shape=None):
+    def build(self, x_shape: Shape | None = None) -> None:
         if self.learned is not None:
             self.table = self.add_weight(
                 name="table",
@@ -116,7 +129,7 @@ class PositionEmbedding(keras.layers.Layer):
                 ),
             )
 
-    def call(self, x, start=0):
+    def call(self, x: Tensor, start: int | Tensor = 0) -> Tensor:
         """Returns x plus the encodings of positions start, start + 1, ...
 
         Args:
@@ -129,7 +142,7 @@ class PositionEmbedding(keras.layers.Layer):
         length = ops.shape(x)[1]
         if self.learned is None:
             position_L = start + ops.arange(length)
-            encodings_LD = positions.sinusoids(position_L, self.d_model)
+            encodings_LD = sinusoids(position_L, self.d_model)
         else:
             self._check(length)
             ends = (length, self.d_model)
@@ -137,18 +150,43 @@ class PositionEmbedding(keras.layers.Layer):
             encodings_LD = ops.slice(table, (start, 0), ends)
         return x + ops.cast(encodings_LD, x.dtype)
 
-    def _check(self, length):
+    def _check(self, length: int | Tensor) -> None:
         if isinstance(length, int) and length > self.learned:
             raise ValueError(
                 f"learned positions end at {self.learned}; received a "
                 f"sequence of length {length}"
             )
 
-    def compute_output_shape(self, x_shape):
+    def compute_output_shape(self, x_shape: Shape) -> Shape:
         return x_shape
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return super().get_config() | {
             "d_model": self.d_model,
             "learned": self.learned,
         }
+
+
+def sinusoids(position_L: Tensor, d_model: int) -> Tensor:
+    """Returns the encodings of positions, PE_LD.
+
+    PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos of the
+    same angle, so sines and cosines alternate along the last axis.
+
+    >>> np.round(sinusoids([0, 1], 4), 2).tolist()[0]
+    [0.0, 1.0, 0.0, 1.0]
+
+    Args:
+        position_L: number [L], positions counted from 0.
+        d_model: D, even.
+
+    Returns:
+        float32 [L, D].
+
+    Source: section 3.5.
+    """
+    two_i = np.arange(0, d_model, 2)
+    frequency = np.float32(10000.0 ** (-two_i / d_model))
+    angle = ops.cast(position_L, "float32")[:, None] * frequency
+    pairs = ops.stack([ops.sin(angle), ops.cos(angle)], axis=-1)
+    return ops.reshape(pairs, (-1, d_model))

@@ -1,10 +1,13 @@
 """The layers that the encoder and the decoder are stacks of."""
 
+from typing import Any
+
 import keras
-from keras import ops
 
 from t2t_lite.model import masks, rows
-from t2t_lite.model.attention import MultiHeadAttention
+from t2t_lite.model.cache import PastView
+from t2t_lite.model.multi_head_attention import KeysValues, MultiHeadAttention
+from t2t_lite.tensor import Shape, Tensor
 
 _EPSILON = 1e-6  # Of layer normalization; the paper does not say.
 
@@ -14,83 +17,88 @@ class FeedForward(keras.layers.Layer):
     """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, at each position alike.
 
     Args:
-        d_ff: int, F, the width of the hidden layer.
+        d_ff: F, the width of the hidden layer.
 
     Source: section 3.3, Eq. 2.
     """
 
-    def __init__(self, d_ff, **kwargs):
+    def __init__(self, d_ff: int, **kwargs) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
         self.d_ff = d_ff
 
-    def build(self, x_shape):
+    def build(self, x_shape: Shape) -> None:
         dense, policy = keras.layers.Dense, self.dtype_policy
         self.hidden = dense(self.d_ff, "relu", dtype=policy, name="hidden")
         self.output_layer = dense(x_shape[-1], dtype=policy, name="output")
         self.hidden.build(x_shape)
         self.output_layer.build((*x_shape[:-1], self.d_ff))
 
-    def call(self, x):
+    def call(self, x: Tensor) -> Tensor:
         """Returns float [B, L, D] for x [B, L, D]."""
         hidden_NF = self.hidden(rows.flatten(x))
-        return rows.restore(self.output_layer(hidden_NF), x)
+        return rows.restore(self.output_layer(hidden_NF), like=x)
 
-    def compute_output_shape(self, x_shape):
+    def compute_output_shape(self, x_shape: Shape) -> Shape:
         return x_shape
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"d_ff": self.d_ff}
 
 
-class _Block(keras.layers.Layer):
+class _TransformerLayer(keras.layers.Layer):
     """What encoder and decoder layers share: their parts, and Add & Norm."""
 
     def __init__(
         self,
-        d_ff,
-        num_heads,
-        d_k,
-        d_v=None,
-        dropout=0.1,
-        attention_dropout=0.0,
-        attention_window=0,
+        d_ff: int,
+        num_heads: int,
+        d_k: int,
+        d_v: int | None = None,
+        dropout: float = 0.1,
+        attention_dropout: float = 0.0,
+        attention_window: int = 0,
         **kwargs,
-    ):
+    ) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
-        self.d_ff, self.num_heads, self.d_k, self.d_v = (
-            d_ff,
-            num_heads,
-            d_k,
-            d_v,
-        )
-        self.dropout, self.attention_dropout = dropout, attention_dropout
+        self.d_ff = d_ff
+        self.num_heads = num_heads
+        self.d_k = d_k
+        self.d_v = d_v
+        self.dropout = dropout
+        self.attention_dropout = attention_dropout
         self.attention_window = attention_window
         self.norms, self.dropouts = {}, {}
 
-    def _attention(self, name, x_shape, memory_shape=None, window=None):
+    def _build_attention(
+        self,
+        name: str,
+        x_shape: Shape,
+        memory_shape: Shape | None = None,
+        window: tuple[int, int] | None = None,
+    ) -> MultiHeadAttention:
         layer = MultiHeadAttention(
             self.num_heads,
             self.d_k,
             self.d_v,
-            self.attention_dropout,
-            window,
+            dropout=self.attention_dropout,
+            window=window,
             dtype=self.dtype_policy,
             name=name,
         )
         layer.build(x_shape, memory_shape)
-        self._prepare_add_and_norm(name, x_shape)
+        self._build_add_and_norm(name, x_shape)
         return layer
 
-    def _feed_forward(self, x_shape):
+    def _build_feed_forward(self, x_shape: Shape) -> FeedForward:
         name = "feed_forward"
         layer = FeedForward(self.d_ff, dtype=self.dtype_policy, name=name)
         layer.build(x_shape)
-        self._prepare_add_and_norm(name, x_shape)
+        self._build_add_and_norm(name, x_shape)
         return layer
 
-    def _prepare_add_and_norm(self, name, x_shape):
+    def _build_add_and_norm(self, name: str, x_shape: Shape) -> None:
         self.norms[name] = keras.layers.LayerNormalization(
             epsilon=_EPSILON, dtype=self.dtype_policy, name=f"{name}_norm"
         )
@@ -100,7 +108,13 @@ class _Block(keras.layers.Layer):
         )
         self.dropouts[name].build(x_shape)
 
-    def _add_and_norm(self, x, sublayer, output, training=False):
+    def _add_and_norm(
+        self,
+        x: Tensor,
+        sublayer: keras.layers.Layer,
+        output: Tensor,
+        training: bool = False,
+    ) -> Tensor:
         """Returns LayerNorm(x + Dropout(output of the sublayer)).
 
         Source: sections 3.1 and 5.4.
@@ -108,10 +122,7 @@ class _Block(keras.layers.Layer):
         dropped = self.dropouts[sublayer.name](output, training=training)
         return self.norms[sublayer.name](x + dropped)
 
-    def compute_output_shape(self, x_shape, *_, **__):
-        return x_shape
-
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return super().get_config() | {
             "d_ff": self.d_ff,
             "num_heads": self.num_heads,
@@ -124,43 +135,50 @@ class _Block(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable("t2t_lite")
-class EncoderLayer(_Block):
+class EncoderLayer(_TransformerLayer):
     """Self-attention, then feed-forward, each with Add & Norm after it.
 
     Args:
-        d_ff: int, F.
-        num_heads: int, h.
-        d_k: int, depth of queries and keys.
-        d_v: int, depth of values; d_k when not given.
-        dropout: float, the rate on each sub-layer's output.
-        attention_dropout: float, the rate on attention weights.
-        attention_window: int, r, odd: to how many positions around each one
+        d_ff: F.
+        num_heads: h.
+        d_k: depth of queries and keys.
+        d_v: depth of values; d_k when not given.
+        dropout: the rate on each sub-layer's output.
+        attention_dropout: the rate on attention weights.
+        attention_window: r, odd: to how many positions around each one
             self-attention is restricted; 0 for all.
 
     Source: section 3.1, "Encoder".
     """
 
-    def build(self, x_shape):
+    def build(self, x_shape: Shape) -> None:
         reach = self.attention_window // 2
         window = (reach, reach) if self.attention_window else None
-        self.self_attention = self._attention(
+        self.self_attention = self._build_attention(
             "self_attention", x_shape, window=window
         )
-        self.feed_forward = self._feed_forward(x_shape)
+        self.feed_forward = self._build_feed_forward(x_shape)
 
-    def call(self, x, may_attend=None, training=False, mask=None, x_mask=None):
+    def call(
+        self,
+        x: Tensor,
+        may_attend: Tensor | None = None,
+        training: bool = False,
+        mask: Tensor | None = None,
+        x_mask: Tensor | None = None,
+    ) -> Tensor:
         """Returns float [B, S, D] for x [B, S, D].
 
         Args:
             x: float [B, S, D].
             may_attend: bool, broadcasts to [B, H, S, S]; None for no limits
                 but that of the mask.
-            training: bool, whether to drop.
+            training: whether to drop.
             mask: bool [B, S], the mask of x that Keras hands on where x is
                 the only tensor.
             x_mask: bool [B, S], the same where it is not.
         """
-        may_attend = masks.within(may_attend, x_mask if mask is None else mask)
+        may_attend = masks.merge(may_attend, x_mask if mask is None else mask)
         attended = self.self_attention(
             x, may_attend=may_attend, training=training
         )
@@ -169,9 +187,12 @@ class EncoderLayer(_Block):
             x, self.feed_forward, self.feed_forward(x), training
         )
 
+    def compute_output_shape(self, x_shape: Shape) -> Shape:
+        return x_shape
+
 
 @keras.saving.register_keras_serializable("t2t_lite")
-class DecoderLayer(_Block):
+class DecoderLayer(_TransformerLayer):
     """Self-attention, attention to the memory, feed-forward; Add & Norm each.
 
     Args: those of EncoderLayer.
@@ -179,26 +200,26 @@ class DecoderLayer(_Block):
     Source: section 3.1, "Decoder".
     """
 
-    def build(self, x_shape, memory_shape=None):
+    def build(self, x_shape: Shape, memory_shape: Shape | None = None) -> None:
         reach = self.attention_window // 2
         window = (reach, 0) if self.attention_window else None
-        self.self_attention = self._attention(
+        self.self_attention = self._build_attention(
             "self_attention", x_shape, window=window
         )
-        self.memory_attention = self._attention(
+        self.memory_attention = self._build_attention(
             "memory_attention", x_shape, memory_shape
         )
-        self.feed_forward = self._feed_forward(x_shape)
+        self.feed_forward = self._build_feed_forward(x_shape)
 
     def call(
         self,
-        x,
-        memory,
-        may_attend=None,
-        may_attend_memory=None,
-        training=False,
-        memory_mask=None,
-    ):
+        x: Tensor,
+        memory: Tensor,
+        may_attend: Tensor | None = None,
+        may_attend_memory: Tensor | None = None,
+        training: bool = False,
+        memory_mask: Tensor | None = None,
+    ) -> Tensor:
         """Returns float [B, T, D] for x [B, T, D].
 
         Args:
@@ -208,11 +229,11 @@ class DecoderLayer(_Block):
                 but that of a window, which holds nothing ahead.
             may_attend_memory: bool, broadcasts to [B, H, T, S]; None for no
                 limits but that of the mask.
-            training: bool, whether to drop.
+            training: whether to drop.
             memory_mask: bool [B, S], the mask of the memory that Keras hands
                 on.
         """
-        may_attend_memory = masks.within(may_attend_memory, memory_mask)
+        may_attend_memory = masks.merge(may_attend_memory, memory_mask)
         attended = self.self_attention(
             x, may_attend=may_attend, training=training
         )
@@ -225,46 +246,44 @@ class DecoderLayer(_Block):
             x, self.feed_forward, self.feed_forward(x), training
         )
 
-    def step(self, x_BWD, projection, past, memory):
-        """Returns one position's output, and the cache with it.
-
-        The W hypotheses of a sentence share one cache: at each position it
-        holds the keys and values of all W, and each hypothesis attends to
-        those that are its ancestors. So reordering hypotheses moves nothing.
+    def step(
+        self,
+        x_BWD: Tensor,
+        *,
+        fused_qkv_DJ: Tensor,
+        past: KeysValues,
+        view: PastView,
+        memory: KeysValues,
+        may_attend_B11S: Tensor,
+    ) -> tuple[Tensor, KeysValues]:
+        """Returns the output at one position, and the past with it.
 
         Args:
             x_BWD: float, the vector of the newest token of each hypothesis.
-            projection: the `fused_qkv` of self-attention.
-            past: (cache, write, is_ancestor, visible), the cache being (keys,
-                values), each float [B, H, positions * W, K]; `write` a function
-                ([B, H, positions * W, K], new [B, H, W, K]) to the first with
-                the second at the position of x_BWD; `is_ancestor` bool [B, 1,
-                W, M * W], what may be attended to of the visible positions;
-                `visible` (first, M) of these, None for all there are.
-            memory: (keys, values, may_attend): float [B, H, S, K] of each, and
-                bool [B, 1, 1, S].
+            fused_qkv_DJ: `fused_qkv` of self-attention.
+            past: keys and values of self-attention at all positions.
+            view: where to write there, and what to see.
+            memory: keys and values of attention to the memory.
+            may_attend_B11S: bool, which positions of the memory are tokens.
 
         Returns:
-            (float [B, W, D], cache).
+            (float [B, W, D], KeysValues).
         """
         attention = self.self_attention
-        cache, write, is_ancestor_B1WM, visible = past
-        q_BHWK, *new_parts = attention.project_qkv(x_BWD, projection)
-        cache = tuple(map(write, cache, new_parts))
-        keys, values = (_seen(part, visible, x_BWD) for part in cache)
-        attended = attention.attend(q_BHWK, keys, values, is_ancestor_B1WM)
+        q_BHWK, k_BHWK, v_BHWK = attention.project_qkv(x_BWD, fused_qkv_DJ)
+        past = view.write(past, KeysValues(k_BHWK, v_BHWK))
+        attended = attention.attend(
+            q_BHWK, view.read(past), view.is_ancestor_B1WP
+        )
         x_BWD = self._add_and_norm(x_BWD, attention, attended)
         attention = self.memory_attention
-        attended = attention.attend(attention.queries(x_BWD), *memory)
+        q_BHWK = attention.queries(x_BWD)
+        attended = attention.attend(q_BHWK, memory, may_attend_B11S)
         x_BWD = self._add_and_norm(x_BWD, attention, attended)
         output = self.feed_forward(x_BWD)
-        return self._add_and_norm(x_BWD, self.feed_forward, output), cache
+        return self._add_and_norm(x_BWD, self.feed_forward, output), past
 
-
-def _seen(cache_BHPK, visible, x_BWD):
-    """Returns [B, H, M W, K]: what W hypotheses have at M positions."""
-    if visible is None:
-        return cache_BHPK
-    first, M = visible
-    W, (B, H, _, K) = ops.shape(x_BWD)[1], ops.shape(cache_BHPK)
-    return ops.slice(cache_BHPK, (0, 0, first * W, 0), (B, H, M * W, K))
+    def compute_output_shape(
+        self, x_shape: Shape, memory_shape: Shape | None = None
+    ) -> Shape:
+        return x_shape

@@ -2,10 +2,11 @@
 
 from keras import ops
 
+from t2t_lite.tensor import Tensor
 from t2t_lite.token_ids import PAD
 
 
-def not_padding(ids_BM):
+def not_padding(ids_BM: Tensor) -> Tensor:
     """Returns may_attend_B11M: any query may attend to tokens, not padding.
 
     Args:
@@ -17,8 +18,8 @@ def not_padding(ids_BM):
     return ops.not_equal(ids_BM, PAD)[:, None, None, :]
 
 
-def within(may_attend, mask_BM):
-    """Returns `may_attend` with the mask that Keras hands to a layer.
+def merge(may_attend: Tensor | None, mask_BM: Tensor | None) -> Tensor | None:
+    """Returns `may_attend` limited to the tokens of a mask of Keras.
 
     Args:
         may_attend: bool, broadcasts to [B, H, L, M]; None for no limits.
@@ -33,13 +34,13 @@ def within(may_attend, mask_BM):
     return mask_B11M if may_attend is None else may_attend & mask_B11M
 
 
-def nearby(length, before, after):
+def sliding_window(length: int | Tensor, before: int, after: int) -> Tensor:
     """Returns may_attend_11LL: position i to those from i-before to i+after.
 
     Args:
         length: int or scalar tensor, L.
-        before: int, how far back.
-        after: int, how far ahead.
+        before: how many positions before itself a position attends to.
+        after: how many after itself.
 
     Returns:
         bool [1, 1, L, L].
@@ -51,8 +52,14 @@ def nearby(length, before, after):
     return ((distance >= -before) & (distance <= after))[None, None]
 
 
-def causal(length):
+def causal(length: int | Tensor) -> Tensor:
     """Returns may_attend_11LL: position i may attend to positions up to i.
+
+    >>> ops.cast(causal(3), "int32")[0, 0]
+    <tf.Tensor: shape=(3, 3), dtype=int32, numpy=
+    array([[1, 0, 0],
+           [1, 1, 0],
+           [1, 1, 1]], dtype=int32)>
 
     Args:
         length: int or scalar tensor, L.

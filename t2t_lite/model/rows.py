@@ -8,19 +8,27 @@ N counts the rows.
 
 from keras import ops
 
+from t2t_lite.tensor import Shape, Tensor
 
-def flatten(x):
+
+def flatten(x: Tensor) -> Tensor:
     """Returns [N, D]: the vectors of x [..., D]."""
     D = x.shape[-1]
     return ops.reshape(x, (-1, ops.shape(x)[-1] if D is None else D))
 
 
-def restore(x_ND, like):
-    """Returns [..., D]: rows x_ND at the places of vectors in `like`."""
+def restore(x_ND: Tensor, like: Tensor) -> Tensor:
+    """Returns [..., D]: rows x_ND at the places of the vectors in `like`.
+
+    >>> import numpy as np
+    >>> x = np.zeros((2, 3, 4))
+    >>> restore(flatten(x) @ np.ones((4, 5)), like=x).shape
+    TensorShape([2, 3, 5])
+    """
     return ops.reshape(x_ND, (*shape(like)[:-1], x_ND.shape[-1]))
 
 
-def shape(x):
+def shape(x: Tensor) -> Shape:
     """Returns the shape of x for `ops.reshape`, which can find out one size.
 
     It is -1, no number to compute with, where the graph knows all the others.
@@ -31,10 +39,16 @@ def shape(x):
     return tuple(-1 if size is None else size for size in known)
 
 
-def gather(x_BM, index_BN):
+def gather(x_BM: Tensor, index_BN: Tensor) -> Tensor:
     """Returns x[b, index[b, n]] as [B, N, ...], for x [B, M, ...].
 
     As rows of one matrix: `ops.take_along_axis` looks up each number alone.
+
+    >>> import numpy as np
+    >>> gather(np.array([[7, 8, 9], [4, 5, 6]]), np.array([[2, 2], [0, 1]]))
+    <tf.Tensor: shape=(2, 2), dtype=int64, numpy=
+    array([[9, 9],
+           [4, 5]])>
     """
     B, M = ops.shape(x_BM)[:2]
     rest = ops.shape(x_BM)[2:]

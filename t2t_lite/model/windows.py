@@ -1,8 +1,11 @@
-"""How restricted self-attention is cut into blocks of positions."""
+"""How restricted self-attention is cut into blocks of positions.
+
+Numbers alone: what counts a model's operations needs them, and no Keras.
+"""
 
 from typing import NamedTuple
 
-_SMALLEST = 16  # Smaller matrix products take no less time.
+_MIN_BLOCK_SIZE = 16  # Smaller matrix products take no less time.
 
 
 class Blocks(NamedTuple):
@@ -13,25 +16,29 @@ class Blocks(NamedTuple):
     after: int  # and after it
 
     @property
-    def num_keys(self):
+    def num_keys(self) -> int:
         """M, the positions that the queries of a block are multiplied by."""
         return self.size * (self.before + 1 + self.after)
 
-    def num_products(self, length):
+    def num_products(self, length: int) -> int:
         """Returns how many queries times keys there are, filled-up ones too.
 
         >>> blocks(2, 2).num_products(20)  # Two blocks of 16 by 48.
         1536
         """
-        return -(-length // self.size) * self.size * self.num_keys
+        num_blocks = -(-length // self.size)
+        return num_blocks * self.size * self.num_keys
 
 
-def blocks(before, after):
+def blocks(before: int, after: int) -> Blocks:
     """Returns the Blocks in which a position sees those around it.
 
     Args:
-        before: int, how far back a position attends.
-        after: int, how far ahead.
+        before: how many positions before itself a position attends to.
+        after: how many after itself.
     """
-    size = max(before, after, _SMALLEST)
-    return Blocks(size, int(before > 0), int(after > 0))
+    return Blocks(
+        size=max(before, after, _MIN_BLOCK_SIZE),
+        before=int(before > 0),
+        after=int(after > 0),
+    )

@@ -7,7 +7,8 @@ import tensorflow as tf
 from t2t_lite.decoding import search as decoding
 from t2t_lite.decoding import shapes
 from t2t_lite.errors import InputError
-from t2t_lite.model import attention, loss
+from t2t_lite.model import loss
+from t2t_lite.model.multi_head_attention import record_weights
 from t2t_lite.model.transformer import shift_right
 from t2t_lite.token_ids import EOS, PAD
 
@@ -151,7 +152,7 @@ class ServedModel:
         T = tf.shape(target_ids_BT)[1]
 
         def run(source_ids, target_ids):
-            with attention.recorded_weights() as weights:
+            with record_weights() as weights:
                 self._model((source_ids, shift_right(target_ids)))
             weights_BHTS = weights[layer.memory_attention.path]
             weights_BTS = (

@@ -14,7 +14,7 @@ from keras import ops
 
 from t2t_lite.decoding import search as decoding
 from t2t_lite.errors import InputError
-from t2t_lite.model import attention
+from t2t_lite.model.multi_head_attention import record_weights
 from t2t_lite.model.transformer import shift_right
 from t2t_lite.token_ids import PAD
 
@@ -165,7 +165,7 @@ def of_ids(model, vocabulary, source_ids, target_ids):
     source_ids_BS, target_ids_BT = (
         np.array([ids], "int32") for ids in (source_ids, target_ids)
     )
-    with attention.recorded_weights() as weights:
+    with record_weights() as weights:
         model((source_ids_BS, shift_right(target_ids_BT)))
 
     def stacked(layers, name):

@@ -72,6 +72,7 @@ def search(sizes):
 
     from t2t_lite import hparams
     from t2t_lite.decoding import beam_search
+    from t2t_lite.model import cache as decoder_cache
     from t2t_lite.model import transformer
 
     settings, ids = prepared(sizes)
@@ -90,7 +91,7 @@ def search(sizes):
         return beam_search.beam_search(
             without_end,
             cache,
-            transformer.reorder,
+            decoder_cache.reorder,
             ops.full((ops.shape(source_ids)[0],), _TOKENS_OUT, "int32"),
             max_length=_TOKENS_OUT,
             beam_width=W,

@@ -11,7 +11,8 @@ from tiny_models import tiny_transformer
 
 from t2t_lite.decoding import beam_search as module
 from t2t_lite.decoding.beam_search import beam_search
-from t2t_lite.model import rows, transformer
+from t2t_lite.model import cache as decoder_cache
+from t2t_lite.model import rows
 from t2t_lite.tensor import NEG_INF
 
 EOS = 1
@@ -505,7 +506,7 @@ def test_cached_decoding_finds_what_full_passes_do(tiny_hparams):
     cached = beam_search(
         step,
         cache,
-        transformer.reorder,
+        decoder_cache.reorder,
         lengths_B,
         max_length=longest,
         **rules,
@@ -553,7 +554,7 @@ def test_cached_decoding_finds_what_full_passes_do(tiny_hparams):
         return beam_search(
             step,
             cache,
-            transformer.reorder,
+            decoder_cache.reorder,
             lengths_B,
             max_length=longest,
             drop_finished=True,

@@ -15,6 +15,7 @@ import numpy as np
 
 from t2t_lite import hparams
 from t2t_lite.decoding import beam_search
+from t2t_lite.model import cache as decoder_cache
 from t2t_lite.model import loss, transformer
 
 
@@ -67,7 +68,7 @@ def results(model, source, target):
     found = beam_search.beam_search(
         step,
         cache,
-        transformer.reorder,
+        decoder_cache.reorder,
         keras.ops.convert_to_tensor(np.array([longest, 4], "int32")),
         max_length=longest,
         beam_width=width,

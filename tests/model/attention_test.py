@@ -7,8 +7,15 @@ import reference
 import tensorflow as tf
 from keras import ops
 
-from t2t_lite.model import attention, masks
-from t2t_lite.model.attention import MultiHeadAttention, dot_product_attention
+from t2t_lite.model import masks
+from t2t_lite.model.attention import (
+    dot_product_attention,
+    windowed_attention,
+)
+from t2t_lite.model.multi_head_attention import (
+    MultiHeadAttention,
+    record_weights,
+)
 
 B, L, M, H, K, K_V, D = 2, 3, 5, 4, 6, 7, 9
 random = np.random.default_rng(0)
@@ -94,7 +101,7 @@ def test_dropout_is_given_the_weights():
         given.append(weights_BHLM)
         return weights_BHLM * kept_BHLM
 
-    found = dot_product_attention(q, k, v, None, dropout)
+    found = dot_product_attention(q, k, v, dropout=dropout)
     (weights,) = (np.asarray(x) for x in given)
     assert weights.shape == (B, H, L, M)
     np.testing.assert_allclose(weights.sum(axis=-1), 1.0, rtol=1e-5)
@@ -200,14 +207,21 @@ def test_a_layer_made_from_its_config_is_the_same():
 WINDOWS = [(0, 0), (2, 2), (2, 0), (20, 20), (20, 0), (3, 5), (100, 100)]
 
 
+def windowed(q, k, v, window, may_attend=None):
+    before, after = window
+    return windowed_attention(
+        q, k, v, before=before, after=after, may_attend_B11L=may_attend
+    )
+
+
 @pytest.mark.parametrize("length", [1, 7, 32, 50])
 @pytest.mark.parametrize("window", WINDOWS)
 def test_windowed_attention_is_full_attention_with_a_mask(window, length):
     q, k, v = (normal(B, H, length, depth) for depth in (K, K, K_V))
     is_key = some_may_attend(B, 1, 1, length)
     is_key[0] = True
-    may_attend = is_key & np.asarray(masks.nearby(length, *window))
-    found = attention.windowed_attention(q, k, v, *window, is_key)
+    may_attend = is_key & np.asarray(masks.sliding_window(length, *window))
+    found = windowed(q, k, v, window, is_key)
     expected = dot_product_attention(q, k, v, may_attend)
     attends = np.broadcast_to(may_attend, (B, H, length, length)).any(-1)
     assert found.shape == (B, H, length, K_V)
@@ -219,19 +233,19 @@ def test_windowed_attention_in_a_graph_of_unknown_length_is_the_same(window):
     q, k, v = (normal(B, H, 37, K) for _ in range(3))
     spec = tf.TensorSpec([None, H, None, K])
     graph = tf.function(
-        lambda q, k, v: attention.windowed_attention(q, k, v, *window),
+        lambda q, k, v: windowed(q, k, v, window),
         input_signature=[spec] * 3,
     )
     np.testing.assert_allclose(
         graph(q, k, v),
-        attention.windowed_attention(q, k, v, *window),
+        windowed(q, k, v, window),
         atol=1e-6,
     )
 
 
 def test_gradients_of_windowed_attention_are_those_with_a_mask():
     q, k, v = (tf.constant(normal(B, H, 50, K)) for _ in range(3))
-    may_attend = masks.nearby(50, 3, 3)
+    may_attend = masks.sliding_window(50, 3, 3)
 
     def gradients(attend):
         with tf.GradientTape() as tape:
@@ -240,7 +254,7 @@ def test_gradients_of_windowed_attention_are_those_with_a_mask():
         return tape.gradient(y, (q, k, v))
 
     for found, expected in zip(
-        gradients(lambda: attention.windowed_attention(q, k, v, 3, 3)),
+        gradients(lambda: windowed(q, k, v, (3, 3))),
         gradients(lambda: dot_product_attention(q, k, v, may_attend)),
         strict=True,
     ):
@@ -251,7 +265,7 @@ def test_a_windows_computation_grows_with_the_length_alone():
     """No array of it has length x length numbers."""
     length = 2048
     graph = tf.function(
-        lambda q, k, v: attention.windowed_attention(q, k, v, 8, 8)
+        lambda q, k, v: windowed(q, k, v, (8, 8))
     ).get_concrete_function(*[tf.TensorSpec([1, 1, length, 4])] * 3)
     sizes = [
         np.prod(output.shape.as_list())
@@ -265,7 +279,7 @@ def test_a_windows_computation_grows_with_the_length_alone():
 def test_a_layers_window_restricts_self_attention_and_records_its_weights():
     layer = MultiHeadAttention(H, K, window=(1, 0))
     x = normal(B, M, D)
-    with attention.recorded_weights() as weights:
+    with record_weights() as weights:
         output = layer(x)
     (weights_BHLM,) = weights.values()
     distance = np.arange(M) - np.arange(M)[:, None]
@@ -276,7 +290,7 @@ def test_a_layers_window_restricts_self_attention_and_records_its_weights():
     full.build(x.shape)
     full.set_weights(layer.get_weights())
     np.testing.assert_allclose(
-        output, full(x, may_attend=masks.nearby(M, 1, 0)), atol=1e-5
+        output, full(x, may_attend=masks.sliding_window(M, 1, 0)), atol=1e-5
     )
 
 

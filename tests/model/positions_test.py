@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import reference
 
-from t2t_lite.model.positions import sinusoids
+from t2t_lite.model.embedding import sinusoids
 
 
 @pytest.mark.parametrize("d_model", [2, 12, 512])

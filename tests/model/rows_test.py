@@ -5,9 +5,9 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite.model import rows
-from t2t_lite.model.attention import MultiHeadAttention
 from t2t_lite.model.embedding import TiedEmbedding
 from t2t_lite.model.layers import FeedForward
+from t2t_lite.model.multi_head_attention import MultiHeadAttention
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 MATRIX = np.arange(20, dtype=np.float32).reshape(4, 5)

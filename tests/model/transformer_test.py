@@ -9,7 +9,7 @@ import reference
 import tensorflow as tf
 from tiny_models import TINY_MODELS, tiny_transformer
 
-from t2t_lite.model import transformer
+from t2t_lite.model import cache as decoder_cache
 from t2t_lite.model.loss import LabelSmoothedCrossEntropy
 from t2t_lite.model.transformer import Transformer, shift_right
 from t2t_lite.token_ids import EOS
@@ -178,7 +178,7 @@ def test_cached_steps_equal_one_teacher_forced_pass(tiny_model, grows):
             logits_BWV, forced[:, t].reshape(B, W, V), atol=1e-4
         )
         parent_BW = random.integers(0, W, (B, W))
-        cache = transformer.reorder(cache, tf.constant(parent_BW, tf.int32))
+        cache = decoder_cache.reorder(cache, tf.constant(parent_BW, tf.int32))
         history_BWT = np.take_along_axis(
             history_BWT, parent_BW[..., None], axis=1
         )

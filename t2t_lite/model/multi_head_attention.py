@@ -1,0 +1,278 @@
+"""Several heads of attention, each in its own projection."""
+
+import contextlib
+import contextvars
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from t2t_lite.model import masks, rows
+from t2t_lite.model.attention import (
+    attention_weights,
+    dot_product_attention,
+    windowed_attention,
+)
+from t2t_lite.tensor import Shape, Tensor
+
+_recorded = contextvars.ContextVar("recorded", default=None)
+
+
+@contextlib.contextmanager
+def record_weights() -> Iterator[dict[str, Tensor]]:
+    """Yields a dict that fills with the weights of attention computed inside.
+
+    Its items are the path of each MultiHeadAttention and its float32 weights
+    [B, H, L, M], before dropout.
+    """
+    weights = {}
+    token = _recorded.set(weights)
+    try:
+        yield weights
+    finally:
+        _recorded.reset(token)
+
+
+class KeysValues(NamedTuple):
+    """What attention looks at, projected for each head."""
+
+    k_BHMK: Tensor  # float
+    v_BHMK: Tensor  # float, of depth d_v
+
+
+@keras.saving.register_keras_serializable("t2t_lite")
+class MultiHeadAttention(keras.layers.Layer):
+    """Attends with `num_heads` heads at once, each in its own projection.
+
+    MultiHead(Q, K, V) = Concat(head_1 .. head_h) W^O, where
+    head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V). The projections have no
+    biases. The matrices of all heads lie side by side in one variable each:
+    `query` [D, h d_k], `key` [D, h d_k], `value` [D, h d_v] and `output`
+    [h d_v, D], drawn by Glorot's uniform rule.
+
+    Args:
+        num_heads: h.
+        d_k: depth of a head's queries and keys.
+        d_v: depth of a head's values; d_k when not given.
+        dropout: the rate at which attention weights are dropped.
+        window: (before, after), how many positions before and after itself a
+            position attends to in self-attention; None for all.
+
+    Source: section 3.2.2.
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        d_k: int,
+        d_v: int | None = None,
+        dropout: float = 0.0,
+        window: tuple[int, int] | None = None,
+        **kwargs,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.num_heads = num_heads
+        self.d_k = d_k
+        self.d_v = d_k if d_v is None else d_v
+        self.dropout = dropout
+        self.window = None if window is None else tuple(window)
+        self.weights_dropout = keras.layers.Dropout(
+            dropout, dtype=self.dtype_policy, name="weights_dropout"
+        )
+
+    def build(self, x_shape: Shape, memory_shape: Shape | None = None) -> None:
+        d_model = x_shape[-1]
+        d_memory = d_model if memory_shape is None else memory_shape[-1]
+        keys, values = self.num_heads * self.d_k, self.num_heads * self.d_v
+        self.query = self._add_matrix("query", d_model, keys)
+        self.key = self._add_matrix("key", d_memory, keys)
+        self.value = self._add_matrix("value", d_memory, values)
+        self.output_matrix = self._add_matrix("output", values, d_model)
+        self.weights_dropout.build(None)
+
+    def _add_matrix(self, name: str, *shape: int) -> keras.Variable:
+        return self.add_weight(
+            name=name, shape=shape, initializer="glorot_uniform"
+        )
+
+    def queries(self, x: Tensor) -> Tensor:
+        """Returns q_BHLK for x [B, L, D]."""
+        q_NJ = self._multiply(rows.flatten(x), self.query)
+        return _split_heads(q_NJ, rows.shape(x), self.num_heads)
+
+    def keys_and_values(self, memory: Tensor) -> KeysValues:
+        """Returns the keys and values of memory [B, M, D]."""
+        memory_ND, shape = rows.flatten(memory), rows.shape(memory)
+        k_BHMK, v_BHMK = (
+            _split_heads(
+                self._multiply(memory_ND, matrix), shape, self.num_heads
+            )
+            for matrix in (self.key, self.value)
+        )
+        return KeysValues(k_BHMK, v_BHMK)
+
+    def fused_qkv(self) -> Tensor:
+        """Returns the matrix of `project_qkv`, [D, J = h (2 d_k + d_v)]."""
+        matrices = ops.concatenate([self.query, self.key, self.value], 1)
+        return ops.cast(matrices, self.compute_dtype)
+
+    def project_qkv(
+        self, x: Tensor, fused_qkv_DJ: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns `queries(x)` and `keys_and_values(x)` from one product.
+
+        Args:
+            x: float [B, L, D].
+            fused_qkv_DJ: what `fused_qkv` returned.
+
+        Returns:
+            (q_BHLK, k_BHLK, v_BHLK).
+        """
+        H, shape = self.num_heads, rows.shape(x)
+        qkv_NJ = self._multiply(rows.flatten(x), fused_qkv_DJ)
+        if self.d_k == self.d_v:  # One transposition is enough, too.
+            return tuple(ops.split(_split_heads(qkv_NJ, shape, 3 * H), 3, 1))
+        ends = [H * self.d_k, 2 * H * self.d_k]
+        parts = ops.split(qkv_NJ, ends, -1)
+        return tuple(_split_heads(part, shape, H) for part in parts)
+
+    def attend(
+        self,
+        q_BHLK: Tensor,
+        memory: KeysValues,
+        may_attend: Tensor | None,
+        training: bool = False,
+    ) -> Tensor:
+        """Returns [B, L, D]: the heads' attention, merged."""
+        heads_BHLK = dot_product_attention(
+            q_BHLK,
+            *memory,
+            may_attend=may_attend,
+            dropout=self._dropout(training),
+            record=self._record,
+        )
+        return self.merge_heads(heads_BHLK)
+
+    def merge_heads(self, heads_BHLK: Tensor) -> Tensor:
+        """Returns [B, L, D]: Concat(head_1 .. head_h) W^O."""
+        heads_BLHK = ops.swapaxes(heads_BHLK, 1, 2)
+        B, L = rows.shape(heads_BLHK)[:2]
+        joined_NJ = ops.reshape(heads_BLHK, (-1, self.num_heads * self.d_v))
+        output_ND = self._multiply(joined_NJ, self.output_matrix)
+        return ops.reshape(output_ND, (B, L, output_ND.shape[-1]))
+
+    def call(
+        self,
+        x: Tensor,
+        memory: Tensor | None = None,
+        may_attend: Tensor | None = None,
+        training: bool = False,
+        mask: Tensor | None = None,
+        x_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+    ) -> Tensor:
+        """Returns attention from `x` to `memory`, or to itself.
+
+        Args:
+            x: float [B, L, D].
+            memory: float [B, M, D]; x when not given.
+            may_attend: bool, broadcasts to [B, H, L, M], with a window of
+                shape [B, 1, 1, M]; None for no limits but those of the masks.
+            training: whether attention weights are dropped.
+            mask: bool [B, L], the mask of x that Keras hands on where x is
+                the only tensor.
+            x_mask: bool [B, L], the same where it is not.
+            memory_mask: bool [B, M], the mask of the memory.
+
+        Returns:
+            float [B, L, D].
+        """
+        if memory is None:
+            memory_mask = x_mask if mask is None else mask
+            q_BHLK, k_BHMK, v_BHMK = self.project_qkv(x, self.fused_qkv())
+            keys_values = KeysValues(k_BHMK, v_BHMK)
+        else:
+            q_BHLK, keys_values = self.queries(x), self.keys_and_values(memory)
+        may_attend = masks.merge(may_attend, memory_mask)
+        if self.window is None or memory is not None:
+            return self.attend(q_BHLK, keys_values, may_attend, training)
+        return self._attend_in_window(q_BHLK, keys_values, may_attend, training)
+
+    def _attend_in_window(
+        self,
+        q_BHLK: Tensor,
+        keys_values: KeysValues,
+        may_attend: Tensor | None,
+        training: bool,
+    ) -> Tensor:
+        if may_attend is not None and may_attend.shape[1:3] != (1, 1):
+            raise ValueError(
+                "may_attend must be the same for all heads and queries where "
+                f"there is a window; received shape {may_attend.shape}"
+            )
+        before, after = self.window
+        if _recorded.get() is not None:
+            L = ops.shape(q_BHLK)[2]
+            is_near = masks.sliding_window(L, before, after)
+            if may_attend is not None:
+                is_near = is_near & may_attend
+            k_BHLK, _ = keys_values
+            self._record(attention_weights(q_BHLK, k_BHLK, is_near))
+        heads_BHLK = windowed_attention(
+            q_BHLK,
+            *keys_values,
+            before=before,
+            after=after,
+            may_attend_B11L=may_attend,
+            dropout=self._dropout(training),
+        )
+        return self.merge_heads(heads_BHLK)
+
+    def _multiply(self, x_ND: Tensor, matrix: Tensor) -> Tensor:
+        """Returns rows times a matrix, in the layer's precision.
+
+        Keras casts variables within `call` alone; cached decoding uses the
+        parts of this layer outside of it.
+        """
+        dtype = self.compute_dtype
+        return ops.matmul(ops.cast(x_ND, dtype), ops.cast(matrix, dtype))
+
+    def _record(self, weights_BHLM: Tensor) -> None:
+        weights = _recorded.get()
+        if weights is not None:
+            weights[self.path] = weights_BHLM
+
+    def _dropout(self, training: bool) -> Callable[[Tensor], Tensor] | None:
+        if not training or self.dropout == 0:
+            return None
+        return lambda weights: self.weights_dropout(weights, training=True)
+
+    def compute_output_shape(
+        self, x_shape: Shape, memory_shape: Shape | None = None
+    ) -> Shape:
+        return x_shape
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {
+            "num_heads": self.num_heads,
+            "d_k": self.d_k,
+            "d_v": self.d_v,
+            "dropout": self.dropout,
+            "window": self.window,
+        }
+
+
+def _split_heads(joined_NJ: Tensor, shape: Shape, num_heads: int) -> Tensor:
+    """Returns [B, H, L, K] of rows J = H K long, of vectors [B, L, ...].
+
+    Args:
+        joined_NJ: the heads of each vector, side by side.
+        shape: `rows.shape` of the vectors.
+        num_heads: H.
+    """
+    B, L, _ = shape
+    depth = joined_NJ.shape[-1] // num_heads
+    heads_BLHK = ops.reshape(joined_NJ, (B, L, num_heads, depth))
+    return ops.swapaxes(heads_BLHK, 1, 2)
