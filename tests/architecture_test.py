@@ -76,13 +76,6 @@ def modules_of(*patterns):
     ]
 
 
-# To be removed; none may be added.
-KNOWN_IMPORTS = {
-    ("t2t_lite.text.pipeline", "decoding"),
-}
-KNOWN_COMPARISONS = set()
-
-
 def test_every_wing_has_its_line():
     wings = {wing_of(name) for name in modules_of("t2t_lite.*")}
     assert wings == BASE | set(MAY_IMPORT)
@@ -92,9 +85,8 @@ def test_every_wing_has_its_line():
 def test_a_wing_imports_only_what_it_may(name):
     wing = wing_of(name)
     imported = {wing_of(other) for other in imported_modules(MODULES[name])}
-    known = {to for module, to in KNOWN_IMPORTS if module == name}
     allowed = {wing} | BASE | set(MAY_IMPORT.get(wing, "").split())
-    assert imported - known <= allowed
+    assert imported <= allowed
 
 
 def test_wings_do_not_depend_on_each_other():
@@ -123,7 +115,7 @@ def test_no_module_compares_names_of_tasks():
         if getattr(side, "attr", getattr(side, "id", None))
         in ("task", "task_name")
     }
-    assert comparing <= KNOWN_COMPARISONS
+    assert comparing == set()
 
 
 def test_imports_have_no_cycles():
