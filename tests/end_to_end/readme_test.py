@@ -8,6 +8,8 @@ import pytest
 from readme import PAGES, ROOT, example_with
 from tiny_translator import LINES, TINY, learn_vocabulary, write_model
 
+import t2t_lite
+
 _ONE_LAYER = dataclasses.replace(TINY, num_layers=1)
 
 
@@ -94,6 +96,12 @@ _HOMES = [ROOT, ROOT / "t2t_lite", ROOT / "tests/benchmarks"]
 def test_every_module_that_a_page_names_is_there(page):
     paths = _MODULE.findall(page.read_text("utf-8"))
     missing = [p for p in paths if not any((h / p).exists() for h in _HOMES)]
+    assert missing == []
+
+
+def test_the_library_page_has_every_public_name():
+    text = (ROOT / "docs/library.md").read_text("utf-8")
+    missing = [n for n in t2t_lite.__all__ if f"`{n}`" not in text]
     assert missing == []
 
 
