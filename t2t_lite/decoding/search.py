@@ -75,6 +75,7 @@ def model_engine(
     model: Transformer,
     options: SearchOptions,
     xla: bool | None = None,
+    *,
     description: str = "a model in memory",
 ) -> Engine:
     """Returns the Engine of a Transformer in memory.

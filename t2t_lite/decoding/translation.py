@@ -2,21 +2,18 @@
 
 import functools
 import os
-import re
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from absl import logging
 
 from t2t_lite.decoding import saved_model
 from t2t_lite.decoding.line_predictor import LinePredictor, Translation
+from t2t_lite.decoding.long_lines import LineSplitter
 from t2t_lite.decoding.search import Engine, SearchOptions, model_engine
 from t2t_lite.model.transformer import Transformer
-from t2t_lite.storage import model_directory
+from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text.vocabulary import Vocabulary
-from t2t_lite.token_ids import EOS
-
-_AFTER_A_SENTENCE = re.compile(r"(?<=[.!?…])[\"'”»)\]]*\s+|(?<=[。！？])")  # noqa: RUF001
 
 
 class LineTranslator(LinePredictor):
@@ -45,6 +42,7 @@ class LineTranslator(LinePredictor):
         )
         self.translate_ids = engine.translate_ids
         self.max_length = engine.max_length
+        self._splitter = LineSplitter(vocabulary, engine.max_length)
 
     @staticmethod
     def from_model(
@@ -72,112 +70,37 @@ class LineTranslator(LinePredictor):
         loaded = saved_model.load(path)
         return LineTranslator(loaded.engine, loaded.vocabulary, loaded.options)
 
-    def translate(self, lines, first_line=1):
+    def translate(
+        self, lines: list[str], first_line: int = 1
+    ) -> list[list[Translation]]:
         """Returns for each line a list of `nbest` Translations, best first.
 
         Args:
-            lines: list of str. A blank one gives blank translations.
-            first_line: int, the number that warnings give to the first one.
+            lines: list of str. A blank one has blank translations.
+            first_line: int, the number of the first line in warnings.
         """
-        pieces, owners = self._all_pieces(lines, first_line)
-        of_piece = self._translate_ids(pieces)
-        of_line = [[] for _ in lines]
-        for owner, translations in zip(owners, of_piece, strict=True):
-            of_line[owner].append(translations)
-        return [self._join(parts) for parts in of_line]
+        pieces = self._splitter.split_lines(lines, first_line)
+        parts = [[] for _ in lines]
+        for n, translations in zip(
+            pieces.line_indices, self._translate_pieces(pieces.ids), strict=True
+        ):
+            parts[n].append(translations)
+        nothing = [Translation("", 0.0)] * self.options.nbest
+        return [_join(of_line) if of_line else nothing for of_line in parts]
 
-    def _all_pieces(self, lines, first_line):
-        """Returns the pieces of all lines, and the index of each one's line."""
-        pieces, owners = [], []
-        for n, line in enumerate(lines):
-            of_line = self._pieces(line, first_line + n) if line.strip() else []
-            pieces.extend(of_line)
-            owners.extend([n] * len(of_line))
-        return pieces, owners
-
-    def _join(self, parts):
-        """Returns the n-th best of all pieces as one: the scores add up."""
-        if not parts:
-            return [Translation("", 0.0)] * self.options.nbest
-        return [
-            Translation(
-                " ".join(part.text for part in nth if part.text),
-                sum(part.score for part in nth),
-            )
-            for nth in zip(*parts, strict=True)
-        ]
-
-    def _pieces(self, line, number):
-        """Returns the line as a list of lists of ids, none over-long."""
-        (ids,) = self.vocabulary.encode([line], num_threads=1)
-        if len(ids) <= self.max_length:
-            return [ids]
-        sentences = self._split(line, _AFTER_A_SENTENCE)
-        units = []
-        for sentence in sentences:
-            if len(sentence) <= self.max_length:
-                units.append(sentence)
-            else:
-                logging.warning(
-                    "Line %d has a sentence of %d tokens, more than the %d "
-                    "that this model takes: it is cut into pieces.",
-                    number,
-                    len(sentence),
-                    self.max_length,
-                )
-                units.extend(self._cut(sentence))
-        return list(self._packed(units))
-
-    def _split(self, line, boundary):
-        parts, start = [], 0
-        for match in boundary.finditer(line):
-            parts.append(line[start : match.end()].strip())
-            start = match.end()
-        parts.append(line[start:].strip())
-        parts = [part for part in parts if part]
-        return self.vocabulary.encode(parts, num_threads=1)
-
-    def _cut(self, ids):
-        """Yields pieces of a sentence's ids, cut before a word if possible."""
-        ids, room = ids[:-1], self.max_length - 1
-        while len(ids) > room:
-            tokens = self.vocabulary.tokens(ids[: room + 1])
-            starts = [n for n, t in enumerate(tokens) if n and t[0] == "\u2581"]
-            at = starts[-1] if starts else room
-            yield [*ids[:at], EOS]
-            ids = ids[at:]
-        yield [*ids, EOS]
-
-    def _packed(self, units):
-        """Yields units of ids joined while they fit together."""
-        joined = []
-        for unit in units:
-            if joined and len(joined) + len(unit) > self.max_length:
-                yield [*joined, EOS]
-                joined = []
-            joined.extend(unit[:-1])
-        if joined:
-            yield [*joined, EOS]
-
-    def _translate_ids(self, sequences):
-        """Returns the Translations of each sequence of ids."""
-        if not sequences:
+    def _translate_pieces(self, ids: list[list[int]]) -> list:
+        """Returns the list of Translations of each piece."""
+        if not ids:
             return []
-        found = self.translate_ids(tf.ragged.constant(sequences, tf.int32))
-        count = self.options.nbest
-        ids_NWT = found.ids_BWT.numpy()[:, :count]
-        scores_NW = found.scores_BW.numpy()[:, :count]
+        found = self.translate_ids(tf.ragged.constant(ids, tf.int32))
+        ids_NWT = found.ids_BWT.numpy()[:, : self.options.nbest]
+        scores_NW = found.scores_BW.numpy()[:, : self.options.nbest]
         N, W, T = ids_NWT.shape
         texts = self.vocabulary.decode(ids_NWT.reshape(N * W, T))
-        return [
-            [
-                Translation(texts[n * W + w], float(scores_NW[n, w]))
-                for w in range(W)
-            ]
-            for n in range(N)
-        ]
+        translations = list(map(Translation, texts, scores_NW.ravel().tolist()))
+        return [translations[n * W : (n + 1) * W] for n in range(N)]
 
-    def __call__(self, text, *, with_scores=False):
+    def __call__(self, text: Any, *, with_scores: bool = False) -> Any:
         """Returns the best translation of each text.
 
         Args:
@@ -195,57 +118,52 @@ class LineTranslator(LinePredictor):
         """
         if not tf.is_tensor(text):
             return super().__call__(text, with_scores=with_scores)
-        translations, scores = self._of_tensor(text)
+        translations, scores = self._translate_tensor(text)
         return (translations, scores) if with_scores else translations
 
     @functools.cached_property
-    def _of_tensor(self):
-        """The function of a string tensor to (string, float32) of its shape."""
+    def _translate_tensor(self):
+        """A tf.function: a string tensor to (string, float32) of its shape."""
 
-        def of_tensor(text):
-            text_N = tf.reshape(text, [-1])
-            N = tf.size(text_N)
-            ids, lengths_P, owner_P = tf.numpy_function(
-                self._flat_pieces,
-                [text_N],
-                [tf.int32, tf.int64, tf.int32],
-                stateful=False,
-            )
-            lengths_P = tf.ensure_shape(lengths_P, [None])
-            owner_P = tf.ensure_shape(owner_P, [None])
-            found = self.translate_ids(
-                tf.RaggedTensor.from_row_lengths(
-                    tf.ensure_shape(ids, [None]), lengths_P
-                )
-            )
+        def translate_tensor(text):
+            ids_P, line_indices_P = self._split_tensor(tf.reshape(text, [-1]))
+            found = self.translate_ids(ids_P)
             text_P = self.vocabulary.decode_tensor(found.ids_BWT[:, 0])
             has_text_P = tf.not_equal(text_P, "")
-            joined_N = tf.strings.unsorted_segment_join(
+            text_N = tf.strings.unsorted_segment_join(
                 tf.boolean_mask(text_P, has_text_P),
-                tf.boolean_mask(owner_P, has_text_P),
-                N,
+                tf.boolean_mask(line_indices_P, has_text_P),
+                tf.size(text),
                 separator=" ",
             )
             scores_N = tf.math.unsorted_segment_sum(
-                found.scores_BW[:, 0], owner_P, N
+                found.scores_BW[:, 0], line_indices_P, tf.size(text)
             )
             shape = tf.shape(text)
-            return tf.reshape(joined_N, shape), tf.reshape(scores_N, shape)
+            return tf.reshape(text_N, shape), tf.reshape(scores_N, shape)
 
         signature = [tf.TensorSpec(None, tf.string)]
-        return tf.function(of_tensor, signature, autograph=False)
+        return tf.function(translate_tensor, signature, autograph=False)
 
-    def _flat_pieces(self, text_N):
-        """Returns the pieces of all lines as ids, lengths, and line numbers."""
-        lines = [line.decode("utf-8", "replace") for line in text_N]
-        pieces, owners = self._all_pieces(lines, first_line=1)
-        ids = [i for piece in pieces for i in piece]
-        lengths = [len(piece) for piece in pieces]
-        return (
-            np.array(ids, np.int32),
-            np.array(lengths, np.int64),
-            np.array(owners, np.int32),
+    def _split_tensor(self, text_N):
+        """Returns P pieces in a graph: ragged int32 ids, int32 line indices."""
+
+        def split(text_N):
+            lines = [line.decode("utf-8", "replace") for line in text_N]
+            pieces = self._splitter.split_lines(lines)
+            return (
+                np.array([i for ids in pieces.ids for i in ids], np.int32),
+                np.array([len(ids) for ids in pieces.ids], np.int64),
+                np.array(pieces.line_indices, np.int32),
+            )
+
+        ids, lengths_P, line_indices_P = tf.numpy_function(
+            split, [text_N], [tf.int32, tf.int64, tf.int32], stateful=False
         )
+        ids_P = tf.RaggedTensor.from_row_lengths(
+            tf.ensure_shape(ids, [None]), tf.ensure_shape(lengths_P, [None])
+        )
+        return ids_P, tf.ensure_shape(line_indices_P, [None])
 
 
 class Translator(LineTranslator):
@@ -266,21 +184,36 @@ class Translator(LineTranslator):
 
     def __init__(
         self,
-        model_dir,
-        checkpoint="last",
-        average_last=1,
-        precision="float32",
-        xla=None,
-        **options,
+        model_dir: str | os.PathLike,
+        checkpoint: str = "last",
+        average_last: int = 1,
+        precision: str = "float32",
+        xla: bool | None = None,
+        **options: Any,
     ):
-        directory = model_directory.ModelDirectory(model_dir)
+        directory = ModelDirectory(model_dir)
         directory.require_task("translation")
         model, description = directory.load_model(
             checkpoint, average_last, precision
         )
-        options = SearchOptions.from_hparams(model.hparams, **options)
+        search_options = SearchOptions.from_hparams(model.hparams, **options)
         super().__init__(
-            model_engine(model, options, xla, description),
+            model_engine(model, search_options, xla, description=description),
             directory.vocabulary(),
-            options,
+            search_options,
         )
+
+
+def _join(parts: list[list[Translation]]) -> list[Translation]:
+    """Returns the n-th best of all pieces as one: their scores add up.
+
+    >>> _join([[Translation("ein Hund", -0.5)], [Translation("rennt", -1.0)]])
+    [Translation(text='ein Hund rennt', score=-1.5)]
+    """
+    return [
+        Translation(
+            " ".join(part.text for part in nth_best if part.text),
+            sum(part.score for part in nth_best),
+        )
+        for nth_best in zip(*parts, strict=True)
+    ]

@@ -24,6 +24,7 @@ from t2t_lite import files
 from t2t_lite.errors import InputError
 from t2t_lite.token_ids import EOS, PAD
 
+SPACE = "\u2581"  # What SentencePiece writes for a space.
 _FIRST_PIECE = 2
 _LINES_LEARNED_FROM = 4_000_000
 _LARGEST_LINE_BYTES = 1 << 30
@@ -196,7 +197,7 @@ class Vocabulary:
             and not processor.IsUnknown(piece)
             and not processor.IsUnused(piece)
             and not processor.IsByte(piece)
-            and "\u2581" not in processor.id_to_piece(piece)
+            and SPACE not in processor.id_to_piece(piece)
         )
         return piece, len(processor.decode([piece]).encode())
 

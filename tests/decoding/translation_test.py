@@ -1,7 +1,6 @@
 """Lines to translations: nothing lost, and no line depends on another."""
 
 import dataclasses
-import itertools
 import math
 
 import keras
@@ -11,12 +10,11 @@ import tensorflow as tf
 from tiny_translator import (
     LEARNED,
     LINES,
-    MAX_LENGTH,
     TINY,
-    WORDS,
     assert_same,
     learn_vocabulary,
     random_model,
+    sentence,
     write_model,
 )
 
@@ -24,7 +22,7 @@ from t2t_lite.decoding import search as decoding
 from t2t_lite.decoding import translation
 from t2t_lite.decoding.line_predictor import Translation, as_lines
 from t2t_lite.decoding.search import SearchOptions
-from t2t_lite.decoding.translation import LineTranslator
+from t2t_lite.decoding.translation import LineTranslator, _join
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import HParams
 from t2t_lite.model.transformer import Transformer
@@ -35,12 +33,6 @@ from t2t_lite.token_ids import EOS, PAD
 @pytest.fixture(scope="module")
 def vocabulary():
     return learn_vocabulary()
-
-
-def sentence(num_words, start=0):
-    """Returns so many words, an id each, and a full stop."""
-    words = itertools.islice(itertools.cycle(WORDS), start, start + num_words)
-    return " ".join(words) + "."
 
 
 @pytest.fixture(scope="module")
@@ -243,94 +235,6 @@ def test_rows_of_padding_end_at_once_and_change_nothing(model):
 # Lines that are too long.
 
 
-def without_eos(pieces):
-    assert all(piece[-1] == EOS for piece in pieces)
-    return [i for piece in pieces for i in piece[:-1]]
-
-
-def assert_hold_all(pieces, line, vocabulary):
-    assert all(1 < len(piece) <= MAX_LENGTH for piece in pieces)
-    (ids,) = vocabulary.encode([line])
-    assert [*without_eos(pieces), EOS] == ids
-
-
-def test_long_lines_are_cut_between_sentences(translator, vocabulary, caplog):
-    sizes = (3, 9, 7, 4, 21, 2, 1, 12, 1)
-    sentences = [sentence(size, n) for n, size in enumerate(sizes)]
-    line = " ".join(sentences)
-    pieces = translator._pieces(line, 1)
-    assert_hold_all(pieces, line, vocabulary)
-    # Words and full stops are an id each; as many sentences as fit go together.
-    joined = [[3, 9, 7], [4], [21], [2, 1, 12, 1]]
-    assert [len(piece) for piece in pieces] == [
-        sum(size + 1 for size in group) + 1 for group in joined
-    ]
-    assert caplog.messages == []
-
-
-@pytest.mark.parametrize(
-    "end", [".", "!", "?", "…", '."', ".'", ".”", ".»", "!)", "?]", "。"]
-)
-def test_a_sentence_ends_at_any_of_these(translator, vocabulary, end):
-    parts = [sentence(11, n)[:-1] + end for n in range(4)]
-    pieces = translator._pieces(" ".join(parts), 1)
-    texts = vocabulary.decode(pieces)
-    assert " ".join(texts) == " ".join(parts)
-    assert all(text.endswith(end) for text in texts)
-    assert len(texts) >= 2
-
-
-def test_sentences_need_no_space_between_them_in_chinese(
-    translator, vocabulary
-):
-    line = "你好。" * 7  # Nine bytes each, and an id for what has no space.
-    pieces = translator._pieces(line, 1)
-    texts = vocabulary.decode(pieces)
-    assert "".join(texts).replace(" ", "") == line
-    assert all(text.endswith("。") for text in texts)
-    assert all(len(piece) <= MAX_LENGTH for piece in pieces)
-
-
-def test_a_line_of_just_the_largest_length_is_not_cut(translator, vocabulary):
-    fits, too_long = "the dog. " + sentence(18), "the dog. " + sentence(19)
-    lengths = [len(ids) for ids in vocabulary.encode([fits, too_long])]
-    assert lengths == [MAX_LENGTH, MAX_LENGTH + 1]
-    assert len(translator._pieces(fits, 1)) == 1
-    assert [len(p) for p in translator._pieces(too_long, 1)] == [4, 21]
-
-
-def test_a_sentence_too_long_is_cut_between_words_with_a_warning(
-    translator, vocabulary, caplog
-):
-    line = sentence(5) + " " + sentence(61) + " " + sentence(2)
-    pieces = translator._pieces(line, 83)
-    assert_hold_all(pieces, line, vocabulary)
-    for piece in pieces:
-        assert vocabulary.tokens(piece)[0].startswith("▁")
-    (warning,) = caplog.messages
-    assert warning.startswith("Line 83 has a sentence of 63 tokens")
-    assert f"more than the {MAX_LENGTH}" in warning
-
-
-def test_a_word_stays_whole_where_a_sentence_is_cut(translator, vocabulary):
-    line = " ".join(["xyzzy"] * 13)  # Bytes: no piece of the vocabulary.
-    (ids,) = vocabulary.encode(["xyzzy"])
-    assert len(ids) > 5
-    pieces = translator._pieces(line, 1)
-    assert_hold_all(pieces, line, vocabulary)
-    assert all(
-        set(text.split()) == {"xyzzy"} for text in vocabulary.decode(pieces)
-    )
-
-
-def test_a_line_without_any_space_is_cut_too(translator, vocabulary, caplog):
-    line = "x" * 101
-    pieces = translator._pieces(line, 1)
-    assert_hold_all(pieces, line, vocabulary)
-    assert len(pieces) == math.ceil((101 + 1) / (MAX_LENGTH - 1))
-    assert len(caplog.messages) == 1
-
-
 def test_the_translation_of_a_long_line_is_that_of_its_pieces(translator):
     parts = [sentence(18, n) for n in range(3)]
     (whole,) = translator.translate([" ".join(parts)])
@@ -342,10 +246,10 @@ def test_the_translation_of_a_long_line_is_that_of_its_pieces(translator):
         assert found.score == pytest.approx(sum(scores), abs=1e-3)
 
 
-def test_pieces_without_text_leave_no_space(translator):
+def test_pieces_without_text_leave_no_space():
     texts = ["", "a", "", "b c", ""]
     parts = [[Translation(text, -0.5)] for text in texts]
-    assert translator._join(parts) == [("a b c", -2.5)]
+    assert _join(parts) == [("a b c", -2.5)]
 
 
 def test_long_lines_among_others_keep_their_places(translator):

@@ -1,5 +1,7 @@
 """A tiny model with random weights whose translations are words."""
 
+import itertools
+
 import keras
 import numpy as np
 
@@ -41,6 +43,12 @@ LINES = [
     "the old cat sits on grass",
     "a dog runs",
 ]
+
+
+def sentence(num_words, start=0):
+    """Returns so many words, an id each, and a full stop."""
+    words = itertools.islice(itertools.cycle(WORDS), start, start + num_words)
+    return " ".join(words) + "."
 
 
 def learn_vocabulary():
