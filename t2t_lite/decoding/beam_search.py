@@ -1,5 +1,6 @@
 """Beam search over any step function: it knows tokens and scores, no model."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -8,16 +9,20 @@ import numpy as np
 from keras import ops
 
 from t2t_lite.model.rows import gather
-from t2t_lite.tensor import NEG_INF
+from t2t_lite.tensor import NEG_INF, Tensor
 
 _CHUNK = 128  # Numbers whose maximum `_top_k` looks at first.
+
+Cache = Any  # a nested structure of tensors
+Step = Callable[[Tensor, Cache], tuple[Tensor, Cache]]
+Reorder = Callable[[Cache, Tensor], Cache]
 
 
 class Hypotheses(NamedTuple):
     """W hypotheses of each sentence, best first."""
 
-    ids_BWT: Any  # int32, 0 after the end
-    scores_BW: Any  # float32, log probability / length penalty
+    ids_BWT: Tensor  # int32, 0 after the end
+    scores_BW: Tensor  # float32, log probability / length penalty
 
 
 class Constraint(NamedTuple):
@@ -29,6 +34,14 @@ class Constraint(NamedTuple):
     constants: Any = ()  # of sentences: nested tensors [B, ...]
 
 
+class _ConstrainedCache(NamedTuple):
+    """What a constrained step keeps."""
+
+    inner: Cache  # of the step without the constraint
+    state: Any  # that of Constraint, nested tensors [B, W, ...]
+    constants: Any  # those of Constraint, nested tensors [B, ...]
+
+
 class _State(NamedTuple):
     """What one step of the search hands to the next.
 
@@ -36,20 +49,32 @@ class _State(NamedTuple):
     so that no long hypothesis is pushed out by a short one before its time.
     """
 
-    length: Any  # int32 [], tokens that each alive hypothesis has
-    max_lengths_B: Any  # int32
-    alive_ids_BWT: Any  # int32
-    alive_log_probs_BW: Any  # float32, best first
+    length: Tensor  # int32 [], tokens that each alive hypothesis has
+    max_lengths_B: Tensor  # int32
+    alive_ids_BWT: Tensor  # int32
+    alive_log_probs_BW: Tensor  # float32, best first
     finished: Hypotheses  # scores of empty places are NEG_INF
-    cache: Any
+    cache: Cache
 
 
-def length_penalty(length, alpha):
+class _Candidates(NamedTuple):
+    """The K = 2W best continuations of each sentence, best first."""
+
+    ids_BKT: Tensor  # int32
+    log_probs_BK: Tensor  # float32
+    parents_BK: Tensor  # int32, which hypothesis each one continues
+    is_end_BK: Tensor  # bool, whether the newest token is EOS
+
+
+def length_penalty(length: int | Tensor, alpha: float) -> Tensor:
     """Returns ((5 + length) / 6)^alpha, what log probabilities are divided by.
+
+    >>> [float(length_penalty(n, alpha=1.0)) for n in (1, 7, 25)]
+    [1.0, 2.0, 5.0]
 
     Args:
         length: number of tokens, the end of sentence included.
-        alpha: float; 0 for no penalty.
+        alpha: 0 for no penalty.
 
     Source: section 6.1; Wu et al. 2016, Eq. 14.
     """
@@ -57,20 +82,20 @@ def length_penalty(length, alpha):
 
 
 def beam_search(
-    step,
-    cache,
-    reorder,
-    max_lengths_B,
+    step: Step,
+    cache: Cache,
+    reorder: Reorder,
+    max_lengths_B: Tensor,
     *,
-    max_length,
-    beam_width,
-    alpha,
-    eos,
-    num_best=1,
-    min_finished=1,
-    constraint=None,
-    drop_finished=False,
-):
+    max_length: int | Tensor,
+    beam_width: int,
+    alpha: float,
+    eos: int,
+    num_best: int = 1,
+    min_finished: int = 1,
+    constraint: Constraint | None = None,
+    drop_finished: bool = False,
+) -> Hypotheses:
     """Returns the finished hypotheses with the best scores.
 
     A sentence's search ends when `min_finished` hypotheses have finished and
@@ -88,21 +113,21 @@ def beam_search(
         reorder: a function (cache, int32 parent_BW) to the cache in which
             hypothesis w continues hypothesis parent_BW[:, w].
         max_lengths_B: int32 [B], the most tokens of each sentence, with EOS.
-        max_length: int, T, the largest of them or more.
-        beam_width: int, W.
-        alpha: float at least 0, exponent of the length penalty.
-        eos: int, the id that ends a hypothesis; also the first token given to
+        max_length: T, the largest of them or more.
+        beam_width: W.
+        alpha: at least 0, exponent of the length penalty.
+        eos: the id that ends a hypothesis; also the first token given to
             `step`.
-        num_best: int from 1 to W, how many hypotheses must be the best
-            possible ones; the others are whatever else had been found.
-        min_finished: int up to W, how many must have been found.
+        num_best: from 1 to W, how many hypotheses must be the best possible
+            ones; the others are whatever else had been found.
+        min_finished: up to W, how many hypotheses must have finished.
         constraint: Constraint, or None. Its `advance` is first given `eos`, as
             `step` is. What it forbids is left out of the search, and leaves the
             probabilities of the rest as they are: a hypothesis that may only go
             on with what is not likely falls behind.
-        drop_finished: bool, whether sentences whose search has ended take no
-            part in the steps of the others. Shapes change then, which XLA
-            cannot have; a graph must not know B.
+        drop_finished: whether sentences whose search has ended take no part in
+            the steps of the others. Shapes change then, which XLA cannot have;
+            a graph must not know B.
 
     Returns:
         Hypotheses: the ids without the first token, EOS included.
@@ -112,9 +137,15 @@ def beam_search(
     step = _with_log_probs(step)
     if constraint is not None:
         step, reorder = _constrained(step, reorder, constraint)
-        cache = (cache, constraint.state, constraint.constants)
+        cache = _ConstrainedCache(cache, constraint.state, constraint.constants)
     search = _Search(
-        step, reorder, beam_width, alpha, eos, num_best, min_finished
+        step=step,
+        reorder=reorder,
+        beam_width=beam_width,
+        alpha=alpha,
+        eos=eos,
+        num_best=num_best,
+        min_finished=min_finished,
     )
     state = search.start(cache, max_lengths_B, max_length)
     if drop_finished:
@@ -122,7 +153,7 @@ def beam_search(
     return search.results(search.run(state))
 
 
-def _with_log_probs(step):
+def _with_log_probs(step: Step) -> Step:
     """Returns `step` with log probabilities in the place of logits."""
 
     def normalized_step(ids_BW, cache):
@@ -132,38 +163,51 @@ def _with_log_probs(step):
     return normalized_step
 
 
-def _constrained(step, reorder, constraint):
-    """Returns `step` and `reorder` of (cache, state, constants)."""
+def _constrained(
+    step: Step, reorder: Reorder, constraint: Constraint
+) -> tuple[Step, Reorder]:
+    """Returns `step` and `reorder` of a _ConstrainedCache.
+
+    Args:
+        step: a function to log probabilities.
+        reorder: that of `beam_search`.
+        constraint: what rules tokens out.
+    """
 
     def constrained_step(ids_BW, cache):
-        cache, state, constants = cache
-        state = constraint.advance(state, ids_BW)
-        log_probs_BWV, cache = step(ids_BW, cache)
-        allowed_BWV = constraint.allowed(state, constants)
+        state = constraint.advance(cache.state, ids_BW)
+        log_probs_BWV, inner = step(ids_BW, cache.inner)
+        allowed_BWV = constraint.allowed(state, cache.constants)
         log_probs_BWV = ops.where(allowed_BWV, log_probs_BWV, NEG_INF)
-        return log_probs_BWV, (cache, state, constants)
+        return log_probs_BWV, cache._replace(inner=inner, state=state)
 
     def reorder_all(cache, parent_BW):
-        cache, state, constants = cache
-        state = keras.tree.map_structure(lambda x: gather(x, parent_BW), state)
-        return reorder(cache, parent_BW), state, constants
+        state = keras.tree.map_structure(
+            lambda x: gather(x, parent_BW), cache.state
+        )
+        inner = reorder(cache.inner, parent_BW)
+        return cache._replace(inner=inner, state=state)
 
     return constrained_step, reorder_all
 
 
+@dataclasses.dataclass(frozen=True)
 class _Search:
     """The parts of the loop, and what stays the same in all its steps."""
 
-    def __init__(
-        self, step, reorder, beam_width, alpha, eos, num_best, min_finished
-    ):
-        self.step, self.reorder = step, reorder
-        self.W, self.alpha, self.eos = beam_width, alpha, eos
-        self.num_best, self.min_finished = num_best, min_finished
+    step: Step  # to log probabilities
+    reorder: Reorder
+    beam_width: int  # W
+    alpha: float
+    eos: int
+    num_best: int
+    min_finished: int
 
-    def start(self, cache, max_lengths_B, T):
+    def start(
+        self, cache: Cache, max_lengths_B: Tensor, T: int | Tensor
+    ) -> _State:
         """Returns the state in which one empty hypothesis is alive."""
-        B, W = ops.shape(max_lengths_B)[0], self.W
+        B, W = ops.shape(max_lengths_B)[0], self.beam_width
         empty_BW = ops.full((B, W), NEG_INF, "float32")
         only_first_W = ops.where(ops.arange(W) == 0, 0.0, NEG_INF)
         no_ids_BWT = ops.zeros((B, W, T), "int32")
@@ -178,7 +222,7 @@ class _Search:
             cache=cache,
         )
 
-    def run(self, state, min_active=1):
+    def run(self, state: _State, min_active: int | Tensor = 1) -> _State:
         """Returns the state in which fewer than `min_active` may improve."""
         (state,) = ops.while_loop(
             lambda state: _count(self.may_improve(state)) >= min_active,
@@ -187,137 +231,173 @@ class _Search:
         )
         return state
 
-    def run_dropping_finished(self, state):
+    def run_dropping_finished(self, state: _State) -> Hypotheses:
         """Returns the results; sentences leave when a quarter has ended.
 
         Each time costs a copy of what stays.
         """
-        found = self.results(state)
+        results = self.results(state)
         place_B = ops.arange(ops.shape(state.max_lengths_B)[0], dtype="int32")
 
-        def until_some_leave(found, place_R, state):
+        def run_until_some_leave(results, place_R, state):
             R = ops.shape(place_R)[0]
             state = self.run(state, min_active=3 * R // 4 + 1)
-            ids, scores = (
-                ops.scatter_update(of_all, place_R[:, None], of_these)
-                for of_all, of_these in zip(
-                    found, self.results(state), strict=True
-                )
-            )
+            results = _put(results, place_R, self.results(state))
             (stays_R,) = ops.nonzero(self.may_improve(state))
-            place_R, state = _rows((place_R, state), stays_R)
-            return Hypotheses(ids, scores), place_R, state
+            place_R, state = _take_sentences((place_R, state), stays_R)
+            return results, place_R, state
 
-        found, _, _ = ops.while_loop(
-            lambda found, place_R, state: ops.shape(place_R)[0] > 0,
-            until_some_leave,
-            (found, place_B, state),
+        results, _, _ = ops.while_loop(
+            lambda results, place_R, state: ops.shape(place_R)[0] > 0,
+            run_until_some_leave,
+            (results, place_B, state),
         )
-        return found
+        return results
 
-    def may_improve(self, state):
+    def may_improve(self, state: _State) -> Tensor:
         """Returns bool [B]: whether a sentence's results can still change.
 
         A log probability only falls and the penalty only grows with length, so
         an alive hypothesis can at best keep its log probability until its
         largest length.
         """
-        penalty_B = length_penalty(state.max_lengths_B, self.alpha)
-        bound_B = state.alive_log_probs_BW[:, 0] / penalty_B
+        best_alive_B = state.alive_log_probs_BW[:, 0]
+        bound_B = best_alive_B / length_penalty(state.max_lengths_B, self.alpha)
         worst_B = state.finished.scores_BW[:, self.num_best - 1]
         last_B = state.finished.scores_BW[:, self.min_finished - 1]
         is_found_B = _is_possible(last_B)
         has_room_B = state.length < state.max_lengths_B
-        is_alive_B = _is_possible(state.alive_log_probs_BW[:, 0])
+        is_alive_B = _is_possible(best_alive_B)
         return has_room_B & is_alive_B & ((bound_B > worst_B) | ~is_found_B)
 
-    def advance(self, state):
+    def advance(self, state: _State) -> _State:
         """Returns the state with one more token in each alive hypothesis."""
-        log_probs_BWV, cache = self.step(self._newest(state), state.cache)
-        log_probs_BK, parents_BK, tokens_BK = self._candidates(
-            state, log_probs_BWV
+        log_probs_BWV, cache = self.step(self._newest_ids(state), state.cache)
+        candidates = self._candidates(state, log_probs_BWV)
+        finished = self._finished(state, candidates)
+        alive_BK = ops.where(
+            candidates.is_end_BK, NEG_INF, candidates.log_probs_BK
         )
-        ids_BKT = gather(state.alive_ids_BWT, parents_BK)
-        is_next_T = ops.arange(ops.shape(ids_BKT)[2]) == state.length
-        ids_BKT = ops.where(is_next_T, tokens_BK[..., None], ids_BKT)
-        length = state.length + 1
-        has_room_B1 = (state.length < state.max_lengths_B)[:, None]
-        is_end_BK = ops.equal(tokens_BK, self.eos)
-        scores_BK = log_probs_BK / length_penalty(length, self.alpha)
-        is_possible_BK = _is_possible(log_probs_BK)
-        is_open_B1 = self.may_improve(state)[:, None]
-        ends_now_BK = is_end_BK & is_possible_BK & is_open_B1
-        scores_BK = ops.where(ends_now_BK, scores_BK, NEG_INF)
-        finished = _best(self.W, state.finished, Hypotheses(ids_BKT, scores_BK))
-        alive_BK = ops.where(is_end_BK, NEG_INF, log_probs_BK)
-        log_probs_BW, kept_BW = ops.top_k(alive_BK, self.W)
+        log_probs_BW, kept_BW = ops.top_k(alive_BK, self.beam_width)
         kept_BW = ops.cast(kept_BW, "int32")
         # A sentence out of room keeps the alive hypotheses it has.
+        has_room_B1 = (state.length < state.max_lengths_B)[:, None]
         return state._replace(
-            length=length,
+            length=state.length + 1,
             alive_ids_BWT=ops.where(
                 has_room_B1[..., None],
-                gather(ids_BKT, kept_BW),
+                gather(candidates.ids_BKT, kept_BW),
                 state.alive_ids_BWT,
             ),
             alive_log_probs_BW=ops.where(
                 has_room_B1, log_probs_BW, state.alive_log_probs_BW
             ),
             finished=finished,
-            cache=self.reorder(cache, gather(parents_BK, kept_BW)),
+            cache=self.reorder(cache, gather(candidates.parents_BK, kept_BW)),
         )
 
-    def _newest(self, state):
+    def _newest_ids(self, state: _State) -> Tensor:
+        """Returns int32 [B, W]: the newest token of each alive hypothesis."""
         B, W, _ = ops.shape(state.alive_ids_BWT)
         last = ops.maximum(state.length - 1, 0)
         ids_BW1 = ops.slice(state.alive_ids_BWT, (0, 0, last), (B, W, 1))
         return ops.where(state.length == 0, self.eos, ids_BW1[..., 0])
 
-    def _candidates(self, state, log_probs_BWV):
-        """Returns the K = 2W best continuations: log probs, parents, tokens.
+    def _candidates(self, state: _State, log_probs_BWV: Tensor) -> _Candidates:
+        """Returns the best continuations of the alive hypotheses.
 
         At most W of them end, one of each parent, so W others are left.
         """
         B, W, V = ops.shape(log_probs_BWV)
-        K = min(2 * self.W, self.W * log_probs_BWV.shape[-1])
+        K = self.beam_width * min(2, log_probs_BWV.shape[-1])
         log_probs_BWV = log_probs_BWV + state.alive_log_probs_BW[..., None]
         log_probs_BK, flat_BK = _top_k(
             ops.reshape(log_probs_BWV, (B, W * V)), K
         )
-        return log_probs_BK, flat_BK // V, flat_BK % V
+        parents_BK, tokens_BK = flat_BK // V, flat_BK % V
+        ids_BKT = gather(state.alive_ids_BWT, parents_BK)
+        is_next_T = ops.arange(ops.shape(ids_BKT)[2]) == state.length
+        return _Candidates(
+            ids_BKT=ops.where(is_next_T, tokens_BK[..., None], ids_BKT),
+            log_probs_BK=log_probs_BK,
+            parents_BK=parents_BK,
+            is_end_BK=ops.equal(tokens_BK, self.eos),
+        )
 
-    def results(self, state):
+    def _finished(self, state: _State, candidates: _Candidates) -> Hypotheses:
+        """Returns the best finished hypotheses, those of this step included."""
+        scores_BK = candidates.log_probs_BK / length_penalty(
+            state.length + 1, self.alpha
+        )
+        ends_now_BK = (
+            candidates.is_end_BK
+            & _is_possible(candidates.log_probs_BK)
+            & self.may_improve(state)[:, None]
+        )
+        scores_BK = ops.where(ends_now_BK, scores_BK, NEG_INF)
+        ids, scores = _concatenate(
+            state.finished, Hypotheses(candidates.ids_BKT, scores_BK)
+        )
+        scores_BW, chosen_BW = ops.top_k(scores, self.beam_width)
+        return Hypotheses(gather(ids, ops.cast(chosen_BW, "int32")), scores_BW)
+
+    def results(self, state: _State) -> Hypotheses:
         """Returns W hypotheses: the finished ones, then alive ones."""
         lengths_B = ops.minimum(state.length, state.max_lengths_B)
         penalty_B1 = length_penalty(lengths_B, self.alpha)[:, None]
         alive = Hypotheses(
             state.alive_ids_BWT, state.alive_log_probs_BW / penalty_B1
         )
-        place_W = ops.arange(self.W)
+        W = self.beam_width
+        place_W = ops.arange(W)
         is_finished_BW = _is_possible(state.finished.scores_BW)
         count_B1 = ops.sum(ops.cast(is_finished_BW, "int32"), 1, keepdims=True)
         # Both groups are in order already: take `count` of one, then the other.
         order_BW = ops.where(
-            place_W < count_B1, place_W, self.W + place_W - count_B1
+            place_W < count_B1, place_W, W + place_W - count_B1
         )
-        ids, scores = _joined(state.finished, alive)
+        ids, scores = _concatenate(state.finished, alive)
         scores = ops.where(_is_possible(scores), scores, -float("inf"))
         return Hypotheses(gather(ids, order_BW), gather(scores, order_BW))
 
 
-def _joined(*groups):
-    ids, scores = zip(*groups, strict=True)
-    return Hypotheses(ops.concatenate(ids, 1), ops.concatenate(scores, 1))
+def _concatenate(some: Hypotheses, others: Hypotheses) -> Hypotheses:
+    """Returns the hypotheses of both, side by side."""
+    return Hypotheses(
+        ops.concatenate([some.ids_BWT, others.ids_BWT], 1),
+        ops.concatenate([some.scores_BW, others.scores_BW], 1),
+    )
 
 
-def _best(count, *groups):
-    """Returns the `count` hypotheses of the highest scores among all groups."""
-    ids, scores = _joined(*groups)
-    scores_BW, chosen_BW = ops.top_k(scores, count)
-    return Hypotheses(gather(ids, ops.cast(chosen_BW, "int32")), scores_BW)
+def _put(all_B: Hypotheses, place_R: Tensor, some_R: Hypotheses) -> Hypotheses:
+    """Returns hypotheses of B sentences, those of R sentences replaced."""
+    index_R1 = place_R[:, None]
+    return Hypotheses(
+        ops.scatter_update(all_B.ids_BWT, index_R1, some_R.ids_BWT),
+        ops.scatter_update(all_B.scores_BW, index_R1, some_R.scores_BW),
+    )
 
 
-def _top_k(x_BN, k):
+def _take_sentences(tensors: Any, index_R: Tensor) -> Any:
+    """Returns nested tensors [B, ...] at some b, and scalars as they are."""
+    return keras.tree.map_structure(
+        lambda x: ops.take(x, index_R, axis=0) if len(x.shape) else x, tensors
+    )
+
+
+def _is_possible(scores: Tensor) -> Tensor:
+    """Returns bool: which log probabilities or scores are not `NEG_INF`.
+
+    One that a length penalty has divided counts as such, too.
+    """
+    return scores > NEG_INF / 1000
+
+
+def _count(is_true_B: Tensor) -> Tensor:
+    return ops.sum(ops.cast(is_true_B, "int32"))
+
+
+def _top_k(x_BN: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Returns what `ops.top_k` does, ties included, from less of x.
 
     The k best numbers are in the k chunks of the largest maxima. Finding those
@@ -335,29 +415,10 @@ def _top_k(x_BN, k):
     _, chunk_BK = ops.top_k(ops.max(x_BNC, axis=-1), k)
     # In order: of equal numbers the first one is the better.
     chunk_BK = ops.sort(ops.cast(chunk_BK, "int32"), axis=-1)
-    of_chunks_BKC = gather(x_BNC, chunk_BK)
+    candidates_BKC = gather(x_BNC, chunk_BK)
     best_BK, place_BK = ops.top_k(
-        ops.reshape(of_chunks_BKC, (B, k * _CHUNK)), k
+        ops.reshape(candidates_BKC, (B, k * _CHUNK)), k
     )
     place_BK = ops.cast(place_BK, "int32")
-    of_best_BK = gather(chunk_BK, place_BK // _CHUNK)
-    return best_BK, of_best_BK * _CHUNK + place_BK % _CHUNK
-
-
-def _is_possible(scores):
-    """Returns bool: which log probabilities or scores are not `NEG_INF`.
-
-    One that a length penalty has divided counts as such, too.
-    """
-    return scores > NEG_INF / 1000
-
-
-def _count(is_true_B):
-    return ops.sum(ops.cast(is_true_B, "int32"))
-
-
-def _rows(tensors, row_R):
-    """Returns nested tensors [B, ...] at some b, and scalars as they are."""
-    return keras.tree.map_structure(
-        lambda x: ops.take(x, row_R, axis=0) if len(x.shape) else x, tensors
-    )
+    best_chunk_BK = gather(chunk_BK, place_BK // _CHUNK)
+    return best_BK, best_chunk_BK * _CHUNK + place_BK % _CHUNK

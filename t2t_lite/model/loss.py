@@ -1,8 +1,11 @@
 """The training loss: cross-entropy with label smoothing, over tokens."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
+from t2t_lite.tensor import Tensor
 from t2t_lite.token_ids import PAD
 
 # Logits that `projected_cross_entropy` computes at a time, 80 MB of them. Fewer
@@ -11,18 +14,20 @@ from t2t_lite.token_ids import PAD
 CHUNK_LOGITS = 20 * 2**20
 
 
-def cross_entropy(logits_BTV, target_ids_BT, label_smoothing=0.0):
+def cross_entropy(
+    logits_BTV: Tensor, target_ids_BT: Tensor, label_smoothing: float = 0.0
+) -> tuple[Tensor, Tensor]:
     """Returns the summed loss of the target tokens, and how many there are.
 
     The target distribution of a token is 1 - e + e / V on the token and e / V
-    on each other. Sum and count are kept apart so that they can be added up
+    on each other id. Sum and count are kept apart so that they can be added up
     over replicas and micro-batches before the one division: a mean of means
     would weigh tokens by the batch they happen to be in.
 
     Args:
         logits_BTV: float [B, T, V]; the loss is computed in float32.
         target_ids_BT: int [B, T], 0 for padding, which counts for nothing.
-        label_smoothing: float e in [0, 1).
+        label_smoothing: e in [0, 1).
 
     Returns:
         (float32 scalar in nats, float32 scalar number of tokens).
@@ -35,7 +40,9 @@ def cross_entropy(logits_BTV, target_ids_BT, label_smoothing=0.0):
     return ops.sum(loss_BT), ops.sum(is_token_BT)
 
 
-def token_losses(logits_BTV, target_ids_BT, label_smoothing=0.0):
+def token_losses(
+    logits_BTV: Tensor, target_ids_BT: Tensor, label_smoothing: float = 0.0
+) -> tuple[Tensor, Tensor]:
     """Returns the loss of each token, and 1 or 0: whether it is a token.
 
     Args: those of `cross_entropy`.
@@ -60,8 +67,12 @@ def token_losses(logits_BTV, target_ids_BT, label_smoothing=0.0):
 
 
 def projected_cross_entropy(
-    x_BTD, embedding_VD, target_ids_BT, label_smoothing=0.0, loss_scale=1.0
-):
+    x_BTD: Tensor,
+    embedding_VD: Tensor,
+    target_ids_BT: Tensor,
+    label_smoothing: float = 0.0,
+    loss_scale: float | Tensor = 1.0,
+) -> tuple[Tensor, Tensor]:
     """Returns `cross_entropy` of the logits x E^T, in little memory.
 
     The logits are computed for one chunk of tokens after the other, and with
@@ -74,10 +85,10 @@ def projected_cross_entropy(
             in its dtype, softmax and loss in float32.
         embedding_VD: float32 [V, D], E.
         target_ids_BT: int [B, T], 0 for padding, which counts for nothing.
-        label_smoothing: float e in [0, 1).
-        loss_scale: float scalar, what the loss is about to be multiplied by.
-            It changes no result: the gradients are formed at that scale, so
-            that small ones are not lost in float16.
+        label_smoothing: e in [0, 1).
+        loss_scale: float or scalar tensor, what the loss is about to be
+            multiplied by. It changes no result: the gradients are formed at
+            that scale, so that small ones are not lost in float16.
 
     Returns:
         (float32 scalar in nats, float32 scalar number of tokens).
@@ -98,14 +109,15 @@ def projected_cross_entropy(
             ops.stop_gradient(x_PD),
             ops.stop_gradient(embedding_VD),
             target_ids_P,
-            num_tokens,
-            chunk_size,
-            label_smoothing,
-            loss_scale,
+            num_tokens=num_tokens,
+            chunk_size=chunk_size,
+            label_smoothing=label_smoothing,
+            loss_scale=loss_scale,
         )
 
         def gradient(*args, upstream=None):
-            (upstream,) = args or (upstream,)  # Backends differ in the way.
+            if args:  # Backends differ in how they hand it on.
+                (upstream,) = args
             factor = upstream / loss_scale
             return tuple(
                 part * ops.cast(factor, part.dtype) for part in gradients
@@ -120,27 +132,28 @@ def projected_cross_entropy(
     return loss, ops.cast(num_tokens, "float32")
 
 
-def _chunks(N, V):
+def _chunks(N: int | Tensor, V: int) -> tuple[int | Tensor, int | Tensor]:
     """Returns (size, number) of the equal chunks that hold N positions."""
     num_chunks = -(-N // max(1, CHUNK_LOGITS // V))
     return -(-N // num_chunks), num_chunks
 
 
-def _tokens_first(is_token_N, P):
+def _tokens_first(is_token_N: Tensor, P: int | Tensor) -> Tensor:
     """Returns P positions: those of tokens, then the rest, then 0s."""
     order_N = ops.argsort(ops.logical_not(is_token_N))
     return ops.pad(order_N, ((0, P - ops.shape(order_N)[0]),))
 
 
 def _loss_and_gradients(
-    x_PD,
-    embedding_VD,
-    target_ids_P,
-    num_tokens,
-    chunk_size,
-    label_smoothing,
-    loss_scale,
-):
+    x_PD: Tensor,
+    embedding_VD: Tensor,
+    target_ids_P: Tensor,
+    *,
+    num_tokens: Tensor,
+    chunk_size: int | Tensor,
+    label_smoothing: float,
+    loss_scale: float | Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
     """Returns the summed loss, and its scaled gradients by x and by E.
 
     Args:
@@ -148,9 +161,9 @@ def _loss_and_gradients(
         embedding_VD: float32, E.
         target_ids_P: int.
         num_tokens: int32 [], how many positions from the first on count.
-        chunk_size: int, C.
-        label_smoothing: float.
-        loss_scale: float, of the gradients alone.
+        chunk_size: C.
+        label_smoothing: e.
+        loss_scale: of the gradients alone.
 
     Returns:
         (float32 [], gradient of x_PD in its dtype, gradient_VD in float32).
@@ -160,7 +173,10 @@ def _loss_and_gradients(
     matrix_VD = ops.cast(embedding_VD, x_PD.dtype)
 
     def add_chunk(start, loss, x_PD, gradient_VD):
-        """The rows of x_PD become their gradient when they have been used."""
+        """Returns the loop's values after one more chunk.
+
+        Rows of x_PD become their gradient once they have been used.
+        """
         x_CD = ops.slice(x_PD, (start, 0), (chunk_size, D))
         is_token_C = ops.cast(start + position_C < num_tokens, "float32")
         logits_CV = ops.matmul(x_CD, ops.transpose(matrix_VD))
@@ -192,7 +208,9 @@ def _loss_and_gradients(
     return loss, ops.where(is_done_P[:, None], x_PD, 0), gradient_VD
 
 
-def _losses_and_gradient(logits_NV, target_ids_N, label_smoothing):
+def _losses_and_gradient(
+    logits_NV: Tensor, target_ids_N: Tensor, label_smoothing: float
+) -> tuple[Tensor, Tensor]:
     """Returns loss_N, and its gradient_NV: softmax - target distribution."""
     N, V = ops.shape(logits_NV)
     log_p_NV = ops.log_softmax(logits_NV)
@@ -213,25 +231,34 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
     """`cross_entropy` per token, for `model.compile(loss=...)`.
 
     Args:
-        label_smoothing: float in [0, 1).
+        label_smoothing: e in [0, 1).
     """
 
     def __init__(
-        self, label_smoothing=0.1, name="label_smoothed_cross_entropy"
-    ):
+        self,
+        label_smoothing: float = 0.1,
+        name: str = "label_smoothed_cross_entropy",
+    ) -> None:
         super().__init__(name=name)
         self.label_smoothing = label_smoothing
 
-    def __call__(self, y_true, y_pred, sample_weight=None):
-        """Returns nats per target token: y_true [B, T], y_pred [B, T, V].
+    def __call__(
+        self, y_true: Tensor, y_pred: Tensor, sample_weight: None = None
+    ) -> Tensor:
+        """Returns nats per target token, a float32 scalar.
+
+        Args:
+            y_true: int target ids [B, T], 0 for padding.
+            y_pred: float logits [B, T, V].
+            sample_weight: None.
 
         Raises:
-            ValueError: a sample_weight, which a loss over tokens has no use of.
+            ValueError: there is a sample_weight; tokens have none.
         """
         if sample_weight is not None:
             raise ValueError("sample_weight is not supported; use id 0 to pad")
         loss, tokens = cross_entropy(y_pred, y_true, self.label_smoothing)
         return loss / ops.maximum(tokens, 1.0)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {"label_smoothing": self.label_smoothing, "name": self.name}
