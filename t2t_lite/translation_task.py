@@ -25,10 +25,10 @@ class TranslationTask(Task):
         return source, target
 
     def learn_vocabulary(self, read_pairs, kind, size):
-        from t2t_lite.text import vocabulary
+        from t2t_lite.text import learning
 
         lines = itertools.chain.from_iterable(read_pairs())
-        return vocabulary.learn(lines, kind, size)
+        return learning.learn(lines, kind, size)
 
     def check_vocabulary(self, vocabulary, read_pairs=None):
         symbols = list(vocabulary.control_symbols)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from t2t_lite.decoding.line_predictor import LinePredictor
 from t2t_lite.evaluation.perplexity import TokenScorer, TokenScores
 from t2t_lite.evaluation.scores import Score, score_text
-from t2t_lite.text import batching
+from t2t_lite.text import token_files
 from t2t_lite.text.vocabulary import FlatIds
 
 
@@ -103,12 +103,12 @@ def evaluate(
     vocabulary, scores = predictor.vocabulary, {}
     for name, pairs in splits.items():
         sources, references = (list(side) for side in zip(*pairs, strict=True))
-        token_pairs = batching.encode_pairs(
+        token_pairs = token_files.encode_pairs(
             pairs, vocabulary, encode_targets or vocabulary.encode_flat
         )
         scores[name] = SplitScores(
             pairs=len(pairs),
-            data_sha256=batching.hash_pairs(pairs),
+            data_sha256=token_files.hash_pairs(pairs),
             text=score(predictor(sources), references),
             tokens=TokenScorer(predictor.model, token_pairs)(),
         )

@@ -33,11 +33,11 @@ class ParsingTask(Task):
         return source, trees.write(tree) if words else ""
 
     def learn_vocabulary(self, read_pairs, kind, size):
-        from t2t_lite.text import vocabulary
+        from t2t_lite.text import learning
 
         symbols = trees.symbols(_forest(read_pairs))
         lines = (words for words, _ in read_pairs())
-        return vocabulary.learn(lines, kind, size, symbols)
+        return learning.learn(lines, kind, size, symbols)
 
     def check_vocabulary(self, vocabulary, read_pairs=None):
         from t2t_lite.parsing import encoding
@@ -69,7 +69,7 @@ class ParsingTask(Task):
         from t2t_lite.parsing import encoding
         from t2t_lite.text.vocabulary import FlatIds
 
-        return FlatIds.of(encoding.encode_trees(vocabulary, lines))
+        return FlatIds.from_lists(encoding.encode_trees(vocabulary, lines))
 
     def save_extras(self, directory, hparams, vocabulary, read_pairs):
         from t2t_lite.parsing import tag_dictionary

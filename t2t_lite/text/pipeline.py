@@ -15,15 +15,20 @@ batched, as here, pairs fill every batch up. (bin/train plans its batches ahead
 instead, from a corpus on disk, so that it can go on at any of them.)
 """
 
+from collections.abc import Callable
+
 import tensorflow as tf
 
 from t2t_lite.model.transformer import shift_right
 from t2t_lite.text.batching import length_ladder
+from t2t_lite.text.vocabulary import Vocabulary
+
+Step = Callable[[tf.data.Dataset], tf.data.Dataset]
 
 _LINES_AT_ONCE = 256  # The op is far slower one line at a time.
 
 
-def encoded(vocabulary):
+def encoded(vocabulary: Vocabulary) -> Step:
     """Returns the step from text pairs to pairs of token ids.
 
     Args:
@@ -53,7 +58,7 @@ def encoded(vocabulary):
     return step
 
 
-def batched_by_tokens(tokens_per_batch, max_length):
+def batched_by_tokens(tokens_per_batch: int, max_length: int) -> Step:
     """Returns the step from pairs of ids to padded batches of like length.
 
     Both sides of a batch are padded to one length of a short ladder, and there
@@ -107,7 +112,7 @@ def batched_by_tokens(tokens_per_batch, max_length):
     return step
 
 
-def teacher_forced(dataset):
+def teacher_forced(dataset: tf.data.Dataset) -> tf.data.Dataset:
     """Returns a Dataset of what `model.fit` takes.
 
     Args:

@@ -1,6 +1,6 @@
 """Token files that runs share: one copy for each text, vocabulary and length.
 
-NAME/       what batching.tokenize_pairs writes, and checksums.json
+NAME/       what token_files.tokenize_pairs writes, and checksums.json
 NAME.lock   held by the run that makes NAME
 
 A copy appears when it is complete, and nobody writes to it then. One whose
@@ -9,25 +9,35 @@ checksums do not hold is made anew.
 
 import hashlib
 import json
+import os
 import pathlib
 import shutil
+from collections.abc import Callable, Iterable
 
 from absl import logging
 
 from t2t_lite import files
 from t2t_lite.errors import InputError
-from t2t_lite.text import batching
+from t2t_lite.text import token_files
+from t2t_lite.text.token_files import CorpusReport, PairTokenizer, TokenPairs
 
 _FORMAT = 1  # To be raised when the files or the ids of a text change.
 _CHECKSUMS = "checksums.json"
 _CHECKED = (
-    *("source.ids", "source.offsets.npy"),
-    *("target.ids", "target.offsets.npy"),
+    "source.ids",
+    "source.offsets.npy",
+    "target.ids",
+    "target.offsets.npy",
     "report.json",
 )
 
 
-def shared_tokens(cache_dir, read_pairs, data_sha256, tokenizer):
+def shared_tokens(
+    cache_dir: str | os.PathLike,
+    read_pairs: Callable[[], Iterable[tuple[str, str]]],
+    data_sha256: str,
+    tokenizer: PairTokenizer,
+) -> tuple[TokenPairs, CorpusReport]:
     """Returns the tokens of a corpus, which are made if nobody has done so.
 
     Several processes may ask at once: one makes them, the others wait for it.
@@ -35,7 +45,7 @@ def shared_tokens(cache_dir, read_pairs, data_sha256, tokenizer):
     Args:
         cache_dir: path, made if there is none.
         read_pairs: a function that returns the (source, target) pairs anew.
-        data_sha256: what batching.hash_pairs says of them.
+        data_sha256: their hash, as of token_files.hash_pairs.
         tokenizer: PairTokenizer.
 
     Returns:
@@ -55,9 +65,9 @@ def shared_tokens(cache_dir, read_pairs, data_sha256, tokenizer):
             # Another process may have made them while this one waited.
             if not _is_sound(path, key):
                 _make(path, read_pairs(), tokenizer, key)
-                return batching.load_pairs(path)
+                return token_files.load_pairs(path)
     logging.info("Using the tokens in %s.", path)
-    return batching.load_pairs(path)
+    return token_files.load_pairs(path)
 
 
 def _is_sound(path, key):
@@ -65,7 +75,7 @@ def _is_sound(path, key):
         checksums = json.loads((path / _CHECKSUMS).read_text())
         if checksums != _checksums(path):
             return False
-        _, report = batching.load_pairs(path)
+        _, report = token_files.load_pairs(path)
     except (FileNotFoundError, ValueError, TypeError):  # Absent, cut short.
         return False
     return report.key == key
@@ -87,7 +97,7 @@ def _make(path, pairs, tokenizer, key):
     files.remove_leftovers(path.parent, path.name)
     logging.info("Tokenizing the training corpus into %s.", path)
     with files.atomic_folder(path) as folder:
-        report = batching.write_pairs(pairs, tokenizer, folder)
+        report = token_files.write_pairs(pairs, tokenizer, folder)
         if report.key != key:
             raise InputError("the training text changed while it was read")
         (folder / _CHECKSUMS).write_text(json.dumps(_checksums(folder)))

@@ -8,32 +8,31 @@ tensorflow-text's op; both give the same ids.
 
 import functools
 import hashlib
-import io
 import itertools
 import os
 import pathlib
-import random
-import re
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import sentencepiece
-from absl import logging
 
 from t2t_lite import files
 from t2t_lite.errors import InputError
 from t2t_lite.token_ids import EOS, PAD
 
+if TYPE_CHECKING:
+    import tensorflow as tf
+
 SPACE = "\u2581"  # What SentencePiece writes for a space.
-_FIRST_PIECE = 2
-_LINES_LEARNED_FROM = 4_000_000
+FIRST_PIECE = 2  # The id of the SentencePiece model's first piece.
 _LARGEST_LINE_BYTES = 1 << 30
 
 
 class FlatIds(NamedTuple):
     """The ids of many sequences, one after the other.
 
-    >>> FlatIds.of([[5, 1], [6, 7, 1]])._asdict()
+    >>> FlatIds.from_lists([[5, 1], [6, 7, 1]])._asdict()
     {'ids': array([5, 1, 6, 7, 1], dtype=int32), 'lengths': array([2, 3])}
     """
 
@@ -41,8 +40,8 @@ class FlatIds(NamedTuple):
     lengths: np.ndarray  # int64, of each sequence
 
     @classmethod
-    def of(cls, sequences):
-        """Returns the FlatIds of a list of lists of int."""
+    def from_lists(cls, sequences: list[list[int]]) -> "FlatIds":
+        """Returns the FlatIds of a list of lists of ids."""
         lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))
         ids = itertools.chain.from_iterable(sequences)
         return cls(np.fromiter(ids, np.int32, lengths.sum()), lengths)
@@ -51,9 +50,9 @@ class FlatIds(NamedTuple):
 class Vocabulary:
     """A SentencePiece model with the ids of this package.
 
-    Vocabularies that `learn` makes keep every text: characters they have not
-    seen become bytes, nothing is normalized and no space is dropped. The
-    exception is U+2581, which SentencePiece itself writes for a space and
+    Those that `learning.learn` makes keep every text: characters that they
+    have not seen become bytes, nothing is normalized and no space is dropped.
+    The exception is U+2581, which SentencePiece itself writes for a space and
     which comes back as one.
 
     Args:
@@ -64,7 +63,7 @@ class Vocabulary:
         TypeError: `model` is not bytes.
     """
 
-    def __init__(self, model):
+    def __init__(self, model: bytes):
         if not isinstance(model, bytes):
             raise TypeError(
                 "model must be the bytes of a SentencePiece model; received "
@@ -80,7 +79,7 @@ class Vocabulary:
             ) from None
 
     @classmethod
-    def load(cls, path):
+    def load(cls, path: str | os.PathLike) -> "Vocabulary":
         """Returns the vocabulary of the SentencePiece model file `path`.
 
         Raises:
@@ -95,25 +94,25 @@ class Vocabulary:
         except InputError:
             raise InputError(f"{path} is not a SentencePiece model") from None
 
-    def save(self, path):
+    def save(self, path: str | os.PathLike) -> None:
         """Writes the SentencePiece model to `path`, whole or not at all."""
         with files.atomic_file(path, "wb") as file:
             file.write(self.model)
 
     @property
-    def size(self):
+    def size(self) -> int:
         """Number of ids, V."""
-        return self._processor.GetPieceSize() + _FIRST_PIECE
+        return self._processor.GetPieceSize() + FIRST_PIECE
 
     @functools.cached_property
-    def control_symbols(self):
+    def control_symbols(self) -> dict[str, int]:
         """The ids of the symbols that no text is tokenized to, by name.
 
-        They are those that `learn` was given.
+        They are those that `learning.learn` was given.
         """
         processor = self._processor
         names = {
-            piece + _FIRST_PIECE: processor.id_to_piece(piece)
+            piece + FIRST_PIECE: processor.id_to_piece(piece)
             for piece in range(processor.GetPieceSize())
             if processor.IsControl(piece)
         }
@@ -124,16 +123,18 @@ class Vocabulary:
         }
 
     @property
-    def unknown_id(self):
+    def unknown_id(self) -> int:
         """The id of what no piece stands for."""
-        return self._processor.unk_id() + _FIRST_PIECE
+        return self._processor.unk_id() + FIRST_PIECE
 
     @functools.cached_property
-    def sha256(self):
+    def sha256(self) -> str:
         """Hex digest that names this vocabulary."""
         return hashlib.sha256(self.model).hexdigest()
 
-    def encode(self, lines, num_threads=None):
+    def encode(
+        self, lines: Sequence[str], num_threads: int | None = None
+    ) -> list[list[int]]:
         """Returns a list of ids, EOS at its end, for each line.
 
         Args:
@@ -141,9 +142,9 @@ class Vocabulary:
             num_threads: int; as many as there are cores when not given.
         """
         pieces = self._pieces(lines, num_threads)
-        return [[piece + _FIRST_PIECE for piece in p] + [EOS] for p in pieces]
+        return [[piece + FIRST_PIECE for piece in p] + [EOS] for p in pieces]
 
-    def encode_flat(self, lines):
+    def encode_flat(self, lines: Sequence[str]) -> FlatIds:
         """Returns the ids of `encode` as one array: for corpora, fast.
 
         Args:
@@ -152,13 +153,13 @@ class Vocabulary:
         Returns:
             FlatIds, EOS at the end of each line.
         """
-        pieces, lengths = FlatIds.of(self._pieces(lines))
+        pieces, lengths = FlatIds.from_lists(self._pieces(lines))
         lengths += 1
         ids = np.empty(lengths.sum(), np.int32)
         is_end = np.zeros(len(ids), bool)
         is_end[np.cumsum(lengths) - 1] = True
         ids[is_end] = EOS
-        ids[~is_end] = pieces + _FIRST_PIECE
+        ids[~is_end] = pieces + FIRST_PIECE
         return FlatIds(ids, lengths)
 
     def _pieces(self, lines, num_threads=None):
@@ -166,18 +167,18 @@ class Vocabulary:
             lines, out_type=int, num_threads=num_threads or os.cpu_count()
         )
 
-    def decode(self, sequences):
+    def decode(self, sequences: Iterable[Iterable[int]]) -> list[str]:
         """Returns the text of each sequence of ids, up to its first EOS.
 
         Bytes that are not UTF-8 become U+FFFD.
         """
         pieces = [
-            [int(i) - _FIRST_PIECE for i in _until_eos(ids) if i > EOS]
+            [int(i) - FIRST_PIECE for i in _until_eos(ids) if i > EOS]
             for ids in sequences
         ]
         return self._processor.decode(pieces)
 
-    def tokens(self, ids):
+    def tokens(self, ids: Iterable[int]) -> list[str]:
         """Returns the str that each id stands for; "</s>" for EOS."""
         names = {i: symbol for symbol, i in self.control_symbols.items()}
         names |= {PAD: "<pad>", EOS: "</s>"}
@@ -211,7 +212,7 @@ class Vocabulary:
 
         return tensorflow_text.SentencepieceTokenizer(self.model)
 
-    def encode_tensor(self, text_B):
+    def encode_tensor(self, text_B: "tf.Tensor") -> "tf.RaggedTensor":
         """Returns the ids of `encode` inside a graph.
 
         Args:
@@ -222,11 +223,11 @@ class Vocabulary:
         """
         import tensorflow as tf
 
-        ids = self._new_op().tokenize(text_B) + _FIRST_PIECE
+        ids = self._new_op().tokenize(text_B) + FIRST_PIECE
         eos = tf.fill([tf.shape(text_B)[0], 1], EOS)
         return tf.concat([ids, tf.RaggedTensor.from_tensor(eos)], axis=1)
 
-    def tokens_tensor(self, ids_BT):
+    def tokens_tensor(self, ids_BT: "tf.Tensor") -> "tf.Tensor":
         """Returns the string tensor [B, T] of `tokens`; "" for padding.
 
         Control symbols stay as SentencePiece writes them.
@@ -234,18 +235,18 @@ class Vocabulary:
         import tensorflow as tf
 
         pieces_BT = self._new_op().id_to_string(
-            tf.maximum(ids_BT - _FIRST_PIECE, 0)
+            tf.maximum(ids_BT - FIRST_PIECE, 0)
         )
         pieces_BT = tf.where(ids_BT == EOS, "</s>", pieces_BT)
         return tf.where(ids_BT == PAD, "", pieces_BT)
 
-    def decode_tensor(self, ids_BT):
+    def decode_tensor(self, ids_BT: "tf.Tensor") -> "tf.Tensor":
         """Returns the string tensor [B] of int32 ids [B, T] up to EOS."""
         import tensorflow as tf
 
         ended = tf.cumsum(tf.cast(ids_BT == EOS, tf.int32), axis=1)
         is_piece = (ended == 0) & (ids_BT != PAD)
-        pieces = tf.ragged.boolean_mask(ids_BT - _FIRST_PIECE, is_piece)
+        pieces = tf.ragged.boolean_mask(ids_BT - FIRST_PIECE, is_piece)
         # The op drops all spaces at the start; behind another piece it keeps
         # them. The one that SentencePiece put there itself still has to go.
         piece, num_bytes = self._guard
@@ -255,90 +256,6 @@ class Vocabulary:
         )
         text_B = tf.strings.substr(text_B, num_bytes, _LARGEST_LINE_BYTES)
         return tf.strings.regex_replace(text_B, "^ ", "")
-
-
-def learn(lines, kind, size, symbols=()):
-    """Returns a Vocabulary learned from `lines`.
-
-    At most four million lines are learned from, drawn at random but always the
-    same. A corpus that does not support `size` ids gets the most that it does,
-    with a warning.
-
-    Args:
-        lines: iterable of str, both languages together.
-        kind: "bpe" (byte-pair encoding) or "unigram" (word-piece-like).
-        size: int, V.
-        symbols: control symbols, str, which no text is tokenized to.
-
-    Raises:
-        InputError: there is no text to learn from, or `size` is too small for
-            the characters of the corpus.
-
-    Source: section 5.1.
-    """
-    if size <= _FIRST_PIECE:
-        raise InputError(
-            "vocabulary_size must be at least that of the bytes and the "
-            f"characters of this corpus; received {size}"
-        )
-    sentences = _sample(line for line in lines if line.strip())
-    if not sentences:
-        raise InputError("there is no text to learn a vocabulary from")
-    try:
-        return _train(sentences, kind, size - _FIRST_PIECE, symbols)
-    except RuntimeError as error:
-        largest = re.search(r"value <= (\d+)", str(error))
-        smallest = re.search(r"required_chars\. \d+ vs (\d+)", str(error))
-        if smallest is not None:
-            raise InputError(
-                "vocabulary_size must be at least "
-                f"{int(smallest[1]) + _FIRST_PIECE}, for the bytes and the "
-                f"characters of this corpus; received {size}"
-            ) from None
-        if largest is None:
-            raise
-    largest = int(largest[1])
-    logging.warning(
-        "The corpus supports a vocabulary of %d, not of %d: learning that.",
-        largest + _FIRST_PIECE,
-        size,
-    )
-    return _train(sentences, kind, largest, symbols)
-
-
-def _sample(lines):
-    """Returns at most _LINES_LEARNED_FROM lines, each as likely as another."""
-    generator = random.Random(1)
-    lines = iter(lines)
-    sample = list(itertools.islice(lines, _LINES_LEARNED_FROM))
-    for count, line in enumerate(lines, start=len(sample) + 1):
-        place = generator.randrange(count)
-        if place < len(sample):
-            sample[place] = line
-    return sample
-
-
-def _train(sentences, kind, num_pieces, symbols):
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(sentences),
-        model_writer=model,
-        model_type=kind,
-        vocab_size=num_pieces,
-        character_coverage=1.0,
-        byte_fallback=True,
-        normalization_rule_name="identity",
-        remove_extra_whitespaces=False,
-        max_sentence_length=_LARGEST_LINE_BYTES,
-        bos_id=-1,
-        eos_id=-1,
-        unk_id=0,
-        # In angle brackets, for text has pieces like `NN` and `,` too; in two,
-        # for SentencePiece itself has <unk> and <0x41>.
-        control_symbols=[f"<<{symbol}>>" for symbol in symbols],
-        minloglevel=2,
-    )
-    return Vocabulary(model.getvalue())
 
 
 def _until_eos(ids):

@@ -13,8 +13,8 @@ from t2t_lite import tasks
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import MAY_CHANGE
 from t2t_lite.storage.model_directory import ModelDirectory, Settings
-from t2t_lite.text import batching, token_cache
-from t2t_lite.text import vocabulary as tokenization
+from t2t_lite.text import token_cache, token_files
+from t2t_lite.text.vocabulary import Vocabulary
 from t2t_lite.training import micro_batches as memory
 
 
@@ -57,8 +57,8 @@ def _checked(reader, check):
 class Prepared(NamedTuple):
     """What a run is made of."""
 
-    vocabulary: tokenization.Vocabulary
-    pairs: batching.TokenPairs
+    vocabulary: Vocabulary
+    pairs: token_files.TokenPairs
     settings: Settings
 
 
@@ -148,7 +148,7 @@ def _vocabulary(directory, hparams, text, options):
     task, read_pairs = tasks.task_of(hparams), text.readers["train"]
     warm = _vocabulary_beside(options.warm_start_from)
     if options.vocabulary:
-        vocabulary = tokenization.Vocabulary.load(options.vocabulary)
+        vocabulary = Vocabulary.load(options.vocabulary)
     elif directory.vocabulary_path.exists():
         vocabulary = directory.vocabulary()
     elif warm is not None:
@@ -177,11 +177,7 @@ def _vocabulary_beside(warm_start_from):
     # A model directory, or a checkpoint in one of its folders.
     directory = path if path.is_dir() else path.absolute().parents[1]
     vocabulary = ModelDirectory(directory).vocabulary_path
-    return (
-        tokenization.Vocabulary.load(vocabulary)
-        if vocabulary.exists()
-        else None
-    )
+    return Vocabulary.load(vocabulary) if vocabulary.exists() else None
 
 
 def _tokens(directory, hparams, text, vocabulary, old, cache_dir):
@@ -189,13 +185,13 @@ def _tokens(directory, hparams, text, vocabulary, old, cache_dir):
     read_pairs = text.readers["train"]
     data_sha256 = None  # Of a new run, known once the text is tokenized.
     if old is not None or cache_dir is not None or directory.tokens.exists():
-        data_sha256 = batching.hash_pairs(read_pairs())
+        data_sha256 = token_files.hash_pairs(read_pairs())
     if old is not None and data_sha256 != old.data_sha256:
         raise _refusal(directory, "other training text", "this corpus")
     encode_targets = functools.partial(
         tasks.task_of(hparams).encode_targets, vocabulary
     )
-    tokenizer = batching.PairTokenizer(
+    tokenizer = token_files.PairTokenizer(
         vocabulary, encode_targets, hparams.max_length
     )
     if cache_dir is not None:
@@ -203,10 +199,10 @@ def _tokens(directory, hparams, text, vocabulary, old, cache_dir):
             cache_dir, read_pairs, data_sha256, tokenizer
         )
     if directory.tokens.exists():
-        pairs, report = batching.load_pairs(directory.tokens)
+        pairs, report = token_files.load_pairs(directory.tokens)
         if report.key == tokenizer.key(data_sha256):
             return pairs, report
         shutil.rmtree(directory.tokens)
     logging.info("Tokenizing the training corpus.")
-    batching.tokenize_pairs(read_pairs(), tokenizer, directory.tokens)
-    return batching.load_pairs(directory.tokens)
+    token_files.tokenize_pairs(read_pairs(), tokenizer, directory.tokens)
+    return token_files.load_pairs(directory.tokens)

@@ -20,7 +20,7 @@ from t2t_lite.errors import InputError
 from t2t_lite.evaluation.perplexity import TokenScorer
 from t2t_lite.storage import checkpoints, model_directory
 from t2t_lite.storage.model_directory import ModelDirectory
-from t2t_lite.text import batching
+from t2t_lite.text import batching, token_files
 from t2t_lite.training.cost import describe_cost
 from t2t_lite.training.preparation import prepare
 from t2t_lite.training.progress import Progress, not_finite
@@ -443,7 +443,7 @@ class _DevEvaluator:
         self.score = task.score
         vocabulary = directory.vocabulary()
         self.sources, self.references = map(list, zip(*pairs, strict=True))
-        token_pairs = batching.encode_pairs(
+        token_pairs = token_files.encode_pairs(
             pairs,
             vocabulary,
             functools.partial(task.encode_targets, vocabulary),

@@ -24,8 +24,7 @@ from absl import flags
 
 from t2t_lite import cli
 from t2t_lite.errors import InputError
-from t2t_lite.text import batching, token_cache
-from t2t_lite.text import vocabulary as tokenization
+from t2t_lite.text import batching, learning, token_cache, token_files
 from t2t_lite_data import text_files
 
 FLAGS = flags.FLAGS
@@ -117,15 +116,15 @@ def text():
 def vocabulary_of(read_pairs):
     pairs = zip(read_pairs(), range(_LEARNED_FROM), strict=False)
     lines = [side for pair, _ in pairs for side in pair]
-    return tokenization.learn(lines, "bpe", FLAGS.vocabulary_size)
+    return learning.learn(lines, "bpe", FLAGS.vocabulary_size)
 
 
 class Feed:
     """The batches of a corpus, by way of the cache."""
 
     def __init__(self, cache_dir, read_pairs, vocabulary):
-        data_sha256 = batching.hash_pairs(read_pairs())
-        tokenizer = batching.PairTokenizer(
+        data_sha256 = token_files.hash_pairs(read_pairs())
+        tokenizer = token_files.PairTokenizer(
             vocabulary, vocabulary.encode_flat, FLAGS.max_length
         )
         self.pairs, self.report = token_cache.shared_tokens(

@@ -50,8 +50,7 @@ class Text(NamedTuple):
 
 def prepare(folder, args):
     """Writes text, vocabulary and settings; returns the Text."""
-    from t2t_lite.text import batching, token_cache
-    from t2t_lite.text import vocabulary as tokenization
+    from t2t_lite.text import batching, learning, token_cache, token_files
     from t2t_lite_data import text_files
 
     pairs = [*text_files.pairs(str(args.source), str(args.target))]
@@ -61,7 +60,7 @@ def prepare(folder, args):
         for split, part in (("train", lines), ("dev", lines[:_DEV_LINES])):
             text = "".join(f"{line}\n" for line in part)
             (folder / f"{split}.{side}").write_text(text, "utf-8")
-    vocabulary = tokenization.learn(
+    vocabulary = learning.learn(
         itertools.chain(*sides), "bpe", args.vocabulary_size
     )
     vocabulary.save(folder / "vocabulary.model")
@@ -75,8 +74,8 @@ def prepare(folder, args):
     tokens, _ = token_cache.shared_tokens(
         folder / "tokens",
         lambda: pairs,
-        batching.hash_pairs(pairs),
-        batching.PairTokenizer(
+        token_files.hash_pairs(pairs),
+        token_files.PairTokenizer(
             vocabulary, vocabulary.encode_flat, hparams().max_length
         ),
     )

@@ -17,7 +17,7 @@ from refusal import assert_refused
 from t2t_lite.model import flops as training_cost
 from t2t_lite.storage import checkpoints
 from t2t_lite.storage.model_directory import ModelDirectory
-from t2t_lite.text import batching
+from t2t_lite.text import batching, token_files
 
 pytestmark = pytest.mark.slow
 _STEPS = 40
@@ -158,7 +158,7 @@ def test_a_run_reports_its_scores_and_some_translations(whole):
 def test_a_run_counts_the_operations_of_its_batches(whole):
     directory = ModelDirectory(whole[0])
     settings = directory.settings()
-    pairs, _ = batching.load_pairs(directory.tokens)
+    pairs, _ = token_files.load_pairs(directory.tokens)
     buckets = batching.make_buckets(
         pairs.source_lengths,
         pairs.target_lengths,

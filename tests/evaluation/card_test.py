@@ -16,7 +16,7 @@ from t2t_lite.evaluation.report import evaluate
 from t2t_lite.evaluation.scores import score_text
 from t2t_lite.storage import checkpoints
 from t2t_lite.storage.model_directory import ModelDirectory, is_weight
-from t2t_lite.text import batching
+from t2t_lite.text import token_files
 
 PAIRS = [
     (line, line[::-1] or "nobody") for line in tiny_translator.LINES if line
@@ -97,8 +97,8 @@ def test_what_the_scores_depend_on_is_on_the_card(card, vocabulary):
     search = SearchOptions.from_hparams(tiny_translator.TINY)
     assert f"beam_width {search.beam_width}, " in rows["search"][0]
     assert rows["train"] == ["`of the text`"]
-    assert rows["dev"] == [f"`{batching.hash_pairs(PAIRS[:4])}`"]
-    assert rows["test"] == [f"`{batching.hash_pairs(PAIRS)}`"]
+    assert rows["dev"] == [f"`{token_files.hash_pairs(PAIRS[:4])}`"]
+    assert rows["test"] == [f"`{token_files.hash_pairs(PAIRS)}`"]
     size = f"vocabulary, {vocabulary.size:,} ids"
     assert rows[size] == [f"`{vocabulary.sha256}`"]
     for package in ("tensorflow", "keras", "sacrebleu", "sacremoses"):

@@ -7,11 +7,11 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from token_pairs import pairs_in_memory
 
 from t2t_lite.evaluation.perplexity import TokenScorer, TokenScores
 from t2t_lite.hparams import HParams
 from t2t_lite.model.transformer import Transformer
-from t2t_lite.text import batching
 
 V = 311
 TINY = HParams(
@@ -98,7 +98,7 @@ def test_the_loss_is_that_of_one_pair_after_the_other(
     model, num_pairs, max_tokens_per_batch
 ):
     sides = random_pairs(num_pairs)
-    pairs = batching.pairs_in_memory(*sides)
+    pairs = pairs_in_memory(*sides)
     assert max(pairs.target_lengths) > 13
     scores = TokenScorer(model, pairs, max_tokens_per_batch)()
     nats, tokens = loss_by_hand(model, list(zip(*sides, strict=True)))
@@ -110,7 +110,7 @@ def test_the_loss_is_that_of_one_pair_after_the_other(
 
 def test_a_scorer_sees_what_the_model_has_learned_since(model):
     sides = random_pairs(5)
-    scorer = TokenScorer(model, batching.pairs_in_memory(*sides))
+    scorer = TokenScorer(model, pairs_in_memory(*sides))
     before = scorer()
     assert scorer() == before  # Nothing is dropped.
     weights = model.get_weights()
@@ -124,7 +124,7 @@ def test_a_scorer_sees_what_the_model_has_learned_since(model):
 
 def test_pairs_beyond_learned_positions_are_left_out_and_counted(learned):
     sides = random_pairs(23)
-    scores = TokenScorer(learned, batching.pairs_in_memory(*sides))()
+    scores = TokenScorer(learned, pairs_in_memory(*sides))()
     kept = [
         (source, target)
         for source, target in zip(*sides, strict=True)
@@ -138,13 +138,13 @@ def test_pairs_beyond_learned_positions_are_left_out_and_counted(learned):
 
 def test_pairs_that_just_fit_the_learned_positions_are_scored(learned):
     sides = [[[7] * 36 + [EOS]] * 2, [[8] * 36 + [EOS], [9] * 37 + [EOS]]]
-    scores = TokenScorer(learned, batching.pairs_in_memory(*sides))()
+    scores = TokenScorer(learned, pairs_in_memory(*sides))()
     assert (scores.tokens, scores.left_out) == (37, 1)
 
 
 def test_a_corpus_that_is_left_out_whole_has_no_tokens(learned):
     sides = [[[7] * 40 + [EOS]] * 3, [[8, EOS]] * 3]
-    scores = TokenScorer(learned, batching.pairs_in_memory(*sides))()
+    scores = TokenScorer(learned, pairs_in_memory(*sides))()
     assert scores == TokenScores(0.0, 0, 3)
 
 

@@ -6,12 +6,13 @@ import math
 import pytest
 import tiny_translator
 from reversing import Reversing
+from token_pairs import pairs_in_memory
 
 from t2t_lite.decoding.search import SearchOptions
 from t2t_lite.evaluation.perplexity import TokenScorer, TokenScores
 from t2t_lite.evaluation.report import Report, SplitScores, evaluate
 from t2t_lite.evaluation.scores import Score, score_text
-from t2t_lite.text import batching
+from t2t_lite.text import token_files
 
 PAIRS = [(line, f"{line} .") for line in tiny_translator.LINES if line]
 
@@ -37,10 +38,10 @@ def test_evaluate_scores_the_outputs_against_the_references(predictor, report):
     found = report.splits["dev"]
     sources, references = (list(side) for side in zip(*PAIRS[:3], strict=True))
     assert found.pairs == 3
-    assert found.data_sha256 == batching.hash_pairs(PAIRS[:3])
+    assert found.data_sha256 == token_files.hash_pairs(PAIRS[:3])
     assert found.data_sha256 != report.splits["test"].data_sha256
     assert found.text == score_text(predictor(sources), references)
-    token_pairs = batching.pairs_in_memory(
+    token_pairs = pairs_in_memory(
         *map(predictor.vocabulary.encode, (sources, references))
     )
     assert found.tokens == TokenScorer(predictor.model, token_pairs)()

@@ -9,7 +9,7 @@ from t2t_lite.hparams import HParams
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage import checkpoints, model_directory
 from t2t_lite.storage.model_directory import ModelDirectory, Settings
-from t2t_lite.text import vocabulary as tokenization
+from t2t_lite.text import learning
 
 MAX_LENGTH = 23
 TINY = HParams(
@@ -54,7 +54,7 @@ def sentence(num_words, start=0):
 def learn_vocabulary():
     """A vocabulary in which each of the words is an id, and the full stop."""
     lines = [" ".join(WORDS[n:] + WORDS[:n]) for n in range(24)]
-    return tokenization.learn([*lines, "."], "bpe", 1000)
+    return learning.learn([*lines, "."], "bpe", 1000)
 
 
 def random_model(hparams, vocabulary, seed=3):

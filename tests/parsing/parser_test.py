@@ -23,7 +23,7 @@ from t2t_lite.parsing import parser as parsing
 from t2t_lite.serving import export
 from t2t_lite.serving import signatures as serving
 from t2t_lite.storage import checkpoints, model_directory
-from t2t_lite.text import vocabulary as tokenization
+from t2t_lite.text import learning
 from t2t_lite.training import preparation
 from t2t_lite.training import run as training
 
@@ -59,7 +59,7 @@ PARSING = HParams(
 @pytest.fixture(scope="module")
 def vocabulary():
     symbols = trees.symbols(map(trees.read_one, TREES))
-    return tokenization.learn(WORDS * 9, "bpe", 2000, symbols)
+    return learning.learn(WORDS * 9, "bpe", 2000, symbols)
 
 
 def parser_of(
@@ -202,7 +202,7 @@ def test_learned_positions_end_with_a_message(vocabulary):
 
 
 def test_a_vocabulary_without_trees_is_no_parsers(vocabulary):
-    without = tokenization.learn(WORDS * 9, "bpe", 2000)
+    without = learning.learn(WORDS * 9, "bpe", 2000)
     with pytest.raises(InputError, match="task=parsing"):
         parser_of(without)
 
@@ -214,7 +214,7 @@ def test_a_search_without_room_for_brackets_is_refused(vocabulary):
 
 def test_a_run_refuses_a_vocabulary_of_the_other_task(tmp_path, vocabulary):
     pairs = list(zip(WORDS, TREES, strict=True))
-    tokenization.learn(WORDS * 9, "bpe", 2000).save(tmp_path / "words.model")
+    learning.learn(WORDS * 9, "bpe", 2000).save(tmp_path / "words.model")
     vocabulary.save(tmp_path / "trees.model")
     for task, name in (("parsing", "words"), ("translation", "trees")):
         hparams = dataclasses.replace(PARSING, task=task)
@@ -264,7 +264,7 @@ def test_a_symbol_that_was_not_learned_is_unknown(vocabulary):
 def test_a_label_may_have_the_name_of_a_piece_of_sentencepieces_own():
     tree = "(TOP (unk (0x41 the) (s cat)))"
     symbols = trees.symbols([trees.read_one(tree)])
-    odd = tokenization.learn(WORDS * 9, "bpe", 2000, symbols)
+    odd = learning.learn(WORDS * 9, "bpe", 2000, symbols)
     assert sorted(odd.control_symbols) == symbols
     (ids,) = encoding.encode_trees(odd, [tree])
     assert odd.tokens(ids) == [
@@ -381,9 +381,7 @@ def test_targets_are_learned_from_as_normalized_trees():
 def test_random_trees_survive_the_vocabulary():
     rng = random.Random(0)
     some = [random_tree(rng, random_leaves(rng, n)) for n in range(1, 30)]
-    vocabulary = tokenization.learn(
-        ["a b c"] * 9, "bpe", 2000, trees.symbols(some)
-    )
+    vocabulary = learning.learn(["a b c"] * 9, "bpe", 2000, trees.symbols(some))
     names = {i: name for name, i in vocabulary.control_symbols.items()}
     for tree, ids in zip(
         some,

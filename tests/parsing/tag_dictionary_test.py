@@ -11,7 +11,7 @@ from random_trees import TAGS, random_tree
 from t2t_lite.errors import InputError
 from t2t_lite.parsing import trees
 from t2t_lite.parsing.tag_dictionary import TagDictionary, learn
-from t2t_lite.text import vocabulary as tokenization
+from t2t_lite.text import learning
 
 TREES = [
     *["(TOP (S (NP (DT the) (NN cat)) (VP (VBZ sleeps)) (. .)))"] * 6,
@@ -25,7 +25,7 @@ TREES = [
 def vocabulary():
     lines = [" ".join(trees.words(trees.read_one(tree))) for tree in TREES]
     symbols = trees.symbols(map(trees.read_one, TREES))
-    return tokenization.learn(lines, "bpe", 400, symbols)
+    return learning.learn(lines, "bpe", 400, symbols)
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def random_forest(generator, num_words, num_trees):
 def test_each_word_may_have_the_tag_that_its_own_treebank_gives_it():
     forest = random_forest(random.Random(3), num_words=99, num_trees=200)
     lines = [" ".join(trees.words(tree)) for tree in forest]
-    vocabulary = tokenization.learn(lines, "bpe", 400, trees.symbols(forest))
+    vocabulary = learning.learn(lines, "bpe", 400, trees.symbols(forest))
     dictionary = learn(forest, vocabulary)
     found = tags_of(dictionary, vocabulary, lines)
     sizes = [len(tags) for tags in itertools.chain(*found)]

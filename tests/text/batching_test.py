@@ -1,6 +1,5 @@
 """Batches: full, of few shapes, with little padding, and the same each time."""
 
-import collections
 import hashlib
 import itertools
 import os
@@ -8,10 +7,9 @@ import pathlib
 
 import numpy as np
 import pytest
+from token_pairs import pairs_in_memory
 
-from t2t_lite.errors import InputError
-from t2t_lite.text import batching
-from t2t_lite.text import vocabulary as tokenization
+from t2t_lite.text import batching, learning
 
 LIMIT = 25_000  # Tokens a batch, on each side.
 NUM_BUCKETS = 24
@@ -39,7 +37,7 @@ def real_lengths():
         .split("\n")
         for language in ("en", "de")
     )
-    vocabulary = tokenization.learn(source + target, "bpe", 8000)
+    vocabulary = learning.learn(source + target, "bpe", 8000)
     return tuple(
         np.array([len(ids) for ids in vocabulary.encode(side)])
         for side in (source, target)
@@ -213,11 +211,11 @@ def test_no_bucket_but_the_largest_would_be_better_elsewhere(seed):
         assert found is None or found >= padding(buckets)
 
 
-@pytest.mark.parametrize("most_sizes", [3, 20])
-def test_many_lengths_are_sought_among_some_of_them(most_sizes, monkeypatch):
+@pytest.mark.parametrize("max_sizes", [3, 20])
+def test_many_lengths_are_sought_among_some_of_them(max_sizes, monkeypatch):
     source, target = sentence_lengths(2003, 11)
     exact = batching.make_buckets(source, target, 1500, 8)
-    monkeypatch.setattr(batching, "_MOST_SIZES", most_sizes)
+    monkeypatch.setattr(batching, "_MAX_SIZES", max_sizes)
     buckets = batching.make_buckets(source, target, 1500, 8)
     assert 2 < len(buckets) <= 8
     assert [b[:3] for b in buckets] != [b[:3] for b in exact]
@@ -308,7 +306,7 @@ def test_the_steps_of_an_epoch_are_those_from_its_first_to_the_next():
     for epoch in range(9):
         steps = range(plan.first_step(epoch), plan.first_step(epoch + 1))
         assert len(steps) > 0
-        assert {plan.epoch_of(step) for step in steps} == {epoch}
+        assert {plan.epoch(step) for step in steps} == {epoch}
     assert plan.first_step(0) == 0
 
 
@@ -332,7 +330,7 @@ def test_a_fresh_plan_gives_the_same_batch_of_a_far_step():
             np.testing.assert_array_equal(indices, fresh[1])
         assert len(fresh[1]) == fresh[0].batch_size
         assert set(fresh[1]) <= set(fresh[0].pairs)
-        epoch = case.plan.epoch_of(step)
+        epoch = case.plan.epoch(step)
         assert case.plan.first_step(epoch) <= step
         assert step < case.plan.first_step(epoch + 1)
 
@@ -398,7 +396,7 @@ def pairs_of_ids(num_pairs, seed):
         [[*generator.integers(2, 90, n - 1).tolist(), 1] for n in lengths]
         for lengths in sentence_lengths(num_pairs, seed)
     ]
-    return batching.pairs_in_memory(*sides), sides
+    return pairs_in_memory(*sides), sides
 
 
 def small_plan(pairs):
@@ -406,15 +404,6 @@ def small_plan(pairs):
         pairs.source_lengths, pairs.target_lengths, 300, 5
     )
     return batching.BatchPlan(buckets, 1)
-
-
-def test_pairs_in_memory_are_their_ids_and_lengths():
-    pairs, (source, target) = pairs_of_ids(17, 4)
-    assert pairs.source_lengths.tolist() == [len(ids) for ids in source]
-    assert pairs.target_lengths.tolist() == [len(ids) for ids in target]
-    start, end = pairs.target_offsets[3:5]
-    assert pairs.target_ids[start:end].tolist() == target[3]
-    assert pairs.source_offsets[-1] == len(pairs.source_ids)
 
 
 def test_pad_batch_fills_each_side_with_0_to_its_length():
@@ -492,149 +481,3 @@ def test_training_batches_have_no_tuning_thread_to_wait_for_at_their_end():
     pairs, _ = pairs_of_ids(13, 6)
     dataset = batching.training_batches(pairs, small_plan(pairs), 0, 1)
     assert dataset.options().autotune.enabled is False
-
-
-# A corpus as ids on disk.
-
-TEXT = [
-    ("A dog runs.", "Ein Hund rennt."),
-    ("", "Niemand."),
-    ("A cat sleeps by the old boat.", "Eine Katze schläft."),
-    ("Nobody.", " \t "),
-    ("word " * 30, "Wort"),
-    ("Wort", "word " * 30),
-    ("Two men", "Zwei Männer"),
-    ("   ", ""),
-    ("The boat.", "Das alte Boot, das am Ufer liegt."),
-]
-KEPT = [TEXT[n] for n in (0, 2, 6, 8)]
-MAX_LENGTH = 29
-
-
-@pytest.fixture(scope="module")
-def vocabulary():
-    lines = [side for pair in TEXT for side in pair]
-    return tokenization.learn(lines, "bpe", 320)
-
-
-def tokenize(vocabulary, directory, text=TEXT, max_length=MAX_LENGTH):
-    tokenizer = batching.PairTokenizer(
-        vocabulary, vocabulary.encode_flat, max_length
-    )
-    return batching.tokenize_pairs(iter(text), tokenizer, directory)
-
-
-def assert_is_text(pairs, vocabulary, text):
-    for n, (ids, offsets) in enumerate((pairs[:2], pairs[2:])):
-        expected = vocabulary.encode([pair[n] for pair in text])
-        assert offsets[0] == 0
-        assert offsets[-1] == len(ids)
-        assert [
-            ids[start:end].tolist()
-            for start, end in itertools.pairwise(offsets)
-        ] == expected
-
-
-def test_tokenized_pairs_are_those_that_fit_and_the_rest_is_counted(
-    tmp_path, vocabulary
-):
-    report = tokenize(vocabulary, tmp_path / "tokens")
-    pairs, loaded_report = batching.load_pairs(tmp_path / "tokens")
-    assert_is_text(pairs, vocabulary, KEPT)
-    assert loaded_report == report
-    assert report[:3] == (4, 2, 3)
-    assert str(report) == "4 pairs; dropped 2 over-long and 3 with a blank side"
-
-
-def test_a_pair_of_just_the_largest_length_is_kept(tmp_path, vocabulary):
-    lengths = [
-        max(len(ids) for ids in vocabulary.encode(list(pair))) for pair in KEPT
-    ]
-    longest = max(lengths)
-    report = tokenize(vocabulary, tmp_path / "a", KEPT, longest)
-    assert (report.kept, report.dropped_long) == (4, 0)
-    report = tokenize(vocabulary, tmp_path / "b", KEPT, longest - 1)
-    assert report.dropped_long == lengths.count(longest)
-
-
-@pytest.mark.parametrize("lines_at_once", [1, 2, 4, len(TEXT)])
-def test_corpora_of_several_chunks_give_the_same_files(
-    tmp_path, vocabulary, monkeypatch, lines_at_once
-):
-    tokenize(vocabulary, tmp_path / "whole")
-    monkeypatch.setattr(batching, "_LINES_AT_ONCE", lines_at_once)
-    tokenize(vocabulary, tmp_path / "chunks")
-    files = [
-        {file.name: file.read_bytes() for file in (tmp_path / name).iterdir()}
-        for name in ("whole", "chunks")
-    ]
-    assert files[0] == files[1]
-    assert len(files[0]) == 5
-
-
-def test_the_report_names_the_text_as_hash_pairs_does(tmp_path, vocabulary):
-    report = tokenize(vocabulary, tmp_path / "tokens")
-    assert report.data_sha256 == batching.hash_pairs(TEXT)
-    assert report.key == batching.TokensKey(
-        batching.hash_pairs(TEXT), vocabulary.sha256, MAX_LENGTH
-    )
-
-
-def test_hashes_depend_on_order_and_on_what_is_source():
-    texts = [[("a", "b"), ("c", "d")], [("c", "d"), ("a", "b")], [("b", "a")]]
-    texts += [[("a", "b")], [("ab", "")], [("a", "b"), ("c", "d"), ("", "")]]
-    hashes = collections.Counter(map(batching.hash_pairs, texts))
-    assert set(hashes.values()) == {1}
-
-
-def test_ids_are_mapped_into_memory(tmp_path, vocabulary):
-    tokenize(vocabulary, tmp_path / "tokens")
-    pairs, _ = batching.load_pairs(tmp_path / "tokens")
-    for ids in (pairs.source_ids, pairs.target_ids):
-        assert isinstance(ids, np.memmap)
-        assert ids.dtype == np.int32
-        assert not ids.flags.writeable
-
-
-def test_mapped_ids_make_the_batches_of_those_in_memory(tmp_path, vocabulary):
-    tokenize(vocabulary, tmp_path / "tokens")
-    mapped, _ = batching.load_pairs(tmp_path / "tokens")
-    in_memory = batching.pairs_in_memory(
-        *(vocabulary.encode([p[n] for p in KEPT]) for n in (0, 1))
-    )
-    indices = np.array([3, 0, 2])
-    for a, b in zip(
-        batching.pad_batch(mapped, indices, 29, 30),
-        batching.pad_batch(in_memory, indices, 29, 30),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(a, b)
-
-
-@pytest.mark.parametrize("error", [OSError("unreadable"), KeyboardInterrupt()])
-def test_a_corpus_that_fails_in_the_middle_leaves_nothing(
-    tmp_path, vocabulary, monkeypatch, error
-):
-    monkeypatch.setattr(batching, "_LINES_AT_ONCE", 2)
-    target = tmp_path / "tokens"
-
-    def failing():
-        yield from TEXT[:5]
-        assert not target.exists()
-        assert list(tmp_path.iterdir())  # What is written so far lies aside.
-        raise error
-
-    with pytest.raises(type(error)):
-        tokenize(vocabulary, target, failing())
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    "text", [[], TEXT[1:2], TEXT[3:6]], ids=["empty", "blank", "over-long"]
-)
-def test_a_corpus_of_which_nothing_is_left_is_refused(
-    tmp_path, vocabulary, text
-):
-    with pytest.raises(InputError, match=f"no pair of the {len(text)} .*=29"):
-        tokenize(vocabulary, tmp_path / "tokens", text)
-    assert list(tmp_path.iterdir()) == []

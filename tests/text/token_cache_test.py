@@ -9,26 +9,27 @@ import time
 
 import numpy as np
 import pytest
+from token_pairs import pairs_in_memory
 
 from t2t_lite.errors import InputError
-from t2t_lite.text import batching, token_cache
-from t2t_lite.text import vocabulary as tokenization
+from t2t_lite.text import learning, token_cache, token_files
+from t2t_lite.text.vocabulary import Vocabulary
 
 TEXT = [
     (f"A dog runs {n} times.", f"Ein Hund rennt {n}-mal.") for n in range(97)
 ]
-DATA_SHA256 = batching.hash_pairs(TEXT)
+DATA_SHA256 = token_files.hash_pairs(TEXT)
 MAX_LENGTH = 40
 PROCESSES = 3
 
 
 @pytest.fixture(scope="module")
 def vocabulary():
-    return tokenization.learn(itertools.chain(*TEXT), "bpe", 310)
+    return learning.learn(itertools.chain(*TEXT), "bpe", 310)
 
 
 def tokenizer_of(vocabulary, max_length=MAX_LENGTH):
-    return batching.PairTokenizer(
+    return token_files.PairTokenizer(
         vocabulary, vocabulary.encode_flat, max_length
     )
 
@@ -48,7 +49,7 @@ class Cache:
         return token_cache.shared_tokens(
             self.path,
             read_pairs,
-            data_sha256 or batching.hash_pairs(text),
+            data_sha256 or token_files.hash_pairs(text),
             tokenizer_of(self.vocabulary, max_length),
         )
 
@@ -66,7 +67,7 @@ def cache(tmp_path, vocabulary):
 
 
 def assert_is_text(pairs, vocabulary, text=TEXT):
-    expected = batching.pairs_in_memory(
+    expected = pairs_in_memory(
         *(vocabulary.encode([pair[n] for pair in text]) for n in (0, 1))
     )
     for found, array in zip(pairs, expected, strict=True):
@@ -115,9 +116,7 @@ def test_tokens_of_other_text_vocabulary_or_length_lie_beside(
     cache()
     cache(TEXT[1:])
     cache(max_length=MAX_LENGTH + 1)
-    cache.vocabulary = tokenization.learn(
-        itertools.chain(*TEXT), "unigram", 310
-    )
+    cache.vocabulary = learning.learn(itertools.chain(*TEXT), "unigram", 310)
     pairs, _ = cache()
     assert len(cache.copies()) == cache.times_read == 4
     assert_is_text(pairs, cache.vocabulary)
@@ -160,7 +159,7 @@ def test_a_damaged_copy_is_made_anew(cache, vocabulary, caplog, name, damage):
 def test_a_damaged_copy_that_a_run_reads_stays_readable(cache, vocabulary):
     cache()
     flip_a_bit(cache.copy() / "report.json")
-    before, _ = batching.load_pairs(cache.copy())
+    before, _ = token_files.load_pairs(cache.copy())
     cache()
     assert_is_text(before, vocabulary)
 
@@ -223,7 +222,7 @@ def make_at_once(path, model, barrier, queue):
         path,
         slow_pairs,
         DATA_SHA256,
-        tokenizer_of(tokenization.Vocabulary(model)),
+        tokenizer_of(Vocabulary(model)),
     )
     queue.put((messages, [np.array(array) for array in pairs]))
 

@@ -9,23 +9,15 @@ import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
+from bilingual_text import CORPUS
 
 from t2t_lite.errors import InputError
-from t2t_lite.text import vocabulary as tokenization
+from t2t_lite.text import learning
 from t2t_lite.text.vocabulary import Vocabulary
 from t2t_lite.token_ids import EOS, PAD
 
 KINDS = ("bpe", "unigram")
 SIZE = 420
-
-_SUBJECTS = ("A dog", "Two men", "Ein Mädchen", "Zwei Hunde", "The old boat")
-_VERBS = ("sees", "is running past", "läuft über", "springt auf", "carries")
-_PLACES = ("the water", "a red ball", "die Straße", "den Fluss", "das Gras")
-CORPUS = [
-    f"{subject} {verb} {place}{end}"
-    for subject, verb, place in itertools.product(_SUBJECTS, _VERBS, _PLACES)
-    for end in (".", " today!", " — 3 times?")
-]
 
 ODD_LINES = [
     "",
@@ -56,12 +48,12 @@ ODD_LINES = [
 
 @pytest.fixture(scope="module", params=KINDS)
 def vocabulary(request):
-    return tokenization.learn(CORPUS, request.param, SIZE)
+    return learning.learn(CORPUS, request.param, SIZE)
 
 
 @pytest.fixture(scope="module")
 def bpe():
-    return tokenization.learn(CORPUS, "bpe", SIZE)
+    return learning.learn(CORPUS, "bpe", SIZE)
 
 
 def ids_of_op(vocabulary, lines):
@@ -286,115 +278,10 @@ def test_a_saved_vocabulary_loads_as_the_same(tmp_path, vocabulary):
     assert [path.name for path in tmp_path.iterdir()] == ["v.model"]
 
 
-def test_a_save_that_fails_leaves_the_old_file(tmp_path, bpe, monkeypatch):
-    path = tmp_path / "v.model"
-    path.write_bytes(b"old")
-
-    def fail(*_):
-        assert path.read_bytes() == b"old"
-        raise OSError("stopped before the file is in place")
-
-    monkeypatch.setattr(tokenization.os, "replace", fail)
-    with pytest.raises(OSError, match="stopped"):
-        bpe.save(path)
-    assert path.read_bytes() == b"old"
-
-
 def test_hashes_tell_vocabularies_apart(bpe):
-    other = tokenization.learn(CORPUS, "bpe", SIZE + 1)
+    other = learning.learn(CORPUS, "bpe", SIZE + 1)
     assert other.sha256 != bpe.sha256
     assert Vocabulary(bytes(bpe.model)).sha256 == bpe.sha256
-
-
-# Learning.
-
-
-@pytest.mark.parametrize("size", [330, 341, 419])
-def test_bpe_has_the_size_that_was_asked_for(size):
-    assert tokenization.learn(CORPUS, "bpe", size).size == size
-
-
-def test_unigram_has_the_size_that_was_asked_for():
-    assert tokenization.learn(CORPUS, "unigram", 311).size == 311
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_small_corpus_gets_the_most_it_supports_and_a_warning(kind, caplog):
-    vocabulary = tokenization.learn(CORPUS[:9], kind, 5003)
-    # The bytes and the characters of these lines, and not much more.
-    assert 256 + 20 < vocabulary.size < 1000
-    (warning,) = caplog.messages
-    assert f"vocabulary of {vocabulary.size}, not of 5003" in warning
-    assert vocabulary.decode(vocabulary.encode(CORPUS)) == CORPUS
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_too_small_a_size_is_refused_with_the_least(kind):
-    # Ours, the unknown piece, the bytes, the characters and the space's sign.
-    characters = set("".join(CORPUS)) - {" "}
-    least = 2 + 1 + 256 + len(characters) + 1
-    with pytest.raises(InputError, match=f"at least {least}.*received 100"):
-        tokenization.learn(CORPUS, kind, 100)
-    with pytest.raises(InputError, match=f"at least {least}"):
-        tokenization.learn(CORPUS, kind, least - 1)
-    assert tokenization.learn(CORPUS, kind, least).size <= least
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("size", [1, 2, 3])
-def test_sizes_without_room_for_a_piece_are_refused(kind, size):
-    with pytest.raises(InputError, match="vocabulary_size must be at least"):
-        tokenization.learn(CORPUS, kind, size)
-
-
-@pytest.mark.parametrize("lines", [[], ["", " ", "\t"]])
-def test_no_text_is_refused(lines):
-    with pytest.raises(InputError, match="no text"):
-        tokenization.learn(lines, "bpe", SIZE)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_corpus_of_one_word_can_be_learned_from(kind):
-    vocabulary = tokenization.learn(["dog"], kind, 300)
-    assert vocabulary.decode(vocabulary.encode(["a dog"])) == ["a dog"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_very_long_lines_are_learned_from(kind):
-    long = "Ein Mädchen läuft. " * 4000
-    learned = tokenization.learn([long, long + "dog"], kind, 300)
-    (ids,) = learned.encode(["Ein Mädchen läuft."])
-    assert not [name for name in learned.tokens(ids) if "<0x" in name]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_learning_twice_gives_the_same_bytes(kind):
-    first = tokenization.learn(iter(CORPUS), kind, 345)
-    assert tokenization.learn(iter(CORPUS), kind, 345).model == first.model
-
-
-def test_more_lines_than_are_learned_from_are_sampled(monkeypatch):
-    monkeypatch.setattr(tokenization, "_LINES_LEARNED_FROM", 40)
-    assert tokenization._sample(CORPUS[:40]) == CORPUS[:40]
-    samples = [tokenization._sample(iter(CORPUS)) for _ in range(2)]
-    assert samples[0] == samples[1]
-    assert len(set(samples[0])) == 40
-    assert set(samples[0]) <= set(CORPUS)
-    # The whole corpus is drawn from, not its beginning or its end.
-    places = [CORPUS.index(line) for line in samples[0]]
-    assert min(places) < len(CORPUS) / 4
-    assert max(places) > len(CORPUS) * 3 / 4
-    # What is learned is what is learned of the sample alone.
-    learned = tokenization.learn(CORPUS, "bpe", 330)
-    assert learned.model == tokenization.learn(samples[0], "bpe", 330).model
-
-
-def test_each_line_is_as_likely_to_be_sampled_as_another(monkeypatch):
-    monkeypatch.setattr(tokenization, "_LINES_LEARNED_FROM", 3000)
-    sample = tokenization._sample(map(str, range(12_000)))
-    quarters = [sum(int(n) // 3000 == q for n in sample) for q in range(4)]
-    # 750 each, with a standard deviation of about 21.
-    assert max(abs(count - 750) for count in quarters) < 100
 
 
 def test_a_path_is_no_model():

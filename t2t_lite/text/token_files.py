@@ -1,0 +1,264 @@
+"""Token ids of sentence pairs: in memory, and as files of a whole corpus.
+
+source.ids           the ids of all sources, one after the other: int32
+source.offsets.npy   where each begins, and where the last one ends: int64
+target.ids           likewise of the targets
+target.offsets.npy
+report.json          a CorpusReport
+"""
+
+import dataclasses
+import hashlib
+import itertools
+import json
+import os
+import pathlib
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from t2t_lite import files
+from t2t_lite.errors import InputError
+from t2t_lite.text.vocabulary import FlatIds, Vocabulary
+
+_LINES_AT_ONCE = 10_000
+
+
+class TokenPairs(NamedTuple):
+    """Token ids of sentence pairs, P of them, one after the other.
+
+    Pair p is source_ids[source_offsets[p]:source_offsets[p + 1]], and so on;
+    each sequence ends in EOS.
+
+    >>> from t2t_lite.text.vocabulary import FlatIds
+    >>> sources = FlatIds.from_lists([[5, 1], [6, 7, 1]])
+    >>> targets = FlatIds.from_lists([[8, 1], [9, 1]])
+    >>> pairs = TokenPairs.from_flat(sources, targets)
+    >>> pairs.source_ids.tolist(), pairs.source_offsets.tolist()
+    ([5, 1, 6, 7, 1], [0, 2, 5])
+    """
+
+    source_ids: np.ndarray  # int32, in memory or mapped
+    source_offsets: np.ndarray  # int64 [P + 1]
+    target_ids: np.ndarray  # int32, in memory or mapped
+    target_offsets: np.ndarray  # int64 [P + 1]
+
+    @classmethod
+    def from_flat(cls, sources: FlatIds, targets: FlatIds) -> "TokenPairs":
+        """Returns the pairs of two equally long FlatIds."""
+        return cls(
+            source_ids=sources.ids,
+            source_offsets=_offsets(sources.lengths),
+            target_ids=targets.ids,
+            target_offsets=_offsets(targets.lengths),
+        )
+
+    @property
+    def source_lengths(self) -> np.ndarray:
+        """int64 [P], EOS included."""
+        return np.diff(self.source_offsets)
+
+    @property
+    def target_lengths(self) -> np.ndarray:
+        """int64 [P], EOS included."""
+        return np.diff(self.target_offsets)
+
+
+class TokensKey(NamedTuple):
+    """All that decides the token ids of a corpus."""
+
+    data_sha256: str  # of the text
+    vocabulary_sha256: str
+    max_length: int
+
+
+@dataclasses.dataclass(frozen=True)
+class PairTokenizer:
+    """How the pairs of a corpus become token ids.
+
+    Args:
+        vocabulary: Vocabulary, which encodes the sources.
+        encode_targets: from list of str to FlatIds, that of the task.
+        max_length: int; pairs with a longer side, EOS included, are dropped.
+    """
+
+    vocabulary: Vocabulary
+    encode_targets: Callable[[list[str]], FlatIds]
+    max_length: int
+
+    def encode(
+        self, pairs: Iterable[tuple[str, str]]
+    ) -> tuple[FlatIds, FlatIds]:
+        """Returns the ids of the sources and of the targets, of any length."""
+        sources, targets = [], []
+        for source, target in pairs:
+            sources.append(source)
+            targets.append(target)
+        return (
+            self.vocabulary.encode_flat(sources),
+            self.encode_targets(targets),
+        )
+
+    def key(self, data_sha256: str) -> TokensKey:
+        """Returns the TokensKey of the text with this hash."""
+        return TokensKey(data_sha256, self.vocabulary.sha256, self.max_length)
+
+
+class CorpusReport(NamedTuple):
+    """What became of a corpus' pairs when it was tokenized."""
+
+    kept: int
+    dropped_long: int  # more than max_length tokens on a side
+    dropped_blank: int  # no text on a side
+    data_sha256: str  # of the text
+    vocabulary_sha256: str
+    max_length: int
+
+    @property
+    def key(self) -> TokensKey:
+        """TokensKey of these tokens."""
+        return TokensKey(
+            self.data_sha256, self.vocabulary_sha256, self.max_length
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"{self.kept} pairs; dropped {self.dropped_long} over-long and "
+            f"{self.dropped_blank} with a blank side"
+        )
+
+
+def hash_pairs(pairs: Iterable[tuple[str, str]]) -> str:
+    """Returns the hex sha256 of text pairs, which names a corpus' content."""
+    digest = hashlib.sha256()
+    for source, target in pairs:
+        digest.update(f"{source}\n{target}\n".encode())
+    return digest.hexdigest()
+
+
+def encode_pairs(
+    pairs: Iterable[tuple[str, str]],
+    vocabulary: Vocabulary,
+    encode_targets: Callable[[list[str]], FlatIds],
+) -> TokenPairs:
+    """Returns the TokenPairs of text pairs, in memory, all of them kept.
+
+    Args:
+        pairs: (source, target) lines.
+        vocabulary: Vocabulary, which encodes the sources.
+        encode_targets: from list of str to FlatIds, that of the task.
+    """
+    sources, targets = (list(side) for side in zip(*pairs, strict=True))
+    return TokenPairs.from_flat(
+        vocabulary.encode_flat(sources), encode_targets(targets)
+    )
+
+
+def tokenize_pairs(
+    pairs: Iterable[tuple[str, str]],
+    tokenizer: PairTokenizer,
+    directory: str | os.PathLike,
+) -> CorpusReport:
+    """Writes the token files of a corpus and returns its report.
+
+    The directory appears once it is complete.
+
+    Args:
+        pairs: (source, target) lines.
+        tokenizer: PairTokenizer.
+        directory: path that does not exist yet.
+
+    Raises:
+        InputError: no pair is left.
+    """
+    with files.atomic_folder(directory) as folder:
+        return write_pairs(pairs, tokenizer, folder)
+
+
+def write_pairs(
+    pairs: Iterable[tuple[str, str]],
+    tokenizer: PairTokenizer,
+    folder: pathlib.Path,
+) -> CorpusReport:
+    """Writes what `tokenize_pairs` does into a folder that exists."""
+    digest = hashlib.sha256()
+    seen = with_text = 0
+    with (
+        _SideWriter(folder / "source") as source,
+        _SideWriter(folder / "target") as target,
+    ):
+        for chunk in _chunks(pairs, _LINES_AT_ONCE):
+            digest.update("".join(f"{s}\n{t}\n" for s, t in chunk).encode())
+            seen += len(chunk)
+            chunk = [(s, t) for s, t in chunk if s.strip() and t.strip()]
+            with_text += len(chunk)
+            source_ids, target_ids = tokenizer.encode(chunk)
+            longer_sides = np.maximum(source_ids.lengths, target_ids.lengths)
+            is_kept = longer_sides <= tokenizer.max_length
+            source.write(source_ids, is_kept)
+            target.write(target_ids, is_kept)
+    kept = source.count
+    if not kept:
+        raise InputError(
+            f"no pair of the {seen} in the corpus has text on both sides and "
+            f"at most max_length={tokenizer.max_length} tokens"
+        )
+    report = CorpusReport(
+        kept=kept,
+        dropped_long=with_text - kept,
+        dropped_blank=seen - with_text,
+        **tokenizer.key(digest.hexdigest())._asdict(),
+    )
+    (folder / "report.json").write_text(json.dumps(report._asdict()))
+    return report
+
+
+def _chunks(items, size):
+    items = iter(items)
+    while chunk := list(itertools.islice(items, size)):
+        yield chunk
+
+
+class _SideWriter:
+    """Writes one side's ids to PATH.ids, and at its end PATH.offsets.npy."""
+
+    def __init__(self, path):
+        self.path = path
+        self.lengths = [np.zeros(0, np.int32)]
+
+    def __enter__(self):
+        self.file = open(f"{self.path}.ids", "wb")
+        return self
+
+    @property
+    def count(self):
+        return sum(map(len, self.lengths))
+
+    def write(self, sequences, is_kept):
+        """Writes those of the FlatIds that are to be kept."""
+        ids, lengths = sequences
+        self.lengths.append(lengths[is_kept].astype(np.int32))
+        self.file.write(ids[np.repeat(is_kept, lengths)].tobytes())
+
+    def __exit__(self, *_):
+        self.file.close()
+        lengths = np.concatenate(self.lengths)
+        np.save(f"{self.path}.offsets.npy", _offsets(lengths))
+
+
+def _offsets(lengths):
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+
+
+def load_pairs(directory: str | os.PathLike) -> tuple[TokenPairs, CorpusReport]:
+    """Returns (TokenPairs mapped into memory, CorpusReport) of a directory."""
+    directory = pathlib.Path(directory)
+
+    def load(side):
+        ids = np.memmap(directory / f"{side}.ids", np.int32, mode="r")
+        path = directory / f"{side}.offsets.npy"
+        return ids, np.load(path, mmap_mode="r")
+
+    report = json.loads((directory / "report.json").read_text())
+    return TokenPairs(*load("source"), *load("target")), CorpusReport(**report)

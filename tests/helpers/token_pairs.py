@@ -1,0 +1,12 @@
+"""Token pairs from lists of ids."""
+
+from t2t_lite.text.token_files import TokenPairs
+from t2t_lite.text.vocabulary import FlatIds
+
+
+def pairs_in_memory(source_sequences, target_sequences):
+    """Returns the TokenPairs of two equally long lists of lists of ids."""
+    return TokenPairs.from_flat(
+        FlatIds.from_lists(source_sequences),
+        FlatIds.from_lists(target_sequences),
+    )
