@@ -47,7 +47,7 @@ MAY_IMPORT = {
     # The registry: the one module that knows every task.
     "tasks": "decoding parsing storage task translation_task",
     # A task gives it targets and a score on dev.
-    "training": "decoding evaluation model paper storage tasks text",
+    "training": "decoding evaluation model paper storage task tasks text",
     # A way out for a trained model; nothing depends on it.
     "serving": "decoding model storage text",
     # Pictures of a trained model; nothing depends on them.

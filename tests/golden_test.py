@@ -19,6 +19,7 @@ from t2t_lite.evaluation.report import evaluate
 from t2t_lite.storage import checkpoints, model_directory
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.training import run
+from t2t_lite.training.options import RunOptions
 from t2t_lite.training.preparation import TrainingText
 
 GOLDEN = ROOT / "tests" / "golden" / "0.1.0"
@@ -147,7 +148,7 @@ def resume(directory, **overrides):
             for split in ("train", "dev")
         },
     )
-    options = run.RunOptions(
+    options = RunOptions(
         save_every_steps=200, evaluate_every_steps=604, micro_batch_tokens=256
     )
     hparams = dataclasses.replace(settings.hparams, **overrides)

@@ -80,13 +80,14 @@ def main(_):
         FLAGS.strategy == "auto" and not os.environ.get("TF_CONFIG")
     )
     cli.load_tensorflow(num_parts=2 if is_one_device and not FLAGS.xla else 1)
-    from t2t_lite.training import preparation
-    from t2t_lite.training import run as training
+    from t2t_lite.training import options, preparation, run
 
-    stopped_by = training.train(
+    result = run.train(
         FLAGS.model_dir or f"runs/{corpus.name}-{FLAGS.hparams}",
         settings,
         preparation.TrainingText(names, corpus_flags.readers(corpus)),
-        training.RunOptions.of(FLAGS.flag_values_dict()),
+        options.RunOptions.from_flags(FLAGS.flag_values_dict()),
     )
-    return cli.status_of_signal(stopped_by)
+    if result.report is not None:
+        print(result.report)
+    return cli.status_of_signal(result.stop_signal)

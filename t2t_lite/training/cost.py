@@ -1,8 +1,58 @@
 """What a training run cost in operations, beside the paper's runs."""
 
+import dataclasses
 import math
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
 
 from t2t_lite import paper
+
+
+@dataclasses.dataclass
+class Cost:
+    """What a run has cost up to now, its earlier processes included.
+
+    The field `flops` is the tensor "training_flops" of a checkpoint.
+    """
+
+    num_devices: int
+    flops: float = 0.0  # of all updates' matrix products; NaN if not known
+    earlier_device_seconds: float = 0.0  # of earlier processes; NaN: not known
+    started_at: float = dataclasses.field(default_factory=time.monotonic)
+
+    @classmethod
+    def restored(cls, tensors: Mapping[str, Any], num_devices: int) -> "Cost":
+        """Returns the cost that `tensors` gave, for a process to add to.
+
+        Args:
+            tensors: those of a checkpoint; those of version 0.1.0 can lack it.
+            num_devices: of this process' run.
+        """
+        return cls(
+            num_devices,
+            float(tensors.get("training_flops", math.nan)),
+            float(tensors.get("device_seconds", math.nan)),
+        )
+
+    @property
+    def device_seconds(self) -> float:
+        """Wall time of training, summed over devices.
+
+        Evaluation on dev and saving are part of it; preparation is not.
+        """
+        seconds = time.monotonic() - self.started_at
+        return self.earlier_device_seconds + self.num_devices * seconds
+
+    def tensors(self) -> dict[str, np.float64]:
+        """Returns what a checkpoint keeps."""
+        return {
+            # A big model's operations are more than an int64 holds.
+            "training_flops": np.float64(self.flops),
+            "device_seconds": np.float64(self.device_seconds),
+        }
 
 
 def describe_cost(

@@ -1,4 +1,4 @@
-"""How much memory training takes, so that micro-batches fit."""
+"""How large a micro-batch may be, so that an update fits the memory."""
 
 import math
 import os
@@ -7,33 +7,57 @@ import re
 
 import tensorflow as tf
 
+from t2t_lite.hparams import HParams
 from t2t_lite.model import loss
 
-_LARGEST = 4096  # More at once is no faster, on any device that was measured.
-_SMALLEST = 256
+_MOST_TOKENS = 4096  # More is no faster, on any device that was measured.
+_FEWEST_TOKENS = 256
 _CONTAINER_LIMITS = (
     "/sys/fs/cgroup/memory.max",
     "/sys/fs/cgroup/memory/memory.limit_in_bytes",
 )
-_SHARE = 0.6  # Of the memory; the rest is for what the estimate leaves out.
+_SHARE = 0.6  # Of the memory; the rest is for what the estimate does not count.
 
 
-def fitting_micro_batch_tokens(hparams, vocabulary_size, precision):
+def num_micro_batches(
+    batch_size: int, length: int, micro_batch_tokens: int, num_replicas: int
+) -> int:
+    """Returns how many micro-batches each replica takes in turn.
+
+    >>> num_micro_batches(
+    ...     batch_size=100, length=20, micro_batch_tokens=512, num_replicas=2
+    ... )
+    2
+
+    Args:
+        batch_size: B, of all replicas.
+        length: S or T, the larger one.
+        micro_batch_tokens: that one replica takes at once of either side; a
+            longer row is taken alone.
+        num_replicas: among which the batch is divided.
+    """
+    rows = max(1, micro_batch_tokens // length)
+    return math.ceil(batch_size / (rows * num_replicas))
+
+
+def fitting_micro_batch_tokens(
+    hparams: HParams, vocabulary_size: int, precision: str
+) -> int:
     """Returns how many source tokens, and target tokens, one pass may take.
 
     A power of two whose estimated peak fits the device.
 
     Args:
         hparams: HParams.
-        vocabulary_size: int, V.
+        vocabulary_size: V.
         precision: "float32", "bfloat16" or "float16".
     """
     budget = _SHARE * _device_bytes()
-    # A CPU computes the halves of a pass at the same time.
+    # A CPU computes two parts of a micro-batch at the same time.
     num_parts = 1 if tf.config.list_physical_devices("GPU") else 2
-    tokens = _LARGEST
+    tokens = _MOST_TOKENS
     while (
-        tokens > _SMALLEST
+        tokens > _FEWEST_TOKENS
         and peak_bytes(hparams, vocabulary_size, precision, tokens, num_parts)
         > budget
     ):
@@ -41,49 +65,62 @@ def fitting_micro_batch_tokens(hparams, vocabulary_size, precision):
     return tokens
 
 
-def peak_bytes(hparams, vocabulary_size, precision, tokens, num_parts=1):
+def peak_bytes(
+    hparams: HParams,
+    vocabulary_size: int,
+    precision: str,
+    tokens: int,
+    num_parts: int = 1,
+) -> int:
     """Returns the estimated peak of an update by micro-batches of `tokens`.
 
     Args:
         hparams: HParams.
-        vocabulary_size: int, V.
+        vocabulary_size: V.
         precision: "float32", "bfloat16" or "float16".
-        tokens: int, how many source tokens, and target tokens, one pass takes.
-        num_parts: int, in how many parts at the same time.
+        tokens: how many source tokens, and target tokens, one pass takes.
+        num_parts: how many parts of them are computed at the same time.
     """
-    of_loss = bytes_of_loss(hparams, vocabulary_size, tokens // num_parts)
     return (
-        _bytes_of_state(hparams, vocabulary_size, num_parts)
+        _state_bytes(hparams, vocabulary_size, num_parts)
         + tokens * _bytes_per_token(hparams, precision)
-        + num_parts * of_loss
+        + num_parts * loss_bytes(hparams, vocabulary_size, tokens // num_parts)
     )
 
 
-def _bytes_of_state(hparams, vocabulary_size, num_gradients):
-    """Weights, two moments of Adam, sums of gradients, and gradients."""
+def _state_bytes(
+    hparams: HParams, vocabulary_size: int, num_gradients: int
+) -> int:
+    """Returns those of weights, Adam's two moments, sums, and gradients."""
     D, F = hparams.d_model, hparams.d_ff
-    heads = hparams.num_heads * (hparams.d_k + hparams.d_v)
-    of_layers = hparams.num_layers * (3 * 2 * D * heads + 2 * 2 * D * F)
-    matrices = 4 + num_gradients
-    return matrices * 4 * (of_layers + vocabulary_size * D)
+    depths = hparams.num_heads * (hparams.d_k + hparams.d_v)
+    layer_weights = 3 * 2 * D * depths + 2 * 2 * D * F
+    weights = hparams.num_layers * layer_weights + vocabulary_size * D
+    return (4 + num_gradients) * 4 * weights
 
 
-def _bytes_per_token(hparams, precision):
-    """What the backward pass keeps of one source and one target token."""
+def _bytes_per_token(hparams: HParams, precision: str) -> int:
+    """Returns what is kept of a source and a target token to go backward."""
     width = 4 if precision == "float32" else 2
     D, F = hparams.d_model, hparams.d_ff
-    of_layer = 40 * D + 6 * F + 6 * hparams.num_heads * hparams.max_length
-    return width * (hparams.num_layers * of_layer + 3 * D)
+    per_layer = 40 * D + 6 * F + 6 * hparams.num_heads * hparams.max_length
+    return width * (hparams.num_layers * per_layer + 3 * D)
 
 
-def bytes_of_loss(hparams, vocabulary_size, tokens):
-    """A chunk's logits thrice, and two more matrices like the embedding."""
+def loss_bytes(hparams: HParams, vocabulary_size: int, tokens: int) -> int:
+    """Returns those of a chunk's logits, thrice, and two more embeddings.
+
+    Args:
+        hparams: HParams.
+        vocabulary_size: V.
+        tokens: of the target.
+    """
     logits = min(tokens * vocabulary_size, loss.CHUNK_LOGITS)
     return 4 * (3 * logits + 2 * vocabulary_size * hparams.d_model)
 
 
-def _device_bytes():
-    """Returns the memory of the first GPU, or what the machine has to give."""
+def _device_bytes() -> float:
+    """Returns the memory of the first GPU, or what the machine has free."""
     if tf.config.list_physical_devices("GPU"):
         # There is no public way to ask for a GPU's memory before it is used.
         from tensorflow.python.client import device_lib
@@ -96,7 +133,7 @@ def _device_bytes():
     return min(_available_bytes(), _container_bytes())
 
 
-def _available_bytes():
+def _available_bytes() -> int:
     """Returns what programs can get, with what caches would give up."""
     meminfo = pathlib.Path("/proc/meminfo")  # Linux has it.
     if meminfo.exists():
@@ -105,7 +142,7 @@ def _available_bytes():
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def _container_bytes():
+def _container_bytes() -> float:
     """Returns the limit of the control group; infinity where there is none."""
     for path in _CONTAINER_LIMITS:
         try:

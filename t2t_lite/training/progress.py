@@ -1,98 +1,232 @@
-"""What a run says of itself while it goes on."""
+"""What a run shows while it goes on: lines, or a bar on a terminal."""
 
 import contextlib
+import io
 import math
+import sys
 import time
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
 
 import tensorflow as tf
+import tqdm
 from absl import logging
 
 from t2t_lite.errors import InputError
+from t2t_lite.training.trainer import Trainer, Update
 
-_SECONDS_BETWEEN_LINES = 10
+
+class Report(NamedTuple):
+    """How training went since the last report."""
+
+    step: int  # updates done
+    last_step: int
+    loss: float  # nats a token, the mean since the last report
+    learning_rate: float
+    tokens_per_second: float  # of the target, since the last report
+    seconds_left: float | None  # None until it is known
+
+
+class _Display(Protocol):
+    """How reports are shown."""
+
+    seconds_between_reports: float
+
+    def show(self, report: Report) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Lines:
+    """Logs a line for each report."""
+
+    seconds_between_reports = 10.0
+
+    def show(self, report: Report) -> None:
+        """Logs the report."""
+        logging.info(
+            "Step %d of %d: loss %.4f, learning rate %.2e, "
+            "%.0f target tokens/s, %s left",
+            report.step,
+            report.last_step,
+            report.loss,
+            report.learning_rate,
+            report.tokens_per_second,
+            duration_text(report.seconds_left),
+        )
+
+    def close(self) -> None:
+        """Does nothing: each line is complete."""
+
+
+class Bar:
+    """Shows the last report in a bar, above which log lines appear.
+
+    Args:
+        step: int, updates done.
+        last_step: int.
+    """
+
+    seconds_between_reports = 1.0
+
+    def __init__(self, step: int, last_step: int):
+        self._bar = tqdm.tqdm(
+            initial=step,
+            total=last_step,
+            file=sys.stderr,
+            dynamic_ncols=True,
+            bar_format="step {n_fmt} of {total_fmt} |{bar}|{postfix}",
+        )
+        self._log_handler = logging.get_absl_handler().python_handler
+        self._log_stream = self._log_handler.setStream(_AboveBar())
+
+    def show(self, report: Report) -> None:
+        """Redraws the bar."""
+        self._bar.n = report.step
+        self._bar.set_postfix_str(
+            f"loss {report.loss:.4f}, "
+            f"{report.tokens_per_second:.0f} target tokens/s, "
+            f"{duration_text(report.seconds_left)} left"
+        )
+
+    def close(self) -> None:
+        """Leaves the bar as it is; log lines appear below it again."""
+        self._log_handler.setStream(self._log_stream)
+        self._bar.close()
+
+
+class _AboveBar(io.TextIOBase):
+    """A stream to stderr that the bars on it make room for."""
+
+    def write(self, text: str) -> int:
+        tqdm.tqdm.write(text, file=sys.stderr, end="")
+        return len(text)
 
 
 class Progress:
-    """Says how training goes, and notices a loss that is not finite."""
+    """Shows how training goes, and notices a loss that is not finite.
 
-    def __init__(self, trainer, last_step, writer):
-        self.trainer, self.last_step, self.writer = trainer, last_step, writer
-        self.pending = []
-        self.begun_step, self.begun_at = trainer.step, None
-        self.said_at = 0.0
-        self._start()
+    To be entered while updates are added.
 
-    def _start(self):
-        self.started_at, self.loss_sum, self.tokens = time.monotonic(), 0.0, 0.0
+    Args:
+        trainer: Trainer.
+        last_step: int.
+        writer: of summaries for TensorBoard.
+    """
+
+    def __init__(
+        self, trainer: Trainer, last_step: int, writer: tf.summary.SummaryWriter
+    ):
+        self._trainer, self._last_step = trainer, last_step
+        self._writer = writer
+        self._display: _Display = Lines()
+        self._pending: list[Update] = []
+        # The first update builds the graphs: speed counts from its end on.
+        self._first_step, self._first_update_at = trainer.step, None
+        self._reported_at = -math.inf
+        self._start_interval()
+
+    def _start_interval(self) -> None:
+        self._interval_start = time.monotonic()
+        self._loss_sum = self._tokens = 0.0
+
+    def __enter__(self) -> "Progress":
+        if sys.stderr.isatty():
+            self._display = Bar(self._trainer.step, self._last_step)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._display.close()
+        self._display = Lines()
 
     @contextlib.contextmanager
-    def paused(self):
-        """Leaves what happens inside out of the speed."""
+    def paused(self) -> Iterator[None]:
+        """Leaves the time of what happens inside out of the speed."""
         start = time.monotonic()
         yield
         elapsed = time.monotonic() - start
-        self.started_at += elapsed
-        if self.begun_at is not None:
-            self.begun_at += elapsed
+        self._interval_start += elapsed
+        if self._first_update_at is not None:
+            self._first_update_at += elapsed
 
-    def add(self, update):
-        """Takes an Update in; says a line if one is due."""
-        self.pending.append(update)
-        if self.begun_at is None:  # The first update builds the graphs.
-            self.begun_at, self.begun_step = time.monotonic(), self.trainer.step
-        if time.monotonic() - self.said_at >= _SECONDS_BETWEEN_LINES:
+    def add(self, update: Update) -> None:
+        """Takes in what the last update reports; shows a report if one is due.
+
+        Raises:
+            InputError: the loss is not finite.
+        """
+        self._pending.append(update)
+        now = time.monotonic()
+        if self._first_update_at is None:
+            self._first_update_at, self._first_step = now, self._trainer.step
+        interval = self._display.seconds_between_reports
+        if now - self._reported_at >= interval:
             self.flush()
-            self._say()
+            self._report()
 
-    def flush(self):
+    def flush(self) -> None:
         """Reads the losses that are still on the device.
 
         Raises:
             InputError: one of them is not finite.
         """
-        first = self.trainer.step - len(self.pending) + 1
-        pending, self.pending = self.pending, []
-        for n, update in enumerate(pending):
+        first_step = self._trainer.step - len(self._pending) + 1
+        pending, self._pending = self._pending, []
+        for step, update in enumerate(pending, first_step):
             loss, tokens = float(update.loss), float(update.tokens)
             if not math.isfinite(loss):
-                raise InputError(
-                    not_finite("the loss is", self.trainer, first + n)
-                )
-            self.loss_sum += loss * tokens
-            self.tokens += tokens
+                raise not_finite_error("the loss is", self._trainer, step)
+            self._loss_sum += loss * tokens
+            self._tokens += tokens
 
-    def _say(self):
-        now, step = time.monotonic(), self.trainer.step
-        loss = self.loss_sum / max(self.tokens, 1.0)
-        speed = self.tokens / (now - self.started_at)
-        rate = self.trainer.learning_rate(step)
-        done = step - self.begun_step
-        left = (self.last_step - step) * (now - self.begun_at) / max(done, 1)
-        logging.info(
-            "Step %d of %d: loss %.4f, learning rate %.2e, "
-            "%.0f target tokens/s, %s left",
-            *(step, self.last_step, loss, rate, speed),
-            _duration(left) if done else "?",
+    def _report(self) -> None:
+        now, step = time.monotonic(), self._trainer.step
+        done = step - self._first_step
+        elapsed = now - self._first_update_at
+        report = Report(
+            step=step,
+            last_step=self._last_step,
+            loss=self._loss_sum / max(self._tokens, 1.0),
+            learning_rate=self._trainer.learning_rate(step),
+            tokens_per_second=self._tokens / (now - self._interval_start),
+            seconds_left=(
+                (self._last_step - step) * elapsed / done if done else None
+            ),
         )
-        with self.writer.as_default(step=step):
-            tf.summary.scalar("train/loss", loss)
-            tf.summary.scalar("train/learning_rate", rate)
-            tf.summary.scalar("train/target_tokens_per_second", speed)
-        self.said_at = now
-        self._start()
+        self._display.show(report)
+        with self._writer.as_default(step=step):
+            tf.summary.scalar("train/loss", report.loss)
+            tf.summary.scalar("train/learning_rate", report.learning_rate)
+            tf.summary.scalar(
+                "train/target_tokens_per_second", report.tokens_per_second
+            )
+        self._reported_at = now
+        self._start_interval()
 
 
-def not_finite(what, trainer, step=None):
-    step = step or trainer.step
-    return (
-        f"{what} not finite at step {step}, learning rate "
+def not_finite_error(subject: str, trainer: Trainer, step: int) -> InputError:
+    """Returns the error of a run that has become useless.
+
+    Args:
+        subject: what is not finite, with its verb.
+        trainer: Trainer.
+        step: number of the update.
+    """
+    return InputError(
+        f"{subject} not finite at step {step}, learning rate "
         f"{trainer.learning_rate(step):.2e}: the last checkpoint is unharmed; "
-        "lower --override=learning_rate_scale=..., or use "
-        "--precision=float32"
+        "lower --override=learning_rate_scale=..., or use --precision=float32"
     )
 
 
-def _duration(seconds):
+def duration_text(seconds: float | None) -> str:
+    """Returns a time for a reader.
+
+    >>> duration_text(3725.4), duration_text(None)
+    ('1:02:05', '?')
+    """
+    if seconds is None:
+        return "?"
     minutes, seconds = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}"

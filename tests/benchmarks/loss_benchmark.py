@@ -131,18 +131,18 @@ def compare(what, tokens, precision):
 def print_largest_micro_batches():
     """Prints how many target tokens fit 16 GiB, both ways."""
     from t2t_lite.hparams import PRESETS
-    from t2t_lite.training import micro_batches as memory
+    from t2t_lite.training import micro_batches
 
     for name in ("transformer_base", "transformer_big"):
         for precision in ("float32", "bfloat16"):
 
             def peak(way, tokens, name=name, precision=precision):
-                estimate = memory.peak_bytes(
+                estimate = micro_batches.peak_bytes(
                     PRESETS[name], _V, precision, tokens
                 )
                 if way == "chunks":
                     return estimate
-                in_chunks = memory.bytes_of_loss(PRESETS[name], _V, tokens)
+                in_chunks = micro_batches.loss_bytes(PRESETS[name], _V, tokens)
                 copies = _PLAIN_COPIES[precision]
                 return estimate - in_chunks + 4 * copies * _V * tokens
 

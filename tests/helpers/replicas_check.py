@@ -13,7 +13,8 @@ import tensorflow as tf
 
 from t2t_lite.hparams import HParams
 from t2t_lite.storage import checkpoints
-from t2t_lite.training.trainer import Trainer, make_strategy
+from t2t_lite.training.strategies import make_strategy
+from t2t_lite.training.trainer import Trainer
 
 V = 23
 
@@ -54,7 +55,7 @@ def main(how, output, dropout, precision):
         )
     strategies = {"mirrored": "mirrored", "worker": "multi_worker"}
     strategy = make_strategy(strategies.get(how, "one_device"))
-    trainer = Trainer(hparams(dropout), V, strategy, precision)
+    trainer = Trainer(hparams(dropout), V, strategy, precision=precision)
     num_micro_batches = 2 if how == "micro" else 1
     for n in range(num_micro_batches):
         trainer.add(*(twins() if dropout else batch()), n, num_micro_batches)
@@ -67,8 +68,8 @@ def main(how, output, dropout, precision):
     locals_ = trainer.strategy.experimental_local_results(
         trainer.strategy.run(
             lambda: [
-                tf.identity(trainer.sums[0]),
-                tf.identity(trainer.loss_sum),
+                tf.identity(trainer.sums.gradients[0]),
+                tf.identity(trainer.sums.loss),
             ]
         )
     )

@@ -24,8 +24,8 @@ from t2t_lite.serving import export
 from t2t_lite.serving import signatures as serving
 from t2t_lite.storage import checkpoints, model_directory
 from t2t_lite.text import learning
-from t2t_lite.training import preparation
-from t2t_lite.training import run as training
+from t2t_lite.training import preparation, run
+from t2t_lite.training.options import RunOptions
 
 TREES = [
     "(TOP (S (NP (DT the) (NN cat)) (VP (VBZ sleeps)) (. .)))",
@@ -218,17 +218,17 @@ def test_a_run_refuses_a_vocabulary_of_the_other_task(tmp_path, vocabulary):
     vocabulary.save(tmp_path / "trees.model")
     for task, name in (("parsing", "words"), ("translation", "trees")):
         hparams = dataclasses.replace(PARSING, task=task)
-        options = training.RunOptions(vocabulary=tmp_path / f"{name}.model")
+        options = RunOptions(vocabulary=tmp_path / f"{name}.model")
         with pytest.raises(InputError, match=f"a vocabulary for {task} has"):
-            training.train(tmp_path / "run", hparams, text_of(pairs), options)
+            run.train(tmp_path / "run", hparams, text_of(pairs), options)
 
 
 def test_a_run_refuses_a_vocabulary_without_its_labels(tmp_path, vocabulary):
     vocabulary.save(tmp_path / "trees.model")
     pairs = [*zip(WORDS, TREES, strict=True), ("oh", "(TOP (INTJ (UH oh)))")]
-    options = training.RunOptions(vocabulary=tmp_path / "trees.model")
+    options = RunOptions(vocabulary=tmp_path / "trees.model")
     with pytest.raises(InputError, match=r"lacks 2 of the symbols.*\(INTJ"):
-        training.train(tmp_path / "run", PARSING, text_of(pairs), options)
+        run.train(tmp_path / "run", PARSING, text_of(pairs), options)
     assert not (tmp_path / "run").exists()
 
 
@@ -298,15 +298,16 @@ def text_of(pairs):
     )
 
 
-def test_a_run_learns_to_parse_and_its_directory_parses(tmp_path, capsys):
+def test_a_run_learns_to_parse_and_its_directory_parses(tmp_path):
     pairs = list(zip(WORDS, TREES, strict=True)) * 4
     hparams = dataclasses.replace(
         PARSING, vocabulary_size=2000, tag_dictionary=True
     )
-    options = training.RunOptions(save_every_steps=60, evaluate_every_steps=60)
-    training.train(tmp_path / "run", hparams, text_of(pairs), options)
-    printed = capsys.readouterr().out
-    assert "dev F1 of all 100.00 (EVALB, COLLINS.prm, 20 sentences" in printed
+    options = RunOptions(save_every_steps=60, evaluate_every_steps=60)
+    report = run.train(
+        tmp_path / "run", hparams, text_of(pairs), options
+    ).report
+    assert "dev F1 of all 100.00 (EVALB, COLLINS.prm, 20 sentences" in report
     parser = tasks.open_model(tmp_path / "run", checkpoint="best")
     assert parser(WORDS) == TREES
     directory = model_directory.ModelDirectory(tmp_path / "run")
@@ -337,8 +338,8 @@ def test_a_run_learns_to_parse_and_its_directory_parses(tmp_path, capsys):
     tensors["best_bleu"] = tensors.pop("best_score")
     checkpoints.write(path, tensors)
     more = dataclasses.replace(hparams, steps=121)
-    options = training.RunOptions(evaluate_every_steps=1)
-    training.train(tmp_path / "run", more, text_of(pairs), options)
+    options = RunOptions(evaluate_every_steps=1)
+    run.train(tmp_path / "run", more, text_of(pairs), options)
     assert list(directory.best.glob("*.index")) == best
 
 
@@ -355,7 +356,7 @@ def test_a_target_that_is_not_the_words_tree_is_refused(
 ):
     text = text_of([("cat", target)])
     with pytest.raises(InputError, match=message):
-        training.train(tmp_path / "run", PARSING, text, training.RunOptions())
+        run.train(tmp_path / "run", PARSING, text, RunOptions())
     assert not (tmp_path / "run").exists()
 
 

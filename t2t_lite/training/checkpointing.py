@@ -1,0 +1,100 @@
+"""When a run saves checkpoints, which it keeps, and what it starts from."""
+
+import pathlib
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from absl import logging
+
+from t2t_lite.storage import checkpoints, model_directory
+from t2t_lite.storage.model_directory import ModelDirectory
+from t2t_lite.training.options import RunOptions
+
+# Whether a signal made the checkpoint, not the schedule.
+_IS_STOP = "made_by_a_stop"
+
+
+class Checkpointer:
+    """Writes the checkpoints of a run, as often as its options say.
+
+    Args:
+        directory: ModelDirectory.
+        options: RunOptions.
+        average_last: int, how many checkpoints are averaged at the end.
+    """
+
+    def __init__(
+        self, directory: ModelDirectory, options: RunOptions, average_last: int
+    ):
+        self._directory, self._options = directory, options
+        self._num_kept = options.keep_last or max(2, average_last)
+        self._stop_checkpoint: pathlib.Path | None = None
+        self.saved_step = 0  # of the last one that was saved or restored
+        self._saved_at = time.monotonic()
+
+    def restore(self) -> tuple[pathlib.Path, dict[str, Any]] | None:
+        """Returns (path, tensors) of the newest checkpoint, None if none."""
+        found = next(checkpoints.newest(self._directory.checkpoints), None)
+        if found is not None:
+            path, tensors = found
+            if tensors.get(_IS_STOP, False):
+                self._stop_checkpoint = path
+            self.note_saved(int(tensors["step"]))
+        return found
+
+    def is_due(self, step: int) -> bool:
+        """Returns whether a checkpoint is due after `step` updates."""
+        if self._options.save_every_steps:
+            return step % self._options.save_every_steps == 0
+        minutes = (time.monotonic() - self._saved_at) / 60
+        return minutes >= self._options.save_every_minutes
+
+    def save(
+        self, step: int, tensors: Mapping[str, Any], is_stop: bool
+    ) -> None:
+        """Writes a checkpoint and removes those that are no longer needed.
+
+        One that a signal made goes as soon as there is another: an average of
+        the last ones must not depend on when a run was stopped.
+
+        Args:
+            step: updates done.
+            tensors: all that the run needs to go on.
+            is_stop: whether a signal makes it.
+        """
+        path = self._directory.checkpoints / f"step-{step}"
+        checkpoints.write(path, {**tensors, _IS_STOP: np.bool_(is_stop)})
+        if self._stop_checkpoint is not None:
+            checkpoints.remove(self._stop_checkpoint)
+            self._stop_checkpoint = None
+        checkpoints.prune(self._directory.checkpoints, self._num_kept, path)
+        logging.info("Saved %s.", path)
+
+    def note_saved(self, step: int) -> None:
+        """Begins to wait for the next one, whoever wrote this one."""
+        self.saved_step, self._saved_at = step, time.monotonic()
+
+    def save_best(self, step: int, tensors: Mapping[str, Any]) -> None:
+        """Writes the checkpoint that is best on dev, in place of the last."""
+        path = self._directory.best / f"step-{step}"
+        checkpoints.write(path, tensors)
+        checkpoints.prune(self._directory.best, 1, path)
+
+
+def read_warm_start(path: str | None) -> tuple[str, dict[str, Any]] | None:
+    """Returns (description, weights) to start from, None if there is no path.
+
+    Args:
+        path: of a model directory or a checkpoint.
+
+    Raises:
+        InputError: there is no such checkpoint.
+    """
+    if path is None:
+        return None
+    if pathlib.Path(path).is_dir():
+        return ModelDirectory(path).weights()
+    path = path.removesuffix(".index")
+    return path, checkpoints.read(path, model_directory.is_weight)

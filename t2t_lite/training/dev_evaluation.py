@@ -1,0 +1,190 @@
+"""Scores on the dev set during a run, and when they end it."""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from t2t_lite.decoding.search import SearchOptions
+from t2t_lite.evaluation.perplexity import TokenScorer, TokenScores
+from t2t_lite.evaluation.scores import Score
+from t2t_lite.model.transformer import Transformer
+from t2t_lite.storage.model_directory import ModelDirectory
+from t2t_lite.task import Task
+from t2t_lite.text import token_files
+from t2t_lite.training.options import RunOptions
+from t2t_lite.training.strategies import value_from_chief
+
+_LINES_AT_ONCE = 256  # Between two looks at whether to stop.
+_WIDEST_BEAM = 4
+
+
+class DevState(NamedTuple):
+    """What a run knows of its scores on dev: tensors of these names."""
+
+    best_score: float = -1.0  # BLEU or F1, of all evaluations
+    evaluations_without_gain: int = 0  # since the best score
+    evaluated_step: int = 0  # the last one that was evaluated
+
+    def after(self, step: int, score: float) -> "DevState":
+        """Returns the state once the model of `step` updates has a score.
+
+        >>> DevState().after(step=10, score=2.0).after(step=20, score=1.5)
+        DevState(best_score=2.0, evaluations_without_gain=1, evaluated_step=20)
+        """
+        if score > self.best_score:
+            return DevState(score, 0, step)
+        return self._replace(
+            evaluations_without_gain=self.evaluations_without_gain + 1,
+            evaluated_step=step,
+        )
+
+    @classmethod
+    def restored(cls, tensors: Mapping[str, Any]) -> "DevState":
+        """Returns the state that `tensors` gave.
+
+        Args:
+            tensors: those of a checkpoint. Version 0.1.0 called the best score
+                "best_bleu" at first.
+        """
+        best_score = tensors.get("best_score", tensors.get("best_bleu", -1.0))
+        return cls(
+            float(best_score),
+            int(tensors["evaluations_without_gain"]),
+            int(tensors["evaluated_step"]),
+        )
+
+    def tensors(self) -> dict[str, np.generic]:
+        """Returns what a checkpoint keeps."""
+        return {
+            "best_score": np.float64(self.best_score),
+            "evaluations_without_gain": np.int64(self.evaluations_without_gain),
+            "evaluated_step": np.int64(self.evaluated_step),
+        }
+
+    def copied_from_chief(self, strategy: tf.distribute.Strategy) -> "DevState":
+        """Returns the state by which all workers stop after the same update."""
+        return self._replace(
+            evaluations_without_gain=int(
+                value_from_chief(strategy, self.evaluations_without_gain)
+            ),
+            evaluated_step=int(value_from_chief(strategy, self.evaluated_step)),
+        )
+
+
+class DevEvaluation:
+    """Scores a model in training on dev, as often as the options say.
+
+    Args:
+        task: Task.
+        model: Transformer.
+        directory: ModelDirectory that has the rest of the model.
+        pairs: (source, target) of the dev set; None if there is none.
+        options: RunOptions.
+        summaries: writer for TensorBoard.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        model: Transformer,
+        directory: ModelDirectory,
+        pairs: Sequence[tuple[str, str]] | None,
+        options: RunOptions,
+        summaries: tf.summary.SummaryWriter,
+    ):
+        self.state = DevState()
+        self._task, self._model, self._directory = task, model, directory
+        self._pairs, self._options = pairs, options
+        self._summaries = summaries
+        self._scorer: _Scorer | None = None  # Made when it is needed.
+
+    def is_due(self, step: int) -> bool:
+        """Returns whether the model of `step` updates is to be scored."""
+        steps = self._model.hparams.steps
+        every = self._options.evaluate_every_steps or max(1, steps // 5)
+        is_new = step > self.state.evaluated_step
+        return self._pairs is not None and is_new and step % every == 0
+
+    def evaluate(self, step: int, should_stop: Callable[[], bool]) -> bool:
+        """Logs the scores of the model; returns whether it is the best.
+
+        Args:
+            step: updates done.
+            should_stop: once it returns True, the evaluation is given up.
+        """
+        if self._scorer is None:
+            self._scorer = _Scorer(
+                self._task, self._model, self._directory, self._pairs
+            )
+        found = self._scorer.scores(should_stop)
+        if found is None:
+            return False
+        token_scores, score = found
+        logging.info(
+            "Step %d: dev perplexity %.3f, dev %s %.2f",
+            step,
+            token_scores.perplexity,
+            score.name,
+            score.value,
+        )
+        with self._summaries.as_default(step=step):
+            tf.summary.scalar("dev/perplexity", token_scores.perplexity)
+            tf.summary.scalar(f"dev/{score.name.lower()}", score.value)
+        self.state = self.state.after(step, score.value)
+        return self.state.evaluations_without_gain == 0
+
+    def has_lost_patience(self, step: int) -> bool:
+        """Returns whether too many evaluations brought no better score."""
+        patience = self._options.patience
+        evaluations = self.state.evaluations_without_gain
+        if patience is None or evaluations < patience:
+            return False
+        logging.info(
+            "No better score on dev in %d evaluations: stopping at step %d.",
+            evaluations,
+            step,
+        )
+        return True
+
+
+class _Scorer:
+    """Scores one model on one dev set, again and again."""
+
+    def __init__(
+        self,
+        task: Task,
+        model: Transformer,
+        directory: ModelDirectory,
+        pairs: Sequence[tuple[str, str]],
+    ):
+        self._task = task
+        self._sources = [source for source, _ in pairs]
+        self._references = [target for _, target in pairs]
+        vocabulary = directory.vocabulary()
+        token_pairs = token_files.encode_pairs(
+            pairs,
+            vocabulary,
+            functools.partial(task.encode_targets, vocabulary),
+        )
+        self._token_scorer = TokenScorer(model, token_pairs)
+        # A wide beam, as parsers have, takes too long to be used often.
+        width = min(model.hparams.beam_width, _WIDEST_BEAM)
+        options = SearchOptions.from_hparams(model.hparams, beam_width=width)
+        self._translator = task.from_model(model, directory, options)
+
+    def scores(
+        self, should_stop: Callable[[], bool]
+    ) -> tuple[TokenScores, Score] | None:
+        """Returns the scores of the model as it is now, None if given up."""
+        translations = []
+        results = self._translator.stream(self._sources, _LINES_AT_ONCE)
+        for best, *_ in results:
+            if should_stop():
+                return None
+            translations.append(best.text)
+        score = self._task.score(translations, self._references)
+        return self._token_scorer(), score

@@ -1,0 +1,69 @@
+"""How to run a training, apart from what is trained."""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from t2t_lite.errors import InputError
+
+_AT_LEAST_1 = (
+    "micro_batch_tokens",
+    "save_every_steps",
+    "keep_last",
+    "evaluate_every_steps",
+    "patience",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class RunOptions:
+    """How to run; all of it may change when a run is resumed.
+
+    Raises:
+        InputError: a number is out of its range.
+    """
+
+    strategy: str = "auto"  # a name that `make_strategy` takes
+    precision: str = "float32"  # or "bfloat16", "float16"
+    xla: bool = False
+    micro_batch_tokens: int | None = None  # None: as many as fit the memory
+    save_every_minutes: float = 10.0
+    save_every_steps: int | None = None  # instead of minutes
+    keep_last: int | None = None  # None: as many as are averaged, at least 2
+    evaluate_every_steps: int | None = None  # None: five times in a run
+    patience: int | None = None  # evaluations without a better dev score
+    warm_start_from: str | None = None  # path of a model directory, checkpoint
+    vocabulary: str | None = None  # path of a SentencePiece model
+    cache_dir: str | None = None  # of tokens; None: the model directory
+    sustained_tflops: float | None = None  # of one device, to estimate the cost
+
+    def __post_init__(self):
+        for name in _AT_LEAST_1:
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(
+                    f"{name} must be at least 1; received {name}={value}"
+                )
+        if not self.save_every_minutes >= 0:  # NaN is refused too.
+            raise InputError(
+                "save_every_minutes must be at least 0; received "
+                f"save_every_minutes={self.save_every_minutes}"
+            )
+        tflops = self.sustained_tflops
+        if tflops is not None and not 0 < tflops < math.inf:
+            raise InputError(
+                "sustained_tflops must be above 0 and finite; received "
+                f"sustained_tflops={tflops}"
+            )
+
+    @classmethod
+    def from_flags(cls, values: Mapping[str, Any]) -> "RunOptions":
+        """Returns the options among the values of a program's flags.
+
+        >>> flags = {"hparams": "transformer_base"} | vars(RunOptions(xla=True))
+        >>> RunOptions.from_flags(flags).xla
+        True
+        """
+        names = [field.name for field in dataclasses.fields(cls)]
+        return cls(**{name: values[name] for name in names})

@@ -1,0 +1,78 @@
+"""What a run reports at its end, as text."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+
+from t2t_lite.hparams import HParams
+from t2t_lite.storage import checkpoints
+from t2t_lite.storage.model_directory import ModelDirectory
+from t2t_lite.task import Task
+
+_LINES_SHOWN = 3
+_WIDTH_SHOWN = 500  # Characters of each; a tree can have thousands.
+
+
+def final_report(
+    directory: ModelDirectory,
+    hparams: HParams,
+    task: Task,
+    held_out: Mapping[str, Sequence[tuple[str, str]]],
+    cost_text: str,
+) -> str:
+    """Returns scores, some outputs, the cost, and how to use the model.
+
+    The model is the average of the last checkpoints, as many as are kept of
+    those that the settings average.
+
+    Args:
+        directory: ModelDirectory.
+        hparams: HParams.
+        task: Task.
+        held_out: (source, target) pairs of "dev", "test", both or neither.
+        cost_text: lines on the cost.
+
+    Source: section 6.1.
+    """
+    num_kept = len(checkpoints.paths(directory.checkpoints))
+    average_last = min(num_kept, hparams.average_last)
+    lines = []
+    if held_out:
+        lines += [*_scores(directory, task, held_out, average_last), ""]
+    flags = f"--model_dir={shlex.quote(str(directory.path))}"
+    if average_last > 1:
+        flags += f" --average_last={average_last}"
+    lines += [cost_text, "", "To use this model:", f"  bin/translate {flags}"]
+    return "\n".join(lines)
+
+
+def _scores(
+    directory: ModelDirectory,
+    task: Task,
+    held_out: Mapping[str, Sequence[tuple[str, str]]],
+    average_last: int,
+) -> list[str]:
+    """Returns lines with the scores of each split, and outputs of the last."""
+    translator = task.open(directory.path, average_last=average_last, xla=False)
+    lines, examples = [f"Model: {translator.description}"], []
+    for split, pairs in held_out.items():
+        sources = [source for source, _ in pairs]
+        references = [target for _, target in pairs]
+        outputs = translator(sources)
+        score = task.score(outputs, references)
+        lines.append(
+            f"{split} {score.name} {score.value:.2f} ({score.signature})"
+        )
+        examples = list(zip(sources, references, outputs, strict=True))
+    for source, reference, output in examples[:_LINES_SHOWN]:
+        lines += [
+            "",
+            f"  source     {_clipped(source)}",
+            f"  reference  {_clipped(reference)}",
+            f"  output     {_clipped(output)}",
+        ]
+    return lines
+
+
+def _clipped(text: str) -> str:
+    more = len(text) - _WIDTH_SHOWN
+    return text if more <= 0 else f"{text[:_WIDTH_SHOWN]} ... ({more} more)"

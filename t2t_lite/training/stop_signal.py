@@ -1,0 +1,39 @@
+"""SIGTERM and Ctrl-C as a wish to stop, for a checkpoint to be saved first."""
+
+import contextlib
+import signal
+from types import FrameType
+
+from absl import logging
+
+
+class StopSignal:
+    """Notes SIGTERM and Ctrl-C while it is entered.
+
+    A second Ctrl-C stops at once, by KeyboardInterrupt.
+    """
+
+    def __init__(self):
+        self.number = 0  # of the signal; 0 if there was none
+        self._previous_handlers = {}
+
+    def __enter__(self) -> "StopSignal":
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with contextlib.suppress(ValueError):  # Not the main thread.
+                previous = signal.signal(number, self._note)
+                self._previous_handlers[number] = previous
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._previous_handlers.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, _: FrameType | None) -> None:
+        if self.number and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.number = int(number)
+        logging.info("Stopping: saving a checkpoint first.")
+
+    def is_requested(self) -> bool:
+        """Returns whether this process was asked to stop."""
+        return self.number != 0

@@ -1,0 +1,154 @@
+"""Which devices and machines train, and what their processes share."""
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_lite.errors import InputError
+
+
+def make_strategy(name: str) -> tf.distribute.Strategy:
+    """Returns the tf.distribute.Strategy called `name`.
+
+    Args:
+        name: "one_device", "mirrored" (all devices of this machine),
+            "multi_worker" (the machines that TF_CONFIG names), or "auto": the
+            last if TF_CONFIG is set, else "mirrored" if there are several GPUs.
+
+    Raises:
+        InputError: TF_CONFIG does not name the machines and which of them this
+            one is, or the others cannot be reached.
+    """
+    gpus = tf.config.list_physical_devices("GPU")
+    for gpu in gpus:
+        tf.config.experimental.set_memory_growth(gpu, True)
+    if name == "auto":
+        name = "one_device"
+        if os.environ.get("TF_CONFIG"):
+            name = "multi_worker"
+        elif len(gpus) > 1:
+            name = "mirrored"
+    if name == "multi_worker":
+        return _multi_worker_strategy(os.environ.get("TF_CONFIG", ""))
+    kind = "GPU" if gpus else "CPU"
+    if name == "mirrored":
+        devices = [d.name for d in tf.config.list_logical_devices(kind)]
+        return tf.distribute.MirroredStrategy(devices)
+    return tf.distribute.OneDeviceStrategy(f"/device:{kind}:0")
+
+
+def _multi_worker_strategy(tf_config: str) -> tf.distribute.Strategy:
+    _check_tf_config(tf_config)
+    try:
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    except (ValueError, RuntimeError, tf.errors.OpError) as error:
+        reason = str(getattr(error, "message", error)).splitlines()[0]
+        raise InputError(
+            f"cannot join the cluster of TF_CONFIG: received {tf_config!r} "
+            f"({reason})"
+        ) from None
+
+
+def _check_tf_config(tf_config: str) -> None:
+    """Raises InputError if the JSON does not name a machine of a cluster."""
+    try:
+        config = json.loads(tf_config)
+        cluster, task = config["cluster"], config["task"]
+        if int(task["index"]) not in range(len(cluster[task["type"]])):
+            raise IndexError("the task is not in the cluster")
+    except (ValueError, LookupError, TypeError) as error:
+        raise InputError(
+            'TF_CONFIG must look like {"cluster": {"worker": ["host:port", '
+            '...]}, "task": {"type": "worker", "index": 0}}; received '
+            f"{tf_config!r} ({error})"
+        ) from None
+
+
+def has_other_workers(strategy: tf.distribute.Strategy) -> bool:
+    """Returns whether other processes train the same model."""
+    return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+
+
+def is_chief(strategy: tf.distribute.Strategy) -> bool:
+    """Returns whether this process is the one that writes the run's files."""
+    if not has_other_workers(strategy):
+        return True
+    resolver = strategy.cluster_resolver
+    if resolver.task_type is None:
+        return True
+    has_chief = "chief" in resolver.cluster_spec().jobs
+    chief = ("chief" if has_chief else "worker", 0)
+    return (resolver.task_type, resolver.task_id) == chief
+
+
+def best_num_parts(strategy: tf.distribute.Strategy, xla: bool) -> int:
+    """Returns how many parts of a micro-batch to compute at the same time.
+
+    Two on one CPU. One keeps a GPU busy, and XLA runs one operation after the
+    other.
+    """
+    is_one_cpu = (
+        not xla
+        and isinstance(strategy, tf.distribute.OneDeviceStrategy)
+        and not tf.config.list_physical_devices("GPU")
+    )
+    return 2 if is_one_cpu else 1
+
+
+def on_replicas(
+    strategy: tf.distribute.Strategy, function: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Returns the graph that runs `function` on every replica.
+
+    Args:
+        strategy: tf.distribute.Strategy.
+        function: takes and returns tensors of one replica.
+    """
+    return tf.function(
+        lambda *args: strategy.run(function, args=args),
+        reduce_retracing=True,
+        autograph=False,
+    )
+
+
+def first_local(strategy: tf.distribute.Strategy, value: Any) -> tf.Tensor:
+    """Returns the value of this process' first replica."""
+    return strategy.experimental_local_results(value)[0]
+
+
+def sum_over_replicas(values: list[tf.Tensor]) -> list[tf.Tensor]:
+    """Returns the sums over all replicas; each of them must call it."""
+    context = tf.distribute.get_replica_context()
+    # Tensors of this replica: with other workers, neither a variable nor an
+    # argument has the device that the reduction asks for.
+    return context.all_reduce(
+        tf.distribute.ReduceOp.SUM, [tf.identity(value) for value in values]
+    )
+
+
+def value_from_chief(
+    strategy: tf.distribute.Strategy, value: Any
+) -> np.ndarray | np.generic:
+    """Returns the chief's value on every worker; each of them must call it.
+
+    Args:
+        strategy: tf.distribute.Strategy.
+        value: a number, array or tensor, of one shape and dtype on all.
+    """
+    if not has_other_workers(strategy):
+        return np.asarray(value)[()]
+    value = tf.convert_to_tensor(value)
+
+    def chief_value() -> tf.Tensor:
+        context = tf.distribute.get_replica_context()
+        is_chief = tf.equal(context.replica_id_in_sync_group, 0)
+        (total,) = sum_over_replicas(
+            [tf.where(is_chief, value, tf.zeros_like(value))]
+        )
+        return total
+
+    return first_local(strategy, on_replicas(strategy, chief_value)()).numpy()
