@@ -28,13 +28,14 @@ Patterns = tuple[str | None, str | None] | None
 class Corpus(NamedTuple):
     """Sentence pairs of one origin; reading starts when a split is asked for.
 
-    name: stable and fit for a file name, so that runs can be named by it.
-    source_language, target_language: labels; ISO 639-1 codes of the corpora of
-      translations in this module, "words" and "trees" of the treebanks.
+    name: stable and fit for a file name, so that runs can be named after it.
+    source_language, target_language: labels; ISO 639-1 codes for translations,
+        "words" and "trees" for treebanks.
     pairs: from a split of SPLITS to its (source, target) sentences. Raises
-      InputError where the split is absent or cannot be read.
-    splits: those of SPLITS that there are.
-    task: what it is for; None where that is up to who gives the files.
+        InputError where the split is absent or cannot be read.
+    splits: those of SPLITS that it has.
+    task: the name of the task that it is for; None where that depends on what
+        is in the files.
     """
 
     name: str
@@ -66,15 +67,15 @@ PLACES = {"wsj": "wsj_dir", "high_confidence": "high_confidence_trees"}
 
 
 def named(names: str, places: Mapping[str, str | None] | None = None) -> Corpus:
-    """Return the corpus called so, or the mixture of several.
+    """Returns the corpus of this name, or the mixture of several.
 
     Args:
-      names: one of CORPORA or PLACES, or several with commas between them.
-      places: where the corpora of PLACES are, by the name of the flag.
+        names: one of CORPORA or PLACES, or several with commas between them.
+        places: where the corpora of PLACES are, by the name of the flag.
 
     Raises:
-      InputError: there is none; the message names the nearest and lists all.
-        Or its place is not given, or there is nothing there.
+        InputError: there is none, and the message names the nearest and lists
+            all; or its place is not given, or holds nothing.
     """
     corpora = [_named(name, places or {}) for name in names.split(",")]
     return corpora[0] if len(corpora) == 1 else mixed(corpora)
@@ -99,17 +100,17 @@ def _named(name: str, places: Mapping[str, str | None]) -> Corpus:
 
 
 def mixed(corpora: Sequence[Corpus]) -> Corpus:
-    """Return a corpus that trains on several, one after the other.
+    """Returns a corpus that trains on several, one after the other.
 
     Its dev and test text are those of the first corpus that has them.
 
     Raises:
-      InputError: their languages are not the same.
+        InputError: their languages are not the same.
     """
     languages = {(c.source_language, c.target_language) for c in corpora}
     if len(languages) > 1:
         raise InputError(
-            "corpora can be mixed that have the same languages; received "
+            "corpora that are mixed must have the same languages; received "
             + ", ".join(
                 f"{c.name} ({c.source_language}-{c.target_language})"
                 for c in corpora
@@ -134,23 +135,24 @@ def _mixed_pairs(corpora: Sequence[Corpus], split: str) -> Pairs:
 def from_text_files(
     train: Patterns = None, dev: Patterns = None, test: Patterns = None
 ) -> Corpus:
-    """Return the corpus of line-aligned text files.
+    """Returns the corpus of line-aligned text files.
 
     Args:
-      train: the patterns of source and target, as in `text_files.pairs`. A
-        split is absent where it is None or both its patterns are None or "".
-      dev: likewise.
-      test: likewise.
+        train: the patterns of source and target, as in `text_files.pairs`. A
+            split is absent where it is None or both its patterns are None or
+            "".
+        dev: likewise.
+        test: likewise.
 
     Returns:
-      A Corpus called by its first source file, with its folder, and by its
-      target language: `multi30k/train.en.gz` and `multi30k/train.de.gz` give
-      `multi30k-train.en-de`. A language is a file's last suffix before `.gz`,
-      or the name of a file that has no suffix.
+        A Corpus named after its first source file, with its folder, and its
+        target language: `multi30k/train.en.gz` and `multi30k/train.de.gz` give
+        `multi30k-train.en-de`. A language is a file's last suffix before
+        `.gz`, or the name of a file that has no suffix.
 
     Raises:
-      InputError: no split is given, one has a source without a target or a
-        target without a source, or files are missing.
+        InputError: no split is given, one has a source without a target or a
+            target without a source, or files are missing.
     """
     given = {
         split: patterns
@@ -176,7 +178,7 @@ def from_text_files(
 
 
 def _both(split: str, patterns: tuple[str | None, str | None]):
-    """Return `patterns`, or raise InputError where one of them is missing."""
+    """Returns `patterns`; raises InputError where one of them is missing."""
     flags = f"--{split}_source", f"--{split}_target"
     if not all(patterns):
         given, missing = flags if patterns[0] else reversed(flags)
@@ -192,20 +194,20 @@ def _text_pairs(given: dict[str, tuple[str, str]], split: str) -> Pairs:
 def from_tree_files(
     train: str | None = None, dev: str | None = None, test: str | None = None
 ) -> Corpus:
-    """Return the corpus of sentences and trees in treebank files.
+    """Returns the corpus of sentences and trees in treebank files.
 
     Args:
-      train: patterns of files, as in `text_files.files`. A split is absent
-        where it is None or "".
-      dev: likewise.
-      test: likewise.
+        train: patterns of files, as in `text_files.files`. A split is absent
+            where it is None or "".
+        dev: likewise.
+        test: likewise.
 
     Returns:
-      A Corpus called by its first file, with its folder: `gum/train.ptb` gives
-      `gum-train.ptb`.
+        A Corpus named after its first file, with its folder: `gum/train.ptb`
+        gives `gum-train.ptb`.
 
     Raises:
-      InputError: no split is given, or files are missing.
+        InputError: no split is given, or files are missing.
     """
     given = {
         split: text_files.files(patterns)
@@ -234,7 +236,7 @@ def _wsj(directory: str) -> Corpus:
 
 
 def _high_confidence(patterns: str) -> Corpus:
-    """Return the trees that parsers made: text to train on, no more."""
+    """Returns the trees that parsers made: text to train on, no more."""
     files = {"train": text_files.files(patterns)}
     return _treebank("high_confidence", files, "--corpus=wsj,high_confidence")
 
@@ -243,7 +245,7 @@ _PLACED = {"wsj": _wsj, "high_confidence": _high_confidence}
 
 
 def _require(split: str, given: Iterable[str], flags: str) -> None:
-    """Raise InputError, which tells the flags, if a split is not given."""
+    """Raises InputError, which names the flags, if a split is not given."""
     if split not in SPLITS:
         raise InputError(
             f"split must be one of {', '.join(SPLITS)}; received {split!r}"
@@ -259,7 +261,7 @@ def _run_name(source: str, target: str) -> str:
 
 
 def _path_name(path: str) -> str:
-    """Return the name of a file and its folder, fit for a file name."""
+    """Returns the name of a file and its folder, fit for a file name."""
     folder = os.path.basename(os.path.dirname(os.path.abspath(path)))
     return _file_safe("-".join(filter(None, [folder, _file_name(path)])))
 

@@ -21,21 +21,21 @@ from t2t_lite.errors import InputError
 def pairs(
     source_pattern: str, target_pattern: str
 ) -> Iterator[tuple[str, str]]:
-    """Stream the (source, target) lines of all files that match.
+    """Yields the (source, target) lines of all files that match.
 
     The files are found, and missing ones reported, before the first pair is
     asked for; what is inside is checked as it is read. Blank lines are kept.
 
     Args:
-      source_pattern: a path, a glob such as `train-*.en.gz`, or several of
-        them separated by commas. The matches of a glob are sorted; the n-th
-        source file pairs with the n-th target file.
-      target_pattern: likewise.
+        source_pattern: a path, a glob such as `train-*.en.gz`, or several of
+            them separated by commas. The matches of a glob are sorted; the n-th
+            source file pairs with the n-th target file.
+        target_pattern: likewise.
 
     Raises:
-      InputError: no file or a directory matches, or the numbers of files
-        differ; and while reading, a file cannot be read, is empty, is not
-        UTF-8, or has not as many lines as the file it pairs with.
+        InputError: no file or a directory matches, or the numbers of files
+            differ; and while reading, a file cannot be read, is empty, is not
+            UTF-8, or has another number of lines than its pair.
     """
     return _stream(paired_files(source_pattern, target_pattern))
 
@@ -43,27 +43,27 @@ def pairs(
 def paired_files(
     source_pattern: str, target_pattern: str
 ) -> list[tuple[str, str]]:
-    """Return the (source file, target file) paths that match the patterns.
+    """Returns the (source file, target file) paths that match the patterns.
 
     Raises:
-      InputError: no file or a directory matches, or the numbers of files
-        differ.
+        InputError: no file or a directory matches, or the numbers of files
+            differ.
     """
     sources, targets = files(source_pattern), files(target_pattern)
     if len(sources) != len(targets):
         raise InputError(
             "the n-th source file pairs with the n-th target file, so there "
-            f"must be as many of each; received {len(sources)} of "
+            f"must be equally many of each; received {len(sources)} of "
             f"{source_pattern} and {len(targets)} of {target_pattern}"
         )
     return list(zip(sources, targets, strict=True))
 
 
 def files(patterns: str) -> list[str]:
-    """Return the files of comma-separated patterns, each one's sorted.
+    """Returns the files of comma-separated patterns, each one's sorted.
 
     Raises:
-      InputError: no file or a directory matches.
+        InputError: no file or a directory matches.
     """
     if os.path.exists(patterns):  # A name may itself hold "," or "[".
         return [_not_a_directory(patterns)]
@@ -93,7 +93,7 @@ def _stream(paths: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def _aligned(source: str, target: str) -> Iterator[tuple[str, str]]:
-    """Stream the line pairs of two files, which must be equally long."""
+    """Yields the line pairs of two files, which must be equally long."""
     source_lines, target_lines = lines(source), lines(target)
     rows = itertools.zip_longest(source_lines, target_lines)
     for number, (source_line, target_line) in enumerate(rows):
@@ -107,7 +107,7 @@ def _aligned(source: str, target: str) -> Iterator[tuple[str, str]]:
 def _refuse_lengths(
     short: str, short_count: int, long: str, read: int, rest: Iterator[str]
 ) -> NoReturn:
-    """Count the longer file to its end, and raise with both counts."""
+    """Raises InputError with the numbers of lines of both files."""
     long_count = read + sum(1 for _ in rest)
     raise InputError(
         "line n of the source must pair with line n of the target; received "
@@ -116,7 +116,7 @@ def _refuse_lengths(
 
 
 def lines(path: str) -> Iterator[str]:
-    """Stream the lines of one file, without their ends or a leading BOM."""
+    """Yields the lines of one file, without their ends or a leading BOM."""
     number = 0
     try:
         with _open(path) as file:
@@ -136,10 +136,10 @@ def lines(path: str) -> Iterator[str]:
 
 
 def lines_of(file: BinaryIO, name: str) -> Iterator[str]:
-    """Stream the lines of an open file, without their ends or a leading BOM.
+    """Yields the lines of an open file, without their ends or a leading BOM.
 
     Raises:
-      InputError: a line is not UTF-8; it says which one of `name`.
+        InputError: a line is not UTF-8; it says which one of `name`.
     """
     for number, line in enumerate(file, start=1):
         if number == 1:
@@ -148,11 +148,11 @@ def lines_of(file: BinaryIO, name: str) -> Iterator[str]:
 
 
 def lines_or_standard_input(path: str | None) -> Iterator[str]:
-    """Stream the lines of a file, or of standard input where it is None.
+    """Yields the lines of a file, or of standard input where it is None.
 
     Raises:
-      InputError: there is no such file or its first line cannot be had, before
-        any is streamed.
+        InputError: there is no such file or its first line cannot be had,
+            before any is streamed.
     """
     if path is None:
         return lines_of(sys.stdin.buffer, "standard input")

@@ -32,17 +32,17 @@ _WSJ_FOLDERS = ("", "wsj", "parsed/mrg/wsj", "PARSED/MRG/WSJ")
 
 
 def pairs(files: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Stream the (sentence, tree) of all trees in the files.
+    """Yields the (sentence, tree) of all trees in the files.
 
     A tree that holds only traces has no sentence. It is left out, and
     at the end a line of the log says how many such there were.
 
     Args:
-      files: paths; gzipped if they end in .gz.
+        files: paths; gzipped if they end in .gz.
 
     Raises:
-      InputError: while reading, a file cannot be read, is empty, is not UTF-8,
-        or holds something that is no tree.
+        InputError: while reading, a file cannot be read, is empty, is not
+            UTF-8, or holds something other than trees.
     """
     empty = 0
     for path in files:
@@ -58,17 +58,17 @@ def pairs(files: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def wsj_files(directory: str, split: str) -> list[str]:
-    """Return the files of a split of the Wall Street Journal treebank.
+    """Returns the files of a split of the Wall Street Journal treebank.
 
     Sections 02-21 are for training, 22 is the development and 23 the test set.
 
     Args:
-      directory: of the Penn Treebank, or the folder in it that holds the
-        sections.
-      split: of WSJ_SECTIONS.
+        directory: of the Penn Treebank, or the folder in it that holds the
+            sections.
+        split: of WSJ_SECTIONS.
 
     Raises:
-      InputError: there is no such folder, or a section is not in it.
+        InputError: there is no such folder, or a section is not in it.
     """
     folders = [os.path.join(directory, folder) for folder in _WSJ_FOLDERS]
     sections = WSJ_SECTIONS[split]

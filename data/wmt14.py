@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from t2t_lite.errors import InputError
+from t2t_lite.errors import InputError, require_extra
 
 TFDS_SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 PROBE_SECONDS = 10
@@ -23,19 +23,19 @@ _PAIRS_PER_READ = 1024
 
 
 def pairs(language: str, split: str) -> Iterator[tuple[str, str]]:
-    """Stream (English, `language`) sentences, always in the same order.
+    """Yields (English, `language`) sentences, always in the same order.
 
     The first use downloads the corpus and prepares it on disk. Should its
     hosts be out of reach, that is said within seconds: TFDS by itself tries
     for minutes.
 
     Args:
-      language: "de" or "fr".
-      split: "train", "dev" (newstest2013) or "test" (newstest2014).
+        language: "de" or "fr".
+        split: "train", "dev" (newstest2013) or "test" (newstest2014).
 
     Raises:
-      InputError: TFDS is not installed, the corpus is not on disk and cannot
-        be downloaded, or what is on disk is damaged.
+        InputError: TFDS is not installed, the corpus is not on disk and cannot
+            be downloaded, or what is on disk is damaged.
     """
     if split not in TFDS_SPLITS:
         raise InputError(
@@ -46,7 +46,7 @@ def pairs(language: str, split: str) -> Iterator[tuple[str, str]]:
 
 
 def _prepared(language: str):
-    """Return the TFDS builder of a corpus that is on disk."""
+    """Returns the TFDS builder of a corpus that is on disk."""
     builder = _tensorflow_datasets().builder(
         f"wmt14_translate/{language}-en",
         data_dir=os.environ.get("TFDS_DATA_DIR"),
@@ -58,19 +58,15 @@ def _prepared(language: str):
 
 
 def _tensorflow_datasets():
-    try:
-        import tensorflow_datasets
-    except ImportError as error:
-        raise InputError(
-            "the WMT 2014 corpora need TensorFlow Datasets: "
-            "pip install tensorflow-datasets importlib_resources "
-            f"(import failed with: {error})"
-        ) from error
+    require_extra("tensorflow_datasets", "corpora")
+    require_extra("importlib_resources", "corpora")  # TFDS does not ask for it.
+    import tensorflow_datasets
+
     return tensorflow_datasets
 
 
 def _require_hosts(builder, language: str) -> None:
-    """Raise InputError where a host of the download does not answer."""
+    """Raises InputError where a host of the download does not answer."""
     url_of = {urlsplit(url).netloc: url for url in _urls(builder, language)}
     failures = _failures(url_of)
     if failures:
@@ -83,7 +79,7 @@ def _require_hosts(builder, language: str) -> None:
 
 
 def _urls(builder, language: str) -> list[str]:
-    """Return the addresses TFDS downloads this corpus from."""
+    """Returns the addresses TFDS downloads this corpus from."""
     from tensorflow_datasets.translate import wmt
 
     subsets = itertools.chain.from_iterable(builder.subsets.values())
@@ -95,7 +91,7 @@ def _urls(builder, language: str) -> list[str]:
 
 
 def _failures(url_of: dict[str, str]) -> list[str]:
-    """Return "host (reason)" for each host that fails to serve its URL."""
+    """Returns "host (reason)" for each host that fails to serve its URL."""
     reason_of = dict.fromkeys(url_of, f"no answer in {PROBE_SECONDS} s")
     # Threads, as the time to look up a host's name has no bound of its own.
     threads = [
@@ -111,7 +107,7 @@ def _failures(url_of: dict[str, str]) -> list[str]:
 
 
 def _ask(host: str, url: str, reason_of: dict[str, str]) -> None:
-    """Ask for `url`, reading none of it; note why that failed, or ""."""
+    """Asks for `url`, reading none of it; notes why that failed, or ""."""
     import requests  # The client of TFDS: same proxies, same certificates.
 
     try:
@@ -125,7 +121,7 @@ def _ask(host: str, url: str, reason_of: dict[str, str]) -> None:
 
 
 def _download(builder) -> None:
-    """Download the corpus and write it to `builder.data_dir`."""
+    """Downloads the corpus and writes it to `builder.data_dir`."""
     try:
         builder.download_and_prepare()
     except Exception as error:  # TFDS has no common base for its failures.

@@ -3,10 +3,10 @@
 import dataclasses
 import difflib
 import typing
+from collections.abc import Iterable
+from typing import Any
 
 from t2t_lite.errors import InputError
-
-PAD, EOS = 0, 1  # Token ids: fills sequences up; ends them.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,10 +56,9 @@ class HParams:
     beam_width: int = 4
     length_penalty: float = 0.6
     max_extra_length: int = 50
-    # What it learns: translation, or (section 6.3) words to a tree: parsing.
-    task: str = "translation"
-    # Whether a parser's words have only tags that training has shown with such
-    # words.
+    # What it learns.
+    task: str = "translation"  # or "parsing", section 6.3
+    # Parsing: whether words have only tags that training has shown with them.
     tag_dictionary: bool = False
 
     def __post_init__(self):
@@ -96,8 +95,8 @@ class HParams:
             self.d_model % 2 == 0,
         )
         yield (
-            "attention_window must be 0 or odd: a position and as many on "
-            "each side",
+            "attention_window must be 0 or odd: a position, and equally many "
+            "on each side",
             self.attention_window == 0 or self.attention_window % 2 == 1,
         )
         yield (
@@ -117,13 +116,28 @@ class HParams:
 
 
 _AT_LEAST_ONE = (
-    *("num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v"),
-    *("learned_positions", "tokens_per_batch", "num_buckets", "warmup_steps"),
-    *("steps", "average_last", "beam_width", "vocabulary_size", "max_length"),
+    "num_layers",
+    "d_model",
+    "d_ff",
+    "num_heads",
+    "d_k",
+    "d_v",
+    "learned_positions",
+    "vocabulary_size",
+    "tokens_per_batch",
+    "max_length",
+    "num_buckets",
+    "warmup_steps",
+    "steps",
+    "average_last",
+    "beam_width",
 )
 _AT_LEAST_ZERO = (
-    *("length_penalty", "max_extra_length", "adam_epsilon", "seed"),
     "attention_window",
+    "adam_epsilon",
+    "seed",
+    "length_penalty",
+    "max_extra_length",
 )
 _CHOICES = {
     "positions": ("sinusoidal", "learned"),
@@ -132,13 +146,17 @@ _CHOICES = {
 }
 
 # What a later run on the same model directory may change: how long and how fast
-# it goes on, and how it translates; not what it has learned from.
+# it trains, and how it searches; not what it has learned from.
 MAY_CHANGE = frozenset(
-    (
-        *("steps", "average_last", "beam_width"),
-        *("length_penalty", "max_extra_length"),
-        *("learning_rate_scale", "warmup_steps"),
-    )
+    {
+        "steps",
+        "average_last",
+        "beam_width",
+        "length_penalty",
+        "max_extra_length",
+        "learning_rate_scale",
+        "warmup_steps",
+    }
 )
 
 _BASE = HParams()
@@ -273,7 +291,7 @@ PRESETS = {
 }
 
 
-def preset(name):
+def preset(name: str) -> HParams:
     """Returns the HParams called `name`.
 
     Raises:
@@ -287,7 +305,7 @@ def preset(name):
     return PRESETS[name]
 
 
-def override(hparams, assignments):
+def override(hparams: HParams, assignments: Iterable[str]) -> HParams:
     """Returns `hparams` with fields replaced.
 
     Args:
@@ -331,7 +349,7 @@ def _parsed(kind, text):
     return text.lower() == "true"
 
 
-def from_dict(values):
+def from_dict(values: dict[str, Any]) -> HParams:
     """Returns the HParams that `dataclasses.asdict` gave as `values`.
 
     Raises:

@@ -1,6 +1,6 @@
 """How good parses are: labelled bracketing F1, as EVALB counts it.
 
-    print(bracketing.as_text(bracketing.report(gold, predicted)))
+    print(evalb.as_text(evalb.report(gold, predicted)))
 
 These are the rules of EVALB (Sekine and Collins, 1997) with its parameter file
 COLLINS.prm, by which results on the Wall Street Journal are published:
@@ -52,12 +52,12 @@ class Analysis(NamedTuple):
 
 
 def is_counted(tag: str) -> bool:
-    """Whether a word with this part-of-speech tag counts."""
+    """Returns whether a word with this part-of-speech tag counts."""
     return tag not in _NOT_COUNTED
 
 
 def analysis(tree: Tree | None) -> Analysis:
-    """Return what counts of a tree; nothing does where there is none."""
+    """Returns what counts of a tree; nothing does where there is none."""
     seen = Analysis([], [], [])
     if tree is not None:
         _collect(tree, seen)
@@ -90,7 +90,7 @@ class Sentence(NamedTuple):
     all_gold: constituents of the gold tree, whatever the status.
     matched, gold, predicted: constituents.
     crossing: predicted constituents that overlap a gold one, neither of them
-      inside the other.
+        inside the other.
     words: that count.
     correct_tags: of these words.
     """
@@ -117,7 +117,7 @@ class Sentence(NamedTuple):
 
     @property
     def is_complete_match(self) -> bool:
-        """Whether exactly the gold constituents were found."""
+        """Returns whether exactly the gold constituents were found."""
         return (
             self.status == "valid"
             and self.matched == self.gold == self.predicted
@@ -125,11 +125,11 @@ class Sentence(NamedTuple):
 
 
 def compare(gold: Tree, predicted: Tree | None) -> Sentence:
-    """Return the counts of one sentence.
+    """Returns the counts of one sentence.
 
     Args:
-      gold: Tree.
-      predicted: Tree of the same words, or None for a parser that failed.
+        gold: Tree.
+        predicted: Tree of the same words, or None for a parser that failed.
     """
     of_gold, of_predicted = analysis(gold), analysis(predicted)
     known = (
@@ -156,7 +156,7 @@ def compare(gold: Tree, predicted: Tree | None) -> Sentence:
 
 
 def _num_crossing(gold: Analysis, predicted: Analysis) -> int:
-    """Return how many predicted constituents cross any gold one."""
+    """Returns how many predicted constituents cross any gold one."""
     return sum(
         any(
             gold_start < start < gold_end < end
@@ -237,7 +237,7 @@ def _ratio(part: float, whole: float) -> float:
 
 
 def total(sentences: Iterable[Sentence]) -> Scores:
-    """Return the Scores of sentences."""
+    """Returns the Scores of sentences."""
     sentences = list(sentences)
     valid = [s for s in sentences if s.status == "valid"]
     names = ["matched", "gold", "predicted", "crossing", "words"]
@@ -270,14 +270,14 @@ class Report(NamedTuple):
 
 
 def report(gold: Sequence[Tree], predicted: Sequence[Tree | None]) -> Report:
-    """Return the Report of parses.
+    """Returns the Report of parses.
 
     Args:
-      gold: Trees.
-      predicted: as many, each None or of the same words.
+        gold: Trees.
+        predicted: as many, each None or of the same words.
 
     Raises:
-      InputError: there are not as many.
+        InputError: their numbers differ.
     """
     if len(gold) != len(predicted):
         raise InputError(
@@ -290,7 +290,7 @@ def report(gold: Sequence[Tree], predicted: Sequence[Tree | None]) -> Report:
 
 
 def as_text(scores: Report) -> str:
-    """Return a Report as lines for a reader, in per cent."""
+    """Returns a Report as lines for a reader, in per cent."""
     return "\n".join(
         [
             *_lines("all sentences", scores.all),
@@ -325,20 +325,3 @@ def _lines(title: str, scores: Scores) -> Iterator[str]:
 
 def _percent(ratio: float) -> str:
     return f"{100 * ratio:.2f}"
-
-
-_COLUMNS = "status length recall precision matched gold predicted crossing"
-
-
-def as_table(scores: Report) -> str:
-    """Return the counts of each sentence as a table, columns parted by tabs."""
-    columns = [*_COLUMNS.split(), "words", "correct_tags"]
-    rows = [["sentence", *columns]]
-    for number, sentence in enumerate(scores.sentences, start=1):
-        values = [number, *(getattr(sentence, column) for column in columns)]
-        rows.append(map(_cell, values))
-    return "\n".join("\t".join(row) for row in rows)
-
-
-def _cell(value: str | int | float) -> str:
-    return _percent(value) if isinstance(value, float) else str(value)

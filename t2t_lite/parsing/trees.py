@@ -46,12 +46,12 @@ class Tree(NamedTuple):
 
     @property
     def is_pre_terminal(self) -> bool:
-        """Whether this is a tag with its word."""
+        """Returns whether this is a tag with its word."""
         return isinstance(self.children[0], str)
 
 
 def pre_terminals(tree: Tree) -> Iterator[Tree]:
-    """Stream the tags with their words, from left to right."""
+    """Yields the tags with their words, from left to right."""
     if tree.is_pre_terminal:
         yield tree
     else:
@@ -60,31 +60,13 @@ def pre_terminals(tree: Tree) -> Iterator[Tree]:
 
 
 def words(tree: Tree) -> list[str]:
-    """Return the words of a tree, from left to right."""
+    """Returns the words of a tree, from left to right."""
     return [leaf.children[0] for leaf in pre_terminals(tree)]
 
 
 def tags(tree: Tree) -> list[str]:
-    """Return the part-of-speech tag of each word."""
+    """Returns the part-of-speech tag of each word."""
     return [leaf.label for leaf in pre_terminals(tree)]
-
-
-def with_tags(tree: Tree, tags: Sequence[str]) -> Tree:
-    """Return a tree with other part-of-speech tags.
-
-    Args:
-      tree: Tree.
-      tags: one for each word.
-
-    Raises:
-      InputError: there are not as many.
-    """
-    symbols, remaining = linearized(tree), iter(tags)
-    _require_as_many(len(tags), words(tree))
-    retagged = (
-        next(remaining) if is_tag(symbol) else symbol for symbol in symbols
-    )
-    return delinearized(list(retagged), words(tree))
 
 
 # Text.
@@ -100,7 +82,7 @@ class _Bracket:
 
 
 def read(text: str | Iterable[str], name: str = "the text") -> Iterator[Tree]:
-    """Stream the trees of bracketed text, as treebanks write them.
+    """Yields the trees of bracketed text, as treebanks write them.
 
     A tree may take a part of a line, a line, or several. Only ASCII white
     space separates, for words may hold U+00A0 and its like. A bracket with
@@ -108,11 +90,11 @@ def read(text: str | Iterable[str], name: str = "the text") -> Iterator[Tree]:
     is read as `(NN a) (NN b)`.
 
     Args:
-      text: all of it, or its lines.
-      name: of the text, for messages.
+        text: all of it, or its lines.
+        name: of the text, for messages.
 
     Raises:
-      InputError: while reading, at the first bracket or word that is wrong.
+        InputError: while reading, at the first bracket or word that is wrong.
     """
     lines = text.split("\n") if isinstance(text, str) else text
     stack: list[_Bracket] = []
@@ -133,15 +115,15 @@ def read(text: str | Iterable[str], name: str = "the text") -> Iterator[Tree]:
 
 
 def split_words(line: str) -> list[str]:
-    """Return the words of a sentence: what ASCII white space separates."""
+    """Returns the words of a sentence: what ASCII white space separates."""
     return _WORD.findall(line)
 
 
 def read_one(line: str) -> Tree:
-    """Return the tree that a line is.
+    """Returns the tree that a line is.
 
     Raises:
-      InputError: it is no tree, or several.
+        InputError: it is not a tree, or it is several.
     """
     found = list(read(line, repr(line)))
     if len(found) != 1:
@@ -150,7 +132,7 @@ def read_one(line: str) -> Tree:
 
 
 def _take(token: str, stack: list[_Bracket], line: int) -> Tree | None:
-    """Put one token on the stack; return the tree that it completes, if any."""
+    """Puts a token on the stack; returns the tree that it completes, if any."""
     if token == "(":
         if len(stack) == MAX_DEPTH:
             raise InputError(f"a tree may be {MAX_DEPTH} brackets deep")
@@ -168,7 +150,7 @@ def _take(token: str, stack: list[_Bracket], line: int) -> Tree | None:
 
 
 def _closed(stack: list[_Bracket]) -> Tree | None:
-    """Take the innermost bracket away; return it if it is the outermost."""
+    """Takes the innermost bracket away; returns it if it is the outermost."""
     bracket = stack.pop()
     label, children = bracket.label, bracket.children
     num_words = sum(isinstance(child, str) for child in children)
@@ -200,12 +182,12 @@ def _closed(stack: list[_Bracket]) -> Tree | None:
 
 
 def write(tree: Tree) -> str:
-    """Return a tree as one line of bracketed text.
+    """Returns a tree as one line of bracketed text.
 
     Parentheses in words become -LRB- and -RRB-.
 
     Raises:
-      InputError: a word is empty or holds white space.
+        InputError: a word is empty or holds white space.
     """
     if tree.is_pre_terminal:
         return f"({tree.label} {escaped(tree.children[0])})"
@@ -213,10 +195,10 @@ def write(tree: Tree) -> str:
 
 
 def escaped(word: str) -> str:
-    """Return a word as a treebank writes it, with -LRB- for `(`.
+    """Returns a word as a treebank writes it, with -LRB- for `(`.
 
     Raises:
-      InputError: it is empty or holds white space.
+        InputError: it is empty or holds white space.
     """
     word = word.replace("(", "-LRB-").replace(")", "-RRB-")
     if not word or _NOT_IN_A_WORD.search(word):
@@ -230,7 +212,7 @@ def escaped(word: str) -> str:
 
 
 def normalized(tree: Tree) -> Tree | None:
-    """Return a tree as parsers are trained and scored on it.
+    """Returns a tree as parsers are trained and scored on it.
 
     Traces go, and constituents that only held traces. Labels lose what follows
     the first `-`, `=` or `|` (NP-SBJ-1 becomes NP, ADVP|PRT becomes ADVP) but
@@ -239,7 +221,7 @@ def normalized(tree: Tree) -> Tree | None:
     without such a bracket gets one. Applied twice it changes nothing more.
 
     Returns:
-      The Tree, or None if no word is left.
+        The Tree, or None if no word is left.
     """
     tree = _without_traces(tree)
     if tree is None:
@@ -255,7 +237,7 @@ def _is_root(tree: Tree) -> bool:
 
 
 def _without_traces(tree: Tree) -> Tree | None:
-    """Return a tree without traces and function tags, None if it is empty."""
+    """Returns a tree without traces and function tags, None if it is empty."""
     if tree.is_pre_terminal:
         is_trace = tree.label == TRACE
         return None if is_trace else Tree(_category(tree.label), tree.children)
@@ -272,32 +254,32 @@ def _category(label: str) -> str:
 
 
 def opening(label: str) -> str:
-    """Return the symbol that opens a constituent."""
+    """Returns the symbol that opens a constituent."""
     return "(" + label
 
 
 def closing(label: str) -> str:
-    """Return the symbol that closes a constituent."""
+    """Returns the symbol that closes a constituent."""
     return ")" + label
 
 
 def is_opening(symbol: str) -> bool:
-    """Whether a symbol opens a constituent."""
+    """Returns whether a symbol opens a constituent."""
     return symbol[:1] == "("
 
 
 def is_closing(symbol: str) -> bool:
-    """Whether a symbol closes a constituent."""
+    """Returns whether a symbol closes a constituent."""
     return symbol[:1] == ")"
 
 
 def is_tag(symbol: str) -> bool:
-    """Whether a symbol stands for a word."""
+    """Returns whether a symbol stands for a word."""
     return not is_opening(symbol) and not is_closing(symbol)
 
 
 def linearized(tree: Tree) -> list[str]:
-    """Return the symbols of a tree, without its words.
+    """Returns the symbols of a tree, without its words.
 
     Source: section 6.3; Vinyals et al. 2015
     """
@@ -308,17 +290,17 @@ def linearized(tree: Tree) -> list[str]:
 
 
 def delinearized(symbols: Sequence[str], words: Sequence[str]) -> Tree:
-    """Return the tree that `linearized` made these symbols of.
+    """Returns the tree that `linearized` made these symbols of.
 
     Args:
-      symbols: exactly one outermost bracket and what is in it.
-      words: as many as there are tags.
+        symbols: exactly one outermost bracket and what is in it.
+        words: as many as there are tags.
 
     Raises:
-      InputError: the brackets do not match, one holds nothing, or the number
-        of tags is not the number of words.
+        InputError: the brackets do not match, one holds nothing, or the number
+            of tags is not the number of words.
     """
-    _require_as_many(sum(map(is_tag, symbols)), words)
+    _require_tag_per_word(sum(map(is_tag, symbols)), words)
     remaining = iter(words)
     outermost: list[Tree] = []
     stack: list[tuple[str, list[Tree]]] = [("", outermost)]
@@ -347,7 +329,7 @@ def delinearized(symbols: Sequence[str], words: Sequence[str]) -> Tree:
     return outermost[0]
 
 
-def _require_as_many(num_tags: int, words: Sequence[str]) -> None:
+def _require_tag_per_word(num_tags: int, words: Sequence[str]) -> None:
     if num_tags != len(words):
         raise InputError(
             f"each word needs one tag; received {num_tags} tags for "
@@ -360,5 +342,5 @@ def _refuse(position: int, symbol: str, rule: str):
 
 
 def symbols(trees: Iterable[Tree]) -> list[str]:
-    """Return the sorted symbols that the linearizations of these trees need."""
+    """Returns the sorted symbols of the linearizations of these trees."""
     return sorted({symbol for tree in trees for symbol in linearized(tree)})

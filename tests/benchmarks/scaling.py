@@ -70,10 +70,10 @@ def search(sizes):
     import tensorflow as tf
     from keras import ops
 
-    from t2t_lite import hparams
     from t2t_lite.decoding import beam_search
     from t2t_lite.model import cache as decoder_cache
     from t2t_lite.model import transformer
+    from t2t_lite.token_ids import EOS
 
     settings, ids = prepared(sizes)
     model = transformer.Transformer(settings, sizes["vocabulary"])
@@ -85,7 +85,7 @@ def search(sizes):
 
         def without_end(ids_BW, cache):
             logits, cache = step(ids_BW, cache)
-            is_end = ops.arange(sizes["vocabulary"]) == hparams.EOS
+            is_end = ops.arange(sizes["vocabulary"]) == EOS
             return ops.where(is_end, -1e9, logits), cache
 
         return beam_search.beam_search(
@@ -96,7 +96,7 @@ def search(sizes):
             max_length=_TOKENS_OUT,
             beam_width=W,
             alpha=0.6,
-            eos=hparams.EOS,
+            eos=EOS,
         ).scores_BW
 
     graph = tf.function(

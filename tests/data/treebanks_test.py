@@ -252,8 +252,8 @@ def test_corpora_of_other_languages_are_not_mixed(folder):
         {"high_confidence_trees": "a.mrg"},
     )
     assert line == (
-        "corpora can be mixed that have the same languages; received embedded "
-        "(en-de), high_confidence (words-trees)"
+        "corpora that are mixed must have the same languages; received "
+        "embedded (en-de), high_confidence (words-trees)"
     )
 
 

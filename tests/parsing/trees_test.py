@@ -307,19 +307,6 @@ def test_symbols_that_are_no_tree_are_refused(symbols, num_words, message):
     assert message in str(refusal.value)
 
 
-def test_a_tree_takes_other_tags():
-    tree = tree_of("(S (NP (DT a) (NN b)) (VB c))")
-    assert trees.with_tags(tree, ["X", "Y", "Z"]) == tree_of(
-        "(S (NP (X a) (Y b)) (Z c))"
-    )
-
-
-@pytest.mark.parametrize("tags", [["X"], ["X", "Y", "Z"]])
-def test_other_tags_must_be_as_many(tags):
-    with pytest.raises(InputError, match=f"received {len(tags)} tags for 2"):
-        trees.with_tags(DOG, tags)
-
-
 # Treebanks, where there are some.
 
 
