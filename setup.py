@@ -1,4 +1,4 @@
-"""For tools that ask for a setup.py; all is said in pyproject.toml."""
+"""For tools that expect a setup.py; everything is in pyproject.toml."""
 
 import setuptools
 
