@@ -1,20 +1,32 @@
-"""What every binary shares: how it runs, and the flags that choose a model."""
+"""What every program shares: how it runs, and the flags that choose a model."""
 
 import contextlib
 import gc
+import logging as python_logging
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
 
 from absl import app, flags, logging
 
 from t2t_lite.errors import InputError
 
-_MODEL_FLAGS = ("model_dir", "checkpoint", "average_last", "precision", "xla")
-_SEARCH_FLAGS = ("beam_width", "length_penalty", "max_extra_length")
+_TRANSLATOR_FLAGS = (
+    "model_dir",
+    "checkpoint",
+    "average_last",
+    "precision",
+    "xla",
+    "beam_width",
+    "length_penalty",
+    "max_extra_length",
+)
 
 
-def run(command):
+def run(command: ModuleType) -> None:
     """Runs a program and exits with the status that its main returns.
 
     An InputError, or a file that the system refuses, becomes one line on
@@ -26,42 +38,66 @@ def run(command):
     """
     _show_in_help(command)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    # What is half-written is taken away on the way out.
+    # Exits in good order, so that half-written files are removed.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     flags.FLAGS.set_default("verbosity", logging.INFO)
-
-    def guarded(arguments):
-        try:
-            if len(arguments) > 1:
-                raise InputError(
-                    f"this program takes flags only; received {arguments[1]!r}"
-                )
-            return command.main(arguments)
-        except InputError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 1
-        except BrokenPipeError:
-            # Python would complain again when it flushes stdout at its end.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 1
-        except OSError as error:
-            where = f"{error.filename}: " if error.filename else ""
-            print(f"error: {where}{error.strerror or error}", file=sys.stderr)
-            return 1
-        except KeyboardInterrupt:
-            return 130
-
-    app.run(guarded)
+    logging.get_absl_handler().setFormatter(LogFormatter())
+    app.run(lambda arguments: _guarded_main(command, arguments))
 
 
-def _show_in_help(command):
+def _guarded_main(command: ModuleType, arguments: list[str]) -> int:
+    """Returns the exit status of a program, whatever it raises."""
+    try:
+        if len(arguments) > 1:
+            raise InputError(
+                f"this program takes flags only; received {arguments[1]!r}"
+            )
+        return command.main(arguments)
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # Python would complain again when it flushes stdout at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"error: {where}{error.strerror or error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+class LogFormatter(python_logging.Formatter):
+    """Puts the time before a message, and the level before a warning.
+
+    >>> record = python_logging.makeLogRecord(
+    ...     {"msg": "disk full", "levelno": python_logging.WARNING}
+    ... )
+    >>> LogFormatter().format(record)[8:]
+    ' Warning: disk full'
+    """
+
+    def __init__(self):
+        super().__init__("%(asctime)s %(label)s%(message)s", "%H:%M:%S")
+
+    def format(self, record: python_logging.LogRecord) -> str:
+        """Returns the line, or lines, of a record."""
+        record.label = ""
+        if record.levelno >= python_logging.WARNING:
+            level = python_logging.getLevelName(record.levelno)
+            record.label = f"{level.capitalize()}: "
+        return super().format(record)
+
+
+def _show_in_help(command: ModuleType) -> None:
     """Makes --help show the docstring and the flags of a program's module."""
     sys.modules["__main__"].__doc__ = command.__doc__
     for flag in flags.FLAGS.get_key_flags_for_module(command):
         flags.FLAGS.register_key_flag_for_module(sys.argv[0], flag)
 
 
-def status_of_signal(number):
+def signal_status(number: int) -> int:
     """Returns the exit status of a program that a signal ended; 0 for none."""
     return 128 + number if number else 0
 
@@ -75,7 +111,7 @@ def load_tensorflow(num_parts: int = 1) -> None:
             is faster than parts that share all cores. The environment variable
             TF_NUM_INTRAOP_THREADS takes precedence.
     """
-    gc.disable()  # A million objects come, and none of them goes.
+    gc.disable()  # A million objects are made, and none is garbage.
     with _silent_stderr():
         import tensorflow as tf
 
@@ -88,15 +124,15 @@ def load_tensorflow(num_parts: int = 1) -> None:
         tf.config.threading.set_intra_op_parallelism_threads(1)
 
 
-def _num_cores():
-    if hasattr(os, "sched_getaffinity"):  # Linux has it, and TensorFlow asks.
+def _num_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):  # On Linux; TensorFlow counts so too.
         return len(os.sched_getaffinity(0))
     return os.cpu_count()
 
 
 @contextlib.contextmanager
-def _silent_stderr():
-    """Sends what C++ code writes to stderr nowhere; exceptions still rise."""
+def _silent_stderr() -> Iterator[None]:
+    """Discards what C++ code writes to stderr; exceptions still rise."""
     sys.stderr.flush()
     before = os.dup(2)
     with open(os.devnull, "wb") as nowhere:
@@ -108,45 +144,53 @@ def _silent_stderr():
         os.close(before)
 
 
-def define_model_flags(xla=None):
+def define_model_flags(xla: bool | None = None) -> None:
     """Defines the flags that choose a model, and how it searches.
 
     Args:
-        xla: bool, the default of --xla; None for what suits the device.
+        xla: the default of --xla; None to let the device decide.
     """
     flags.DEFINE_string(
-        "model_dir", None, "Required: where bin/train wrote the model."
+        "model_dir", None, "Required: the directory that bin/train wrote."
     )
     flags.mark_flag_as_required("model_dir")
     flags.DEFINE_string(
-        "checkpoint", "last", "last, best, averaged, or a checkpoint's path."
+        "checkpoint",
+        "last",
+        "Which weights to use: last, best, averaged, or the path of a "
+        "checkpoint.",
     )
     flags.DEFINE_integer(
         "average_last",
         1,
-        "The mean of so many of the last checkpoints.",
+        "Use the mean of the weights of this many of the last checkpoints.",
         lower_bound=1,
     )
     flags.DEFINE_enum(
         "precision",
         "float32",
         ["float32", "bfloat16", "float16"],
-        "Of the computation; softmax and scores are float32.",
+        "Precision of the computation; softmax and scores stay float32.",
     )
-    where = "; default: where a GPU translates" if xla is None else ""
-    flags.DEFINE_bool("xla", xla, f"Compile the search with XLA{where}.")
-    flags.DEFINE_integer("beam_width", None, "Default: the model's.")
-    flags.DEFINE_float("length_penalty", None, "Default: the model's.")
+    default = " Default: on a GPU." if xla is None else ""
+    flags.DEFINE_bool("xla", xla, f"Compile the search with XLA.{default}")
+    flags.DEFINE_integer(
+        "beam_width", None, "Width of the beam. Default: the model's."
+    )
+    flags.DEFINE_float(
+        "length_penalty",
+        None,
+        "The paper's alpha; higher prefers longer output. Default: the "
+        "model's.",
+    )
     flags.DEFINE_integer(
         "max_extra_length",
         None,
-        "How many tokens longer than its source a translation may be; default: "
+        "How many tokens longer than its source an output may be. Default: "
         "the model's.",
     )
 
 
-def model_flags():
+def model_flags() -> dict[str, Any]:
     """Returns those flags as the arguments of a Translator."""
-    return {name: flags.FLAGS[name].value for name in _MODEL_FLAGS} | {
-        name: flags.FLAGS[name].value for name in _SEARCH_FLAGS
-    }
+    return {name: flags.FLAGS[name].value for name in _TRANSLATOR_FLAGS}

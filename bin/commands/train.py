@@ -1,4 +1,4 @@
-"""Trains a Transformer, or goes on where the last checkpoint was.
+"""Trains a Transformer; the same command resumes an interrupted run.
 
 Without flags it trains transformer_tiny on the embedded English-German corpus.
 """
@@ -14,56 +14,85 @@ FLAGS = flags.FLAGS
 corpus_flags.define()
 flags.adopt_module_key_flags(corpus_flags)
 flags.DEFINE_string(
-    "hparams", "transformer_tiny", f"A preset: {', '.join(hparams.PRESETS)}."
+    "hparams",
+    "transformer_tiny",
+    f"The preset to train: {', '.join(hparams.PRESETS)}.",
 )
 flags.DEFINE_multi_string(
-    "override", [], "field=value of the preset to replace; may be repeated."
+    "override", [], "Replace a setting: field=value. May be repeated."
 )
-flags.DEFINE_integer("steps", None, "Updates in all; those of the preset.")
-flags.DEFINE_string("model_dir", None, "Default: runs/<corpus>-<preset>.")
-flags.DEFINE_string("vocabulary", None, "A SentencePiece model to use.")
+flags.DEFINE_integer(
+    "steps", None, "How many updates to do in all. Default: the preset's."
+)
 flags.DEFINE_string(
-    "cache_dir", None, "Of tokens, for runs to share; default: the model_dir."
+    "model_dir",
+    None,
+    "Where to keep the model. Default: runs/<corpus>-<preset>.",
+)
+flags.DEFINE_string(
+    "vocabulary",
+    None,
+    "A SentencePiece model to use. Default: one is learned from the text.",
+)
+flags.DEFINE_string(
+    "cache_dir",
+    None,
+    "A folder of tokenized text that runs share. Default: the model_dir.",
 )
 flags.DEFINE_enum(
     "strategy",
     "auto",
     ["auto", "one_device", "mirrored", "multi_worker"],
-    "Which devices; multi_worker reads TF_CONFIG.",
+    "Which devices train: one, all of this machine, or those of the machines "
+    "that TF_CONFIG names.",
 )
 flags.DEFINE_enum(
     "precision",
     "float32",
     ["float32", "bfloat16", "float16"],
-    "Of the computation; weights, softmax and loss are float32.",
+    "Precision of the computation; weights, softmax and loss stay float32.",
 )
-flags.DEFINE_bool("xla", False, "Compile the passes with XLA.")
+flags.DEFINE_bool("xla", False, "Compile forward and backward pass with XLA.")
 flags.DEFINE_integer(
     "micro_batch_tokens",
     None,
-    "Tokens of each side that a device takes at once; default: what fits.",
+    "How many tokens of each side a device takes at once. Default: as many as "
+    "fit its memory.",
 )
-flags.DEFINE_float("save_every_minutes", 10.0, "Between two checkpoints.")
-flags.DEFINE_integer("save_every_steps", None, "Instead of minutes.")
+flags.DEFINE_float(
+    "save_every_minutes", 10.0, "Minutes between two checkpoints."
+)
+flags.DEFINE_integer(
+    "save_every_steps",
+    None,
+    "Updates between two checkpoints, in place of minutes.",
+)
 flags.DEFINE_integer(
     "keep_last",
     None,
-    "Checkpoints to keep; default: as many as are averaged, at least 2.",
+    "How many checkpoints to keep. Default: as many as are averaged, at "
+    "least 2.",
 )
 flags.DEFINE_integer(
-    "evaluate_every_steps", None, "On dev; default: five times in a run."
+    "evaluate_every_steps",
+    None,
+    "Updates between two evaluations on dev. Default: a fifth of all.",
 )
 flags.DEFINE_integer(
-    "patience", None, "Stop after so many evaluations without a better score."
+    "patience",
+    None,
+    "Stop after this many evaluations without a better score on dev.",
 )
 flags.DEFINE_string(
-    "warm_start_from", None, "A model directory or checkpoint to begin from."
+    "warm_start_from",
+    None,
+    "A model directory or checkpoint whose weights to start from.",
 )
 flags.DEFINE_float(
     "sustained_tflops",
     None,
-    "Of one device: the cost is estimated by time too, as the paper does "
-    "(K80 2.8, K40 3.7, M40 6.0, P100 9.5).",
+    "TFLOPS that one device sustains, to estimate the cost by time as the "
+    "paper does (K80 2.8, K40 3.7, M40 6.0, P100 9.5).",
 )
 
 
@@ -90,4 +119,4 @@ def main(_):
     )
     if result.report is not None:
         print(result.report)
-    return cli.status_of_signal(result.stop_signal)
+    return cli.signal_status(result.stop_signal)

@@ -1,0 +1,214 @@
+"""What a run shows: lines, a bar on a terminal, and a loss gone wrong."""
+
+import contextlib
+import io
+import logging
+import math
+import re
+import sys
+import types
+
+import pytest
+import tensorflow as tf
+from absl import flags
+from absl import logging as absl_logging
+
+from t2t_lite.errors import InputError
+from t2t_lite.training import progress as progress_module
+from t2t_lite.training.progress import Bar, Progress, Report
+from t2t_lite.training.trainer import Update
+
+
+class _Clock:
+    """Time that passes when it is told to."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def monotonic(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = _Clock()
+    monkeypatch.setattr(progress_module, "time", clock)
+    return clock
+
+
+@pytest.fixture
+def trainer():
+    return types.SimpleNamespace(step=0, learning_rate=lambda step: step / 10)
+
+
+@pytest.fixture
+def reports(monkeypatch):
+    """The Reports that are shown."""
+    shown = []
+    monkeypatch.setattr(
+        progress_module.Lines, "show", lambda self, report: shown.append(report)
+    )
+    return shown
+
+
+def _progress(trainer, last_step=100):
+    return Progress(trainer, last_step, tf.summary.create_noop_writer())
+
+
+def _update(trainer, progress, loss=2.0, tokens=50.0):
+    trainer.step += 1
+    progress.add(Update(tf.constant(loss), tf.constant(tokens)))
+
+
+def test_the_first_update_is_reported_then_every_ten_seconds(
+    trainer, clock, reports
+):
+    progress = _progress(trainer)
+    for _ in range(25):
+        clock.now += 1
+        _update(trainer, progress)
+    assert [report.step for report in reports] == [1, 11, 21]
+
+
+def test_the_loss_is_the_mean_over_tokens_since_the_last_report(
+    trainer, clock, reports
+):
+    progress = _progress(trainer)
+    clock.now += 5
+    _update(trainer, progress, loss=9.0)
+    clock.now += 4
+    _update(trainer, progress, loss=1.0, tokens=30.0)
+    clock.now += 6
+    _update(trainer, progress, loss=2.0, tokens=10.0)
+    first, second = reports
+    assert first.loss == 9.0
+    assert second.loss == pytest.approx((30 * 1.0 + 10 * 2.0) / 40)
+    assert second.tokens_per_second == pytest.approx(40 / 10)
+    assert second.learning_rate == pytest.approx(0.3)
+
+
+def test_time_left_counts_neither_the_first_update_nor_pauses(
+    trainer, clock, reports
+):
+    progress = _progress(trainer, last_step=12)
+    clock.now += 600  # Graphs are built.
+    _update(trainer, progress)
+    assert reports[0].seconds_left is None
+    clock.now += 10
+    with progress.paused():
+        clock.now += 300
+    clock.now += 10
+    _update(trainer, progress)
+    assert reports[1].seconds_left == pytest.approx(10 * 20)
+    assert reports[1].tokens_per_second == pytest.approx(50 / 20)
+
+
+def test_a_resumed_run_counts_its_own_updates_for_the_time_left(
+    trainer, clock, reports
+):
+    trainer.step = 90
+    progress = _progress(trainer)
+    clock.now += 10
+    _update(trainer, progress)
+    clock.now += 10
+    _update(trainer, progress)
+    assert reports[1].seconds_left == pytest.approx(8 * 10)
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf])
+def test_a_loss_that_is_not_finite_is_an_error_of_its_step(
+    trainer, clock, reports, loss
+):
+    progress = _progress(trainer)
+    clock.now += 1
+    _update(trainer, progress)
+    for value in (3.0, loss, 3.0):
+        _update(trainer, progress, loss=value)
+    expected = "the loss is not finite at step 3, learning rate 3.00e-01"
+    with pytest.raises(InputError, match=re.escape(expected)):
+        progress.flush()
+
+
+def test_a_line_has_all_that_a_report_has(caplog):
+    caplog.set_level(logging.INFO, "absl")
+    progress_module.Lines().show(Report(7, 40, 2.5, 3e-4, 1234.4, 65.0))
+    assert caplog.messages == [
+        "Step 7 of 40: loss 2.5000, learning rate 3.00e-04, "
+        "1234 target tokens/s, 0:01:05 left"
+    ]
+
+
+# A terminal.
+
+
+class _Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+    def lines(self):
+        """Returns what is on the screen, each line as it was last drawn."""
+        screen = []
+        for line in self.getvalue().split("\n"):
+            text = ""
+            for drawn in line.split("\r"):
+                text = drawn + text[len(drawn) :]
+            screen.append(text.rstrip())
+        return screen
+
+
+@contextlib.contextmanager
+def _stderr(stream):
+    """Makes a stream stderr, to which absl's log goes as in a program."""
+    logger = logging.getLogger("absl")
+    level = logger.level
+    handler = absl_logging.get_absl_handler()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stderr", stream)
+        patch.setattr(handler.python_handler, "stream", stream)
+        patch.setattr(logger, "handlers", [handler])
+        patch.setattr(logger, "propagate", False)
+        patch.setattr(type(flags.FLAGS), "is_parsed", lambda _: True)
+        logger.setLevel(logging.INFO)
+        yield stream
+    logger.setLevel(level)
+
+
+def test_log_lines_appear_above_the_bar():
+    with _stderr(_Terminal()) as terminal:
+        bar = Bar(3, 40)
+        bar.show(Report(4, 40, 2.5, 3e-4, 1234.4, 65.0))
+        absl_logging.info("Saved step-4.")
+        bar.show(Report(5, 40, 2.25, 3e-4, 1234.4, 60.0))
+        bar.close()
+        absl_logging.info("The end.")
+    saved, last, end, rest = terminal.lines()
+    assert saved.endswith("Saved step-4.")
+    assert "|" not in saved
+    assert last.startswith("step 5 of 40 |")
+    assert "loss 2.2500, 1234 target tokens/s, 0:01:00 left" in last
+    assert end.endswith("The end.")
+    assert rest == ""
+
+
+def test_a_terminal_shows_a_bar(trainer):
+    with _stderr(_Terminal()) as terminal, _progress(trainer) as progress:
+        _update(trainer, progress)
+    assert "step 1 of 100 |" in terminal.getvalue()
+    assert "Step 1 of" not in terminal.getvalue()
+
+
+def test_a_file_has_lines(trainer):
+    with _stderr(io.StringIO()) as file, _progress(trainer) as progress:
+        _update(trainer, progress)
+    assert "Step 1 of 100: loss 2.0000" in file.getvalue()
+    assert "|" not in file.getvalue()
+
+
+def test_an_error_leaves_no_bar_behind(trainer):
+    handler = absl_logging.get_absl_handler().python_handler
+    with _stderr(_Terminal()) as terminal:
+        with pytest.raises(InputError), _progress(trainer) as progress:
+            _update(trainer, progress, loss=math.nan)
+        assert handler.stream is terminal
+        absl_logging.info("The end.")
+    assert terminal.lines()[-2].endswith("The end.")
