@@ -57,7 +57,7 @@ def refusal(folder, program, arguments):
         ),
         ("feeding_benchmark", ["--synthetic_pairs=0"], "0 is not a positive"),
         ("feeding_benchmark", ["--epochs=0"], "0 is not a positive"),
-        ("starting", ["--rounds=one"], "invalid at_least_1 value: 'one'"),
+        ("starting", ["--rounds=one"], "invalid positive_int value: 'one'"),
         ("scaling", ["sorting"], "invalid choice: 'sorting'"),
     ],
 )

@@ -2,7 +2,7 @@
 
     python ctranslate2_search.py FOLDER WORKERS THREADS OUTPUT
 
-Run by `translating.py`, which writes FOLDER/task.json and FOLDER/weights.npz,
+`translating.py` writes FOLDER/task.json and FOLDER/weights.npz and runs this
 with the Python of an environment that has CTranslate2 and nothing of this
 package. `convert` is the converter to its format.
 """
@@ -10,10 +10,9 @@ package. `convert` is the converter to its format.
 import json
 import pathlib
 import sys
-import time
 
-import by_turns
 import ctranslate2
+import measuring
 import numpy as np
 from ctranslate2.specs import common_spec, transformer_spec
 
@@ -97,42 +96,50 @@ def _fill(layer, path, weights):
     normalize(layer.ffn.layer_norm, "feed_forward")
 
 
-def main(folder, workers, threads, output):
-    task = json.loads((folder / "task.json").read_text())
-    model = folder / "ctranslate2"
-    if not model.exists():
+def convert_once(folder, task):
+    """Returns the path of the converted model, which is written if missing."""
+    path = folder / "ctranslate2"
+    if not path.exists():
         weights = dict(np.load(folder / "weights.npz"))
         spec = convert(weights, task["hparams"], task["vocabulary_size"])
         spec.validate()
         spec.optimize(None)
-        model.mkdir()
-        spec.save(str(model))
+        path.mkdir()
+        spec.save(str(path))
+    return path
+
+
+def search_options(task, workers):
+    """Returns the options of `translate_batch`."""
+    options = {"beam_size": task["beam_width"], "length_penalty": 0.0}
+    if task["num_tokens"]:
+        return options | {
+            "min_decoding_length": task["num_tokens"],
+            "max_decoding_length": task["num_tokens"],
+            "max_batch_size": -(-len(task["sources"]) // workers),
+        }
+    # Batches are of sentences of like length, as ours are.
+    return options | {"max_batch_size": 1024, "batch_type": "tokens"}
+
+
+def main(folder, workers, threads, output):
+    task = json.loads((folder / "task.json").read_text())
     translator = ctranslate2.Translator(
-        str(model),
+        str(convert_once(folder, task)),
         compute_type="float32",
         inter_threads=workers,
         intra_threads=threads,
     )
     sources = [[str(i) for i in ids] for ids in task["sources"]]
-    options = {"beam_size": task["beam_width"], "length_penalty": 0.0}
-    if task["num_tokens"]:
-        options |= {
-            "min_decoding_length": task["num_tokens"],
-            "max_decoding_length": task["num_tokens"],
-            "max_batch_size": -(-len(sources) // workers),
-        }
-    else:  # Batches are of sentences of like length, as ours are.
-        options |= {"max_batch_size": 1024, "batch_type": "tokens"}
+    options = search_options(task, workers)
 
     def translate():
         return translator.translate_batch(sources, **options)
 
-    start = time.perf_counter()
-    found = translate()
-    first = time.perf_counter() - start
-    ids = [[int(i) for i in result.hypotheses[0]] for result in found]
+    first, results = measuring.timed(translate)
+    ids = [[int(i) for i in result.hypotheses[0]] for result in results]
     output.write_text(json.dumps(ids))
-    later = by_turns.median_seconds(translate, warm_up=0, calls=3)
+    later = measuring.median_seconds(translate, warm_up=0, calls=3)
     print(json.dumps([first, later]))
 
 

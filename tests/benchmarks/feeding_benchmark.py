@@ -3,15 +3,13 @@
     python tests/benchmarks/feeding_benchmark.py --source=EN --target=DE
     python tests/benchmarks/feeding_benchmark.py --synthetic_pairs=4500000
 
-EN and DE are files or globs, as for bin/train. With --synthetic_pairs, made-up
-text as long as that of news takes their place. Beside each time stands the
-memory that the process has; how full the batches of ten epochs are comes after.
-TensorFlow's import and the learning of a vocabulary come first and are not part
-of any figure.
+EN and DE are files or globs, as for bin/train. --synthetic_pairs takes made-up
+text instead, of lines as long as those of news. Beside each time stands the
+memory of the process; how full the batches of ten epochs are follows. Importing
+TensorFlow and learning the vocabulary come first and are part of no figure.
 """
 
 import pathlib
-import re
 import sys
 import tempfile
 import time
@@ -19,6 +17,8 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
 
 import checkout  # noqa: F401, the code that this belongs to
+import machine
+import measuring
 import numpy as np
 from absl import flags
 
@@ -44,8 +44,9 @@ for name, default, what in (
     flags.DEFINE_integer(name, default, what, lower_bound=1)
 
 _DISTINCT_LINES = 20_000
-_LEARNED_FROM = 20_000
+_VOCABULARY_PAIRS = 20_000  # What the vocabulary is learned from.
 _FAR_STEP = 1_000_000
+_MEGABYTE = 1_000_000
 
 
 class Clock:
@@ -54,19 +55,20 @@ class Clock:
     def __init__(self):
         self.start, self.cpu_start = time.perf_counter(), time.process_time()
 
-    def say(self, what, num_pairs=None):
+    def print_line(self, what, num_pairs=None):
+        """Prints the time and the memory until now, and pairs a second."""
         seconds = time.perf_counter() - self.start
         cpu_seconds = time.process_time() - self.cpu_start
         speed = f"{num_pairs / seconds:,.0f} pairs/s" if num_pairs else ""
         print(
             f"{what:40} {seconds:7.2f} s (CPU {cpu_seconds:7.2f})  {speed:18}"
-            f"{memory()}",
+            f"{memory_text()}",
             flush=True,
         )
 
 
-def memory():
-    """Returns what the process has in memory, and had at most, as text.
+def memory_text():
+    """Returns what the process has in memory, and had at most.
 
     "own" is what it allocated, "mapped" are files, which the system may drop.
     """
@@ -74,9 +76,8 @@ def memory():
     return f"own {own:.0f}, mapped {mapped:.0f}, most {most:.0f} MB"
 
 
-def megabytes(name):
-    status = pathlib.Path("/proc/self/status").read_text()
-    return int(re.search(rf"{name}:\s+(\d+) kB", status)[1]) / 1000
+def megabytes(field):
+    return measuring.memory_bytes(field) / _MEGABYTE
 
 
 def synthetic_pairs(num_pairs):
@@ -86,7 +87,7 @@ def synthetic_pairs(num_pairs):
         "".join(map(chr, generator.integers(97, 123, length)))
         for length in generator.integers(2, 9, 5000)
     ]
-    frequencies = 1 / np.arange(1, len(words) + 1)  # As Zipf says.
+    frequencies = 1 / np.arange(1, len(words) + 1)  # Zipf's law.
     frequencies /= frequencies.sum()
     lengths = generator.lognormal(2.9, 0.5, _DISTINCT_LINES)
     sources, targets = (
@@ -102,7 +103,7 @@ def synthetic_pairs(num_pairs):
             yield sources[n], targets[n]
 
 
-def text():
+def pair_reader():
     """Returns a function that returns the pairs anew."""
     given = [bool(FLAGS.source), bool(FLAGS.target)]
     if given != [not FLAGS.synthetic_pairs] * 2:
@@ -113,8 +114,8 @@ def text():
     return lambda: text_files.pairs(FLAGS.source, FLAGS.target)
 
 
-def vocabulary_of(read_pairs):
-    pairs = zip(read_pairs(), range(_LEARNED_FROM), strict=False)
+def learn_vocabulary(read_pairs):
+    pairs = zip(read_pairs(), range(_VOCABULARY_PAIRS), strict=False)
     lines = [side for pair, _ in pairs for side in pair]
     return learning.learn(lines, "bpe", FLAGS.vocabulary_size)
 
@@ -139,7 +140,7 @@ class Feed:
         self.plan = batching.BatchPlan(buckets, seed=1)
 
     def batches(self, first_step, num_pairs):
-        """Yields batches, until they hold so many pairs."""
+        """Yields batches until they hold so many pairs."""
         dataset = batching.training_batches(
             self.pairs, self.plan, first_step, 2 * _FAR_STEP
         )
@@ -150,30 +151,34 @@ class Feed:
                 return
 
     def time_epochs(self, clock, what, epochs):
+        """Prints the time to the first batch and to the last one."""
         own = [megabytes("RssAnon")]
         num_pairs, batches = epochs * self.report.kept, 0
         for batches, _ in enumerate(self.batches(0, num_pairs), start=1):
             if batches == 1:
-                clock.say(f"{what}: first batch")
+                clock.print_line(f"{what}: first batch")
             if batches % 16 == 0:
                 own.append(megabytes("RssAnon"))
-        clock.say(f"{what}: {epochs} epochs, {batches} batches", num_pairs)
+        clock.print_line(
+            f"{what}: {epochs} epochs, {batches} batches", num_pairs
+        )
         own.append(megabytes("RssAnon"))
         print(
             f"  own memory: {own[0]:.0f} MB at the start, at most "
             f"{max(own):.0f}, at the end {own[-1]:.0f}"
         )
 
-    def say_padding(self):
-        """Prints how full the batches of ten epochs are, and of what."""
+    def print_padding(self):
+        """Prints how full the batches of ten epochs are."""
         lengths = self.pairs.source_lengths + self.pairs.target_lengths
         tokens = padded = longer = 0
         steps = self.plan.first_step(10)
         for step in range(steps):
-            (S, T, B, _), indices = self.plan.batch(step)
+            bucket, indices = self.plan.batch(step)
+            S, T = bucket.source_length, bucket.target_length
             tokens += lengths[indices].sum()
-            padded += B * (S + T)
-            longer += B * max(S, T)
+            padded += bucket.batch_size * (S + T)
+            longer += bucket.batch_size * max(S, T)
         print(
             f"  {len(self.plan.buckets)} shapes; padding "
             f"{1 - tokens / padded:.2%}; the longer side fills "
@@ -181,31 +186,36 @@ class Feed:
         )
 
 
+def measure(cache_dir, read_pairs, vocabulary):
+    """Prints the times from text, from the cache, and of one late batch."""
+    clock = Clock()
+    clock.print_line("beginning")
+    feed = Feed(cache_dir, read_pairs, vocabulary)
+    feed.time_epochs(clock, "from text", 1)
+    print(f"  {feed.report}")
+    feed.print_padding()
+    clock = Clock()
+    feed = Feed(cache_dir, read_pairs, vocabulary)
+    feed.time_epochs(clock, "from the cache", FLAGS.epochs)
+    clock = Clock()
+    feed = Feed(cache_dir, read_pairs, vocabulary)
+    next(feed.batches(_FAR_STEP, 1))
+    clock.print_line(f"from the cache: batch of step {_FAR_STEP:,}")
+
+
 def main(_):
-    read_pairs = text()
+    read_pairs = pair_reader()
     if FLAGS.tokens_per_batch < FLAGS.max_length:
         raise InputError(
             f"tokens_per_batch must be at least max_length={FLAGS.max_length}"
         )
+    machine.print_machine()
     import tensorflow as tf
 
     list(tf.data.Dataset.range(1))  # So that TensorFlow is all there.
-    vocabulary = vocabulary_of(read_pairs)
+    vocabulary = learn_vocabulary(read_pairs)
     with tempfile.TemporaryDirectory() as folder:
-        cache_dir = FLAGS.cache_dir or folder
-        clock = Clock()
-        clock.say("beginning")
-        feed = Feed(cache_dir, read_pairs, vocabulary)
-        feed.time_epochs(clock, "from text", 1)
-        print(f"  {feed.report}")
-        feed.say_padding()
-        clock = Clock()
-        feed = Feed(cache_dir, read_pairs, vocabulary)
-        feed.time_epochs(clock, "from the cache", FLAGS.epochs)
-        clock = Clock()
-        feed = Feed(cache_dir, read_pairs, vocabulary)
-        next(feed.batches(_FAR_STEP, 1))
-        clock.say(f"from the cache: batch of step {_FAR_STEP:,}")
+        measure(FLAGS.cache_dir or folder, read_pairs, vocabulary)
 
 
 if __name__ == "__main__":

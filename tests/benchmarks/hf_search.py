@@ -2,7 +2,7 @@
 
     python hf_search.py FOLDER OUTPUT
 
-Run by `translating.py`, which writes FOLDER/task.json, with the Python of an
+`translating.py` writes FOLDER/task.json and runs this with the Python of an
 environment that has transformers and torch and nothing of this package. The
 weights are its own, random ones: what it finds is not compared.
 """
@@ -11,9 +11,8 @@ import json
 import os
 import pathlib
 import sys
-import time
 
-import by_turns
+import measuring
 import torch
 from transformers import MarianConfig, MarianMTModel
 
@@ -67,13 +66,11 @@ def main(folder, output):
                 max_new_tokens=task["num_tokens"],
             )
 
-    start = time.perf_counter()
-    found = generate()
-    first = time.perf_counter() - start
+    first, found = measuring.timed(generate)
     expected = len(source_ids), 1 + task["num_tokens"]
     if tuple(found.shape) != expected:
         raise ValueError(f"expected {expected}; received {found.shape}")
-    later = by_turns.median_seconds(generate, warm_up=0, calls=3)
+    later = measuring.median_seconds(generate, warm_up=0, calls=3)
     print(json.dumps([first, later]))
 
 

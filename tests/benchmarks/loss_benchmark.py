@@ -1,20 +1,20 @@
-"""Measures the loss in chunks against all logits at once: memory and time.
+"""Compares the loss in chunks with all logits at once: memory and time.
 
     python tests/benchmarks/loss_benchmark.py [TOKENS ...]
 
-For each number of target tokens (4096 when none is given) both ways compute the
-loss and its gradients by the decoder's output and by the embedding, at
-V = 37,000 and d_model = 512, of which one position in ten is padding. Each
-measurement is a process of its own; the ways take turns for three rounds. What
-is printed are the peak of the process' memory above what it held before,
-the seconds of a call, the medians of both and their ratios. Linux only.
+For each number of target tokens (4096 by default) both ways compute the loss
+and its gradients by the decoder's output and by the embedding, at V = 37,000
+and d_model = 512; one position in ten is padding. Each measurement is a process
+of its own, and the ways take turns for three rounds. Printed are how far the
+peak of the process' memory lies above what it held before, the seconds of a
+call, the medians of both and their ratios. Linux only.
 
     python tests/benchmarks/loss_benchmark.py --update
 
-prints what an update of transformer_base takes at 1024 tokens, both ways, and
-the largest micro-batches of base and big that fit 16 GiB by the estimate of
-t2t_lite.memory, with a plain loss at as many copies of its logits as it was
-measured to keep.
+measures an update of transformer_base at 1024 tokens, both ways, and prints the
+largest micro-batches of base and big that fit 16 GiB by the estimate of
+t2t_lite.training.micro_batches; the plain loss counts as many copies of its
+logits as it was measured to keep.
 """
 
 import argparse
@@ -22,14 +22,13 @@ import json
 import pathlib
 import statistics
 import sys
-import time
-
-import by_turns
 
 _ROOT = pathlib.Path(__file__).absolute().parents[2]
 sys.path[:0] = [str(_ROOT / "bin"), str(_ROOT / "tests" / "helpers")]
 
 import checkout  # noqa: F401, the code that this belongs to
+import machine
+import measuring
 
 _V, _D, _LENGTH, _PADDED = 37_000, 512, 32, 3
 _ROUNDS = 3
@@ -41,18 +40,16 @@ _PLAIN_COPIES = {"float32": 3.2, "bfloat16": 4.1}
 
 def peak_and_seconds(function):
     """Returns (bytes above those held before, seconds of the fastest call)."""
-    by_turns.forget_peak()
-    before = by_turns.memory_bytes("VmRSS")
-    seconds = []
-    for _ in range(_CALLS):
-        start = time.perf_counter()
-        function()
-        seconds.append(time.perf_counter() - start)
-    return by_turns.memory_bytes("VmHWM") - before, min(seconds)
+    measuring.reset_peak_memory()
+    before = measuring.memory_bytes("VmRSS")
+    seconds = [measuring.timed(function)[0] for _ in range(_CALLS)]
+    return measuring.memory_bytes("VmHWM") - before, min(seconds)
 
 
-def all_at_once(x_BTD, embedding, target_ids, smoothing, loss_scale=1.0):
-    """Returns what loss.projected_cross_entropy does, the plain way."""
+def plain_cross_entropy(
+    x_BTD, embedding, target_ids, smoothing, loss_scale=1.0
+):
+    """Returns what loss.projected_cross_entropy does, by all the logits."""
     from keras import ops
 
     from t2t_lite.model import loss
@@ -69,7 +66,9 @@ def measure_loss(way, tokens, precision):
 
     from t2t_lite.model import loss
 
-    function = all_at_once if way == "plain" else loss.projected_cross_entropy
+    function = (
+        plain_cross_entropy if way == "plain" else loss.projected_cross_entropy
+    )
     rows = tokens // _LENGTH
     embedding = tf.Variable(tf.random.normal((_V, _D), stddev=_D**-0.5))
     x = tf.cast(tf.random.normal((rows, _LENGTH, _D)), precision)
@@ -102,7 +101,7 @@ def measure_update(way, tokens, precision):
     from t2t_lite.training.trainer import Trainer
 
     if way == "plain":
-        loss.projected_cross_entropy = all_at_once
+        loss.projected_cross_entropy = plain_cross_entropy
     trainer = Trainer(PRESETS["transformer_base"], _V, precision=precision)
     ids = np.random.default_rng(0).integers(2, _V, (tokens // _LENGTH, _LENGTH))
     ids = ids.astype(np.int32)
@@ -111,15 +110,15 @@ def measure_update(way, tokens, precision):
 
 
 def compare(what, tokens, precision):
-    """Prints both ways by turns, their medians and the ratios of these."""
+    """Prints what both ways measure, their medians and the ratios of these."""
     program = sys.executable, __file__, "--measure"
-    results = by_turns.rounds(
+    results = measuring.measure_rounds(
         {way: [*program, what, way, tokens, precision] for way in _WAYS},
         _ROUNDS,
     )
     medians = {
-        way: [statistics.median(values) for values in zip(*of, strict=True)]
-        for way, of in results.items()
+        way: [statistics.median(values) for values in zip(*pairs, strict=True)]
+        for way, pairs in results.items()
     }
     print(f"{what}, {tokens} tokens, {precision}")
     for way, (peak, seconds) in medians.items():
@@ -130,37 +129,38 @@ def compare(what, tokens, precision):
 
 def print_largest_micro_batches():
     """Prints how many target tokens fit 16 GiB, both ways."""
+    for name in ("transformer_base", "transformer_big"):
+        for precision in ("float32", "bfloat16"):
+            most = {way: fitting_tokens(way, name, precision) for way in _WAYS}
+            print(f"{name}, {precision}: {most} target tokens fit 16 GiB")
+
+
+def fitting_tokens(way, preset, precision):
+    """Returns the most tokens, in steps of 256, that 16 GiB hold."""
+    tokens = 0
+    while estimated_bytes(way, preset, precision, tokens + 256) < 2**34:
+        tokens += 256
+    return tokens
+
+
+def estimated_bytes(way, preset, precision, tokens):
+    """Returns the estimated peak of an update by so many tokens at a time."""
     from t2t_lite.hparams import PRESETS
     from t2t_lite.training import micro_batches
 
-    for name in ("transformer_base", "transformer_big"):
-        for precision in ("float32", "bfloat16"):
-
-            def peak(way, tokens, name=name, precision=precision):
-                estimate = micro_batches.peak_bytes(
-                    PRESETS[name], _V, precision, tokens
-                )
-                if way == "chunks":
-                    return estimate
-                in_chunks = micro_batches.loss_bytes(PRESETS[name], _V, tokens)
-                copies = _PLAIN_COPIES[precision]
-                return estimate - in_chunks + 4 * copies * _V * tokens
-
-            most = {
-                way: max(
-                    (n for n in range(0, 65_536, 256) if peak(way, n) < 2**34),
-                    default=0,
-                )
-                for way in _WAYS
-            }
-            print(f"{name}, {precision}: {most} target tokens fit 16 GiB")
+    hparams = PRESETS[preset]
+    peak = micro_batches.peak_bytes(hparams, _V, precision, tokens)
+    if way == "chunks":
+        return peak
+    in_chunks = micro_batches.loss_bytes(hparams, _V, tokens)
+    return peak - in_chunks + 4 * _PLAIN_COPIES[precision] * _V * tokens
 
 
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("tokens", nargs="*", type=by_turns.at_least_1)
+    parser.add_argument("tokens", nargs="*", type=measuring.positive_int)
     parser.add_argument("--update", action="store_true")
     parser.add_argument("--measure", nargs=4, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -171,7 +171,7 @@ def main():
         return
     if args.update and args.tokens:
         parser.error("--update is of 1024 tokens")
-    print(by_turns.machine())
+    machine.print_machine()
     what, default = ("update", 1024) if args.update else ("loss", 4096)
     for tokens in args.tokens or [default]:
         for precision in ("float32", "bfloat16"):

@@ -1,7 +1,7 @@
 """Prints the median seconds of a training step of OpenNMT-tf's Transformer.
 
-Run by `training_step.py` with the Python of an environment of OpenNMT-tf's own,
-which needs nothing of this package. Its argument is a JSON object with the
+`training_step.py` runs this with the Python of an environment that has
+OpenNMT-tf and nothing of this package. The argument is a JSON object with the
 vocabulary_size, the batch_size and the length of both sides.
 """
 
@@ -10,7 +10,7 @@ import pathlib
 import sys
 import tempfile
 
-import by_turns
+import measuring
 import numpy as np
 import opennmt
 import tensorflow as tf
@@ -19,7 +19,7 @@ import tensorflow as tf
 def make_model(vocabulary_size, directory):
     """Returns the base model, post-norm and with one shared embedding."""
     path = pathlib.Path(directory) / "vocabulary.txt"
-    # One id more is that of unknown words.
+    # Unknown words get one id more.
     words = ["<blank>", "<s>", "</s>"]
     words += [f"w{n}" for n in range(vocabulary_size - 1 - len(words))]
     path.write_text("\n".join(words) + "\n")
@@ -78,7 +78,7 @@ def main(sizes):
         return loss
 
     print(
-        by_turns.median_seconds(lambda: step(source, shifted, target).numpy())
+        measuring.median_seconds(lambda: step(source, shifted, target).numpy())
     )
 
 

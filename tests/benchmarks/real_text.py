@@ -1,17 +1,17 @@
-"""Times training over an epoch of real text, and JoeyNMT's and OpenNMT-py's.
+"""Times training over an epoch of real text; JoeyNMT's and OpenNMT-py's too.
 
     python tests/benchmarks/real_text.py --source=train.en --target=train.de
 
-The model is that of transformer_multi30k, with one vocabulary of 8,000 BPE for
-all, in token batches of one size (--tokens, 2,048). A measurement is the whole
-command that a user would give, from its start: text is read, tokenized, sorted
-into batches and learned from once. What counts is tokens of the text, EOS
-included, of both sides, a second; padding does not. The vocabulary is there
-before.
+All train the model of transformer_multi30k with one BPE vocabulary of 8,000, in
+token batches of one size (--tokens, 2,048). A measurement is the whole command
+that a user would give, from its start: it reads the text, tokenizes it, sorts
+it into batches and learns from it once. The speed is in tokens of the text a
+second, EOS included, of both sides; padding does not count. The vocabulary is
+learned beforehand.
 
 --peer_python=PYTHON is that of an environment with joeynmt 2.3, OpenNMT-py 3.5
-and sentencepiece 0.2.0 (0.2.3 lacks what JoeyNMT calls); --pairs=N takes the
-first N pairs alone, --rounds is 3.
+and sentencepiece 0.2.0 (0.2.3 lacks what JoeyNMT calls); --pairs=N takes only
+the first N pairs; --rounds is 3 by default.
 """
 
 import argparse
@@ -23,54 +23,77 @@ import shutil
 import statistics
 import sys
 import tempfile
-import time
 from typing import NamedTuple
-
-import by_turns
 
 HERE = pathlib.Path(__file__).absolute().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "bin"))
 
 import checkout  # noqa: F401, the code that this belongs to
+import machine
+import measuring
 
 PRESET = "transformer_multi30k"
 _NEVER = 1_000_000_000
-_DEV_LINES = 8  # The peers want to have some.
+_DEV_LINES = 8  # The peers insist on some.
 
 
-class Text(NamedTuple):
-    """What an epoch has. Ours leaves what fills no batch to the next one."""
+class Epoch(NamedTuple):
+    """An epoch of the text. Ours leaves what fills no batch to the next one."""
 
     steps: int  # updates of an epoch here
-    tokens_of_steps: int  # of both sides, EOS included
+    steps_tokens: int  # of both sides in these updates, EOS included
     tokens: int  # of all pairs
     pairs: int
 
 
 def prepare(folder, args):
-    """Writes text, vocabulary and settings; returns the Text."""
-    from t2t_lite.text import batching, learning, token_cache, token_files
+    """Writes text, vocabulary and settings; returns the Epoch."""
     from t2t_lite_data import text_files
 
     pairs = [*text_files.pairs(str(args.source), str(args.target))]
     pairs = pairs[: args.pairs]
-    sides = [*zip(*pairs, strict=True)]
+    write_text(folder, pairs)
+    vocabulary = write_vocabulary(folder, pairs, args.vocabulary_size)
+    epoch = plan_epoch(folder, pairs, vocabulary, args.tokens)
+    for name, settings in (
+        ("joeynmt", joeynmt(folder, args)),
+        ("onmt", opennmt_py(folder, args, epoch.steps)),
+    ):
+        (folder / f"{name}.json").write_text(json.dumps(settings))
+    return epoch
+
+
+def write_text(folder, pairs):
+    """Writes the lines of each side, and a few of them as dev text."""
+    sides = zip(*pairs, strict=True)
     for side, lines in zip(("source", "target"), sides, strict=True):
         for split, part in (("train", lines), ("dev", lines[:_DEV_LINES])):
             text = "".join(f"{line}\n" for line in part)
             (folder / f"{split}.{side}").write_text(text, "utf-8")
-    vocabulary = learning.learn(
-        itertools.chain(*sides), "bpe", args.vocabulary_size
-    )
+
+
+def write_vocabulary(folder, pairs, size):
+    """Writes the vocabulary for all programs; returns it."""
+    from t2t_lite.text import learning
+
+    lines = itertools.chain.from_iterable(pairs)
+    vocabulary = learning.learn(lines, "bpe", size)
     vocabulary.save(folder / "vocabulary.model")
     pieces = vocabulary.tokens(list(range(vocabulary.size)))
     # The peers add symbols of their own, and have no words of white space.
-    own = ("<pad>", "<s>", "</s>", "<unk>")
-    pieces = [p for p in pieces if p not in own and p.split() == [p]]
+    added = ("<pad>", "<s>", "</s>", "<unk>")
+    pieces = [p for p in pieces if p not in added and p.split() == [p]]
     (folder / "pieces.txt").write_text("\n".join(pieces) + "\n", "utf-8")
     counted = "".join(f"{piece}\t1\n" for piece in pieces)
     (folder / "pieces.counts").write_text(counted, "utf-8")
+    return vocabulary
+
+
+def plan_epoch(folder, pairs, vocabulary, tokens_per_batch):
+    """Returns the Epoch of these pairs."""
+    from t2t_lite.text import batching, token_cache, token_files
+
     tokens, _ = token_cache.shared_tokens(
         folder / "tokens",
         lambda: pairs,
@@ -82,19 +105,15 @@ def prepare(folder, args):
     buckets = batching.make_buckets(
         tokens.source_lengths,
         tokens.target_lengths,
-        args.tokens,
+        tokens_per_batch,
         hparams().num_buckets,
     )
     plan = batching.BatchPlan(buckets, hparams().seed)
     lengths = tokens.source_lengths + tokens.target_lengths
     steps = plan.first_step(1)
-    of_steps = sum(lengths[plan.batch(n)[1]].sum() for n in range(steps))
-    for name, settings in (
-        ("joeynmt", joeynmt(folder, args)),
-        ("onmt", opennmt_py(folder, args, steps)),
-    ):
-        (folder / f"{name}.json").write_text(json.dumps(settings))
-    return Text(steps, int(of_steps), int(lengths.sum()), len(lengths))
+    batches = (plan.batch(step) for step in range(steps))
+    steps_tokens = sum(lengths[indices].sum() for _, indices in batches)
+    return Epoch(steps, int(steps_tokens), int(lengths.sum()), len(lengths))
 
 
 def hparams():
@@ -164,8 +183,8 @@ def joeynmt(folder, args):
 def opennmt_py(folder, args, steps):
     """Returns the settings of OpenNMT-py's training, by its names.
 
-    It goes over the text for ever: it does as many updates as are an epoch
-    here, and reports how many pairs it has had.
+    It repeats the text without end: it does as many updates as an epoch has
+    here, and reports how many pairs it has seen.
     """
     h = hparams()
     return {
@@ -216,22 +235,11 @@ def opennmt_py(folder, args, steps):
 
 def commands(folder, args, steps):
     """Returns the command of each measurement by its name."""
-
-    def ours(precision):
-        return [
-            *(sys.executable, ROOT / "bin" / "train", f"--hparams={PRESET}"),
-            f"--override=tokens_per_batch={args.tokens}",
-            f"--precision={precision}",
-            f"--steps={steps}",
-            f"--vocabulary={folder}/vocabulary.model",
-            f"--train_source={folder}/train.source",
-            f"--train_target={folder}/train.target",
-            f"--model_dir={folder}/run",
-        ]
-
     found = {
-        "t2t_lite": ours("float32"),
-        "t2t_lite, bfloat16": ours("bfloat16"),
+        "t2t_lite": our_command(folder, args.tokens, steps, "float32"),
+        "t2t_lite, bfloat16": our_command(
+            folder, args.tokens, steps, "bfloat16"
+        ),
     }
     if args.peer_python:
         peer = [args.peer_python, HERE / "real_text_peer.py"]
@@ -242,57 +250,53 @@ def commands(folder, args, steps):
     return found
 
 
-def tokens_a_second(folder, command, text):
+def our_command(folder, tokens, steps, precision):
+    return [
+        sys.executable,
+        ROOT / "bin" / "train",
+        f"--hparams={PRESET}",
+        f"--override=tokens_per_batch={tokens}",
+        f"--precision={precision}",
+        f"--steps={steps}",
+        f"--vocabulary={folder}/vocabulary.model",
+        f"--train_source={folder}/train.source",
+        f"--train_target={folder}/train.target",
+        f"--model_dir={folder}/run",
+    ]
+
+
+def tokens_per_second(folder, command, epoch):
     """Returns the speed of a command that starts from nothing.
 
     Raises:
         RuntimeError: it fails; the message has its errors.
     """
-    for made in ("run", "joeynmt", "onmt"):
-        if (folder / made).exists():  # Or a run would go on from its end.
-            shutil.rmtree(folder / made)
-    start = time.perf_counter()
-    process = by_turns.run(command)
-    seconds = time.perf_counter() - start
-    tokens = text.tokens
+    for name in ("run", "joeynmt", "onmt"):
+        if (folder / name).exists():  # Or a run would resume from its end.
+            shutil.rmtree(folder / name)
+    seconds, process = measuring.timed(lambda: measuring.run(command))
+    tokens = epoch.tokens
     if command[0] == sys.executable:
-        tokens = text.tokens_of_steps
+        tokens = epoch.steps_tokens
     elif "onmt" in command:
         (pairs,) = re.findall(r"sents: +(\d+)", process.stdout + process.stderr)
-        tokens *= int(pairs) / text.pairs
+        tokens *= int(pairs) / epoch.pairs
     return tokens / seconds
 
 
-def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--source", type=by_turns.existing, required=True)
-    parser.add_argument("--target", type=by_turns.existing, required=True)
-    parser.add_argument("--pairs", type=by_turns.at_least_1)
-    parser.add_argument("--tokens", type=by_turns.at_least_1, default=2048)
-    parser.add_argument(
-        "--vocabulary_size", type=by_turns.at_least_1, default=8000
-    )
-    parser.add_argument("--peer_python", type=by_turns.existing)
-    parser.add_argument("--rounds", type=by_turns.at_least_1, default=3)
-    args = parser.parse_args()
-    if args.tokens < hparams().max_length:
-        parser.error(f"--tokens must be at least {hparams().max_length}")
+def measure_speeds(folder, args, epoch):
+    """Returns the speed of each program, once a round."""
     speeds = {}
-    with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
-        with by_turns.refusing(parser):
-            text = prepare(folder, args)
-        print(f"{by_turns.machine()}; {text}", flush=True)
-        for n in range(args.rounds):
-            for name, command in commands(folder, args, text.steps).items():
-                speed = tokens_a_second(folder, command, text)
-                speeds.setdefault(name, []).append(speed)
-                print(
-                    f"round {n + 1}  {name:20} {speed:7.0f} tokens/s",
-                    flush=True,
-                )
+    for n in range(args.rounds):
+        for name, command in commands(folder, args, epoch.steps).items():
+            speed = tokens_per_second(folder, command, epoch)
+            speeds.setdefault(name, []).append(speed)
+            print(f"round {n + 1}  {name:20} {speed:7.0f} tokens/s", flush=True)
+    return speeds
+
+
+def report(speeds):
+    """Prints the median of each program, and of its ratios to the peers."""
     for name, values in speeds.items():
         line = f"{name:20} {statistics.median(values):7.0f} tokens/s"
         for peer in ("JoeyNMT", "OpenNMT-py"):
@@ -300,6 +304,30 @@ def main():
                 ratios = map(float.__truediv__, values, speeds[peer])
                 line += f"  {statistics.median(ratios):.2f} times {peer}"
         print(line)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--source", type=measuring.existing_path, required=True)
+    parser.add_argument("--target", type=measuring.existing_path, required=True)
+    parser.add_argument("--pairs", type=measuring.positive_int)
+    parser.add_argument("--tokens", type=measuring.positive_int, default=2048)
+    parser.add_argument(
+        "--vocabulary_size", type=measuring.positive_int, default=8000
+    )
+    parser.add_argument("--peer_python", type=measuring.existing_path)
+    parser.add_argument("--rounds", type=measuring.positive_int, default=3)
+    args = parser.parse_args()
+    if args.tokens < hparams().max_length:
+        parser.error(f"--tokens must be at least {hparams().max_length}")
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        with measuring.usage_errors(parser):
+            epoch = prepare(folder, args)
+        machine.print_machine(str(epoch))
+        report(measure_speeds(folder, args, epoch))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Runs the training command of JoeyNMT or OpenNMT-py, as `real_text.py` asks.
+"""Runs the training command of JoeyNMT or OpenNMT-py for `real_text.py`.
 
-Its arguments are "joeynmt" or "onmt" and a file of settings. Run with the
-Python of an environment that has them; it needs nothing of this package. What
-they import and training does not use may be missing there.
+Its arguments are "joeynmt" or "onmt" and a file of settings. `real_text.py`
+runs this with the Python of an environment that has the two and nothing of this
+package. What they import but training does not use may be missing there.
 """
 
 import importlib.metadata
@@ -10,7 +10,7 @@ import sys
 import types
 
 
-def _stand_in(name, **attributes):
+def _replace_module(name, **attributes):
     module = types.ModuleType(name)
     vars(module).update(attributes)
     sys.modules.setdefault(name, module)
@@ -24,8 +24,8 @@ class _Language:
 
 def main():
     system, settings = sys.argv[1:]
-    _stand_in("spacy")
-    _stand_in("spacy.language", Language=_Language)
+    _replace_module("spacy")
+    _replace_module("spacy.language", Language=_Language)
     sys.modules.setdefault("importlib_metadata", importlib.metadata)
     if system == "joeynmt":
         from joeynmt.__main__ import main as train

@@ -1,13 +1,13 @@
-"""What F1 a parser must beat: right-branching trees, as good as they get.
+"""The F1 that a parser must beat: that of the best right-branching trees.
 
     python tests/benchmarks/right_branching.py TEST_TREES TRAIN_TREES...
 
 All constituents of a right-branching tree end where the sentence ends. (The
-final punctuation counts for nothing in bracketing, so it does not matter that
-it is inside.) Given the gold tags, what is learned is which labels open before
-a word. The first variant is the classical one: a bracket before every word, one
-label for the first word, one for the last and one for the others. The last
-three open brackets only where F1 gains by it in the training trees.
+final punctuation counts for nothing in bracketing, so it may stand inside.)
+Given the gold tags, the training trees teach which labels open before a word.
+The first variant is the classical one: a bracket before every word, one label
+for the first word, one for the last and one for the others. The last three open
+brackets only where that raises F1 on the training trees.
 """
 
 import argparse

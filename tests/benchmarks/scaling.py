@@ -2,11 +2,11 @@
 
     python tests/benchmarks/scaling.py [search] [update]
 
-One size at a time takes its values, the others stay: an update of a model of
-d_model 256, and a search by it of exactly 32 tokens, without XLA. Each
-measurement is a process of its own; memory is the peak of the process above
-what it held before. For each size stand the seconds and megabytes, and the
-exponents between the two largest values.
+One size at a time takes its values, and the others stay: of an update of a
+model of d_model 256, and of a search by it for exactly 32 tokens, without XLA.
+Each measurement is a process of its own; memory is the peak of the process
+above what it held before. Printed for each size are the seconds and megabytes,
+and the exponents between the two largest values.
 """
 
 import argparse
@@ -14,14 +14,14 @@ import dataclasses
 import json
 import math
 import pathlib
+import statistics
 import sys
-import time
-
-import by_turns
 
 sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
 
 import checkout  # noqa: F401, the code that this belongs to
+import machine
+import measuring
 
 _TOKENS_OUT = 32
 _DEFAULTS = {
@@ -40,7 +40,7 @@ _VALUES = {
 }
 
 
-def prepared(sizes):
+def make_inputs(sizes):
     """Returns the HParams of these sizes, and random source_ids."""
     import numpy as np
 
@@ -60,36 +60,37 @@ def update(sizes):
     """Returns the function that does one update."""
     from t2t_lite.training.trainer import Trainer
 
-    hparams, ids = prepared(sizes)
+    hparams, ids = make_inputs(sizes)
     trainer = Trainer(hparams, sizes["vocabulary"])
     return lambda: trainer.update(ids, ids).loss.numpy()
 
 
 def search(sizes):
-    """Returns the function that searches for 32 tokens that hold no end."""
+    """Returns the function that searches for 32 tokens, none of them EOS."""
     import tensorflow as tf
     from keras import ops
 
-    from t2t_lite.decoding import beam_search
+    from t2t_lite.decoding.beam_search import beam_search
     from t2t_lite.model import cache as decoder_cache
-    from t2t_lite.model import transformer
+    from t2t_lite.model.transformer import Transformer
+    from t2t_lite.tensor import NEG_INF
     from t2t_lite.token_ids import EOS
 
-    settings, ids = prepared(sizes)
-    model = transformer.Transformer(settings, sizes["vocabulary"])
+    hparams, ids = make_inputs(sizes)
+    model = Transformer(hparams, sizes["vocabulary"])
     model.build()
     W = sizes["beam"]
 
     def run(source_ids):
         step, cache = model.start_decoding(source_ids, W)
 
-        def without_end(ids_BW, cache):
-            logits, cache = step(ids_BW, cache)
-            is_end = ops.arange(sizes["vocabulary"]) == EOS
-            return ops.where(is_end, -1e9, logits), cache
+        def step_without_end(ids_BW, cache):
+            logits_BWV, cache = step(ids_BW, cache)
+            is_end_V = ops.arange(sizes["vocabulary"]) == EOS
+            return ops.where(is_end_V, NEG_INF, logits_BWV), cache
 
-        return beam_search.beam_search(
-            without_end,
+        return beam_search(
+            step_without_end,
             cache,
             decoder_cache.reorder,
             ops.full((ops.shape(source_ids)[0],), _TOKENS_OUT, "int32"),
@@ -110,61 +111,61 @@ def search(sizes):
 _WORK = {"search": search, "update": update}
 
 
-def measure(what, sizes):
+def measure(work, sizes):
     """Returns (seconds, peak bytes) of the work in this process."""
-    small = _DEFAULTS | {"batch": 2, "source length": 16}
-    # Libraries and threads are there when the memory is looked at.
-    _WORK[what](small)()
-    before = by_turns.memory_bytes("VmRSS")
-    by_turns.forget_peak()
-    run = _WORK[what](sizes)
+    # Libraries and threads are there before the memory is looked at.
+    _WORK[work](_DEFAULTS | {"batch": 2, "source length": 16})()
+    before = measuring.memory_bytes("VmRSS")
+    measuring.reset_peak_memory()
+    run = _WORK[work](sizes)
     run()
-    seconds = []
-    while len(seconds) < 3:
-        start = time.perf_counter()
-        run()
-        seconds.append(time.perf_counter() - start)
-    peak = by_turns.memory_bytes("VmHWM") - before
-    return sorted(seconds)[1], max(1, peak)
+    seconds = statistics.median(measuring.timed(run)[0] for _ in range(3))
+    peak = measuring.memory_bytes("VmHWM") - before
+    return seconds, max(1, peak)
+
+
+def compare(work, name, values):
+    """Prints what the work takes at each value of one size, and exponents."""
+    found = []
+    for value in values:
+        sizes = json.dumps(_DEFAULTS | {name: value})
+        found.append(
+            measuring.measure(
+                [sys.executable, __file__, "--measure", work, sizes]
+            )
+        )
+    exponents = [
+        math.log(last / before) / math.log(values[-1] / values[-2])
+        for before, last in zip(*found[-2:], strict=True)
+    ]
+    shown = "  ".join(
+        f"{value}: {seconds:.2f} s {peak / 1e6:.0f} MB"
+        for value, (seconds, peak) in zip(values, found, strict=True)
+    )
+    print(
+        f"{work:6}  {name:13}  {shown}  "
+        f"time n^{exponents[0]:.2f}  memory n^{exponents[1]:.2f}",
+        flush=True,
+    )
 
 
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
+    # Where nothing is given, argparse looks for [] among the choices.
     parser.add_argument("work", nargs="*", choices=[[], *_WORK])
     parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.measure:
-        what, sizes = args.measure
-        print(json.dumps(measure(what, json.loads(sizes))))
+        work, sizes = args.measure
+        print(json.dumps(measure(work, json.loads(sizes))))
         return
-    print(by_turns.machine())
-    for what in args.work or _WORK:
+    machine.print_machine()
+    for work in args.work or _WORK:
         for name, values in _VALUES.items():
-            if what == "update" and name == "beam":
-                continue
-            found = []
-            for value in values:
-                sizes = json.dumps(_DEFAULTS | {name: value})
-                found.append(
-                    by_turns.measure(
-                        [sys.executable, __file__, "--measure", what, sizes]
-                    )
-                )
-            exponents = [
-                math.log(last / before) / math.log(values[-1] / values[-2])
-                for before, last in zip(*found[-2:], strict=True)
-            ]
-            shown = "  ".join(
-                f"{value}: {seconds:.2f} s {peak / 1e6:.0f} MB"
-                for value, (seconds, peak) in zip(values, found, strict=True)
-            )
-            print(
-                f"{what:6}  {name:13}  {shown}  "
-                f"time n^{exponents[0]:.2f}  memory n^{exponents[1]:.2f}",
-                flush=True,
-            )
+            if (work, name) != ("update", "beam"):
+                compare(work, name, values)
 
 
 if __name__ == "__main__":

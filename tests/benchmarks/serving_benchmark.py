@@ -1,10 +1,10 @@
-"""Times an export: its signatures, XLA against none, and the first request.
+"""Times an export: its signatures, with and without XLA, and the first request.
 
     python tests/benchmarks/serving_benchmark.py LINES EXPORT [EXPORT_WITH_XLA]
 
-LINES is a file of sentences, EXPORT the folder of one version. All that is
-compared runs by turns in one process, and what is printed are the medians and
-their ratios. The first request is timed in servers of their own.
+LINES is a file of sentences, EXPORT the folder of one version. What is compared
+takes turns in one process; printed are medians and their ratios. The first
+request is timed in a server of its own. Needs t2t_lite[serving].
 """
 
 import argparse
@@ -17,28 +17,23 @@ _ROOT = pathlib.Path(__file__).absolute().parents[2]
 sys.path[:0] = [str(_ROOT / "bin"), str(_ROOT / "tests" / "helpers")]
 
 import checkout  # noqa: F401, the code that this belongs to
+import machine
+import measuring
 
 _ROUNDS = 5
 _BATCHES = (1, 8, 64, 512)
 _REQUESTS = 40
 
 
-def seconds(function):
-    """Returns how long a call takes."""
-    start = time.perf_counter()
-    function()
-    return time.perf_counter() - start
-
-
-def by_turns(functions):
-    """Returns the median seconds of each function, called in turn."""
+def median_times(functions):
+    """Returns the median seconds of each function; they take turns."""
     for function in functions.values():
         function()
     times = {name: [] for name in functions}
     for _ in range(_ROUNDS):
         for name, function in functions.items():
-            times[name].append(seconds(function))
-    return {name: statistics.median(of) for name, of in times.items()}
+            times[name].append(measuring.timed(function)[0])
+    return {name: statistics.median(each) for name, each in times.items()}
 
 
 def compare_signatures(lines, paths):
@@ -56,7 +51,7 @@ def compare_signatures(lines, paths):
             for name, model in models.items()
             for signature in ("serving_default", "translate_nbest")
         }
-        times = by_turns(functions)
+        times = median_times(functions)
         base = times["no XLA", "serving_default"]
         for (name, signature), value in times.items():
             print(
@@ -67,14 +62,14 @@ def compare_signatures(lines, paths):
 
 def time_first_requests(line, paths):
     """Prints the first request after the warm-up against the median."""
-    from serving_test import Server
+    from prediction_client import Server
 
     for name, path in paths.items():
         start = time.perf_counter()
         server = Server(path)
         warm_up = time.perf_counter() - start
         first, *others = [
-            seconds(lambda server=server: server(inputs=[line]))
+            measuring.timed(lambda server=server: server(inputs=[line]))[0]
             for _ in range(_REQUESTS)
         ]
         server.close()
@@ -90,14 +85,22 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("lines", metavar="LINES", type=pathlib.Path)
-    parser.add_argument("export", metavar="EXPORT")
-    parser.add_argument("xla", metavar="EXPORT_WITH_XLA", nargs="?")
+    parser.add_argument("lines", metavar="LINES", type=measuring.existing_path)
+    parser.add_argument(
+        "export", metavar="EXPORT", type=measuring.existing_path
+    )
+    parser.add_argument(
+        "xla",
+        metavar="EXPORT_WITH_XLA",
+        nargs="?",
+        type=measuring.existing_path,
+    )
     args = parser.parse_args()
+    machine.print_machine()
     lines = args.lines.read_text("utf-8").rstrip("\n").split("\n")
-    paths = {"no XLA": args.export}
+    paths = {"no XLA": str(args.export)}
     if args.xla:
-        paths["XLA"] = args.xla
+        paths["XLA"] = str(args.xla)
     time_first_requests(lines[0], paths)
     compare_signatures(lines, paths)
 

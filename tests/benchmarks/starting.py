@@ -1,12 +1,12 @@
-"""Times bin/translate from its start to the answer of its first line.
+"""Times bin/translate from its start to the answer to its first line.
 
     python tests/benchmarks/starting.py [--rounds=3]
 
 The model is transformer_base with random weights and a vocabulary of a few
 words. One line goes in at a time: the first answer takes the imports, reading
-the model and making the graph, with --xla compiling it; the second, of the same
-length, takes the search alone. At last, --xla where another run has left the
-compiled search in TensorFlow's persistent cache, as the README says.
+the model and making the graph, and compiling it with --xla; the second, of the
+same length, takes the search alone. The last measurement is --xla where an
+earlier run has left the compiled search in TensorFlow's persistent cache.
 """
 
 import argparse
@@ -17,28 +17,38 @@ import subprocess
 import sys
 import tempfile
 import time
+from typing import NamedTuple
 
-import by_turns
-
-ROOT = pathlib.Path(__file__).absolute().parents[2]
-sys.path[:0] = [str(ROOT / "bin"), str(ROOT / "tests" / "helpers")]
+_ROOT = pathlib.Path(__file__).absolute().parents[2]
+sys.path[:0] = [str(_ROOT / "bin"), str(_ROOT / "tests" / "helpers")]
 
 import checkout  # noqa: F401, the code that this belongs to
+import machine
+import measuring
 
 _LINES = (
     "two men and a red boat on the water\n",
     "a dog and a cat sits by the house\n",
 )
-_WAYS = {  # The options, and whether compiled searches are kept.
-    "the default": ((), False),
-    "--xla": (("--xla",), False),
-    "--xla, compiled before": (("--xla",), True),
+
+
+class Way(NamedTuple):
+    """How bin/translate is run."""
+
+    options: tuple[str, ...]
+    keeps_compiled: bool  # in TensorFlow's persistent cache
+
+
+_WAYS = {
+    "the default": Way((), keeps_compiled=False),
+    "--xla": Way(("--xla",), keeps_compiled=False),
+    "--xla, compiled before": Way(("--xla",), keeps_compiled=True),
 }
 
 
 def answer_seconds(model_dir, options, compiled_dir=None):
     """Returns the seconds to the first answer, and to the second after it."""
-    command = [ROOT / "bin/translate", f"--model_dir={model_dir}", *options]
+    command = [_ROOT / "bin/translate", f"--model_dir={model_dir}", *options]
     environment = dict(os.environ)
     if compiled_dir:
         flag = f"--tf_xla_persistent_cache_directory={compiled_dir}"
@@ -64,37 +74,42 @@ def answer_seconds(model_dir, options, compiled_dir=None):
     return times[0], times[1] - times[0]
 
 
-def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--rounds", type=by_turns.at_least_1, default=3)
-    args = parser.parse_args()
+def write_base_model(path):
+    """Writes the model directory of transformer_base with random weights."""
     import tiny_translator
 
     from t2t_lite.hparams import PRESETS
 
+    tiny_translator.write_model(
+        path, tiny_translator.learn_vocabulary(), PRESETS["transformer_base"]
+    )
+
+
+def measure(folder, count):
+    """Returns what each of _WAYS takes, once a round."""
+    model_dir, compiled_dir = folder / "model", folder / "compiled"
+    write_base_model(model_dir)
+    compiled_dir.mkdir()
+    answer_seconds(model_dir, ("--xla",), compiled_dir)
+    if not list(compiled_dir.iterdir()):
+        raise RuntimeError("TensorFlow has kept nothing that it compiled")
+    measured = {name: [] for name in _WAYS}
+    for _ in range(count):
+        for name, way in _WAYS.items():
+            kept = compiled_dir if way.keeps_compiled else None
+            measured[name].append(answer_seconds(model_dir, way.options, kept))
+    return measured
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--rounds", type=measuring.positive_int, default=3)
+    args = parser.parse_args()
+    machine.print_machine()
     with tempfile.TemporaryDirectory() as folder:
-        model_dir = pathlib.Path(folder) / "model"
-        tiny_translator.write_model(
-            model_dir,
-            tiny_translator.learn_vocabulary(),
-            PRESETS["transformer_base"],
-        )
-        compiled_dir = pathlib.Path(folder) / "compiled"
-        compiled_dir.mkdir()
-        answer_seconds(model_dir, ("--xla",), compiled_dir)
-        if not list(compiled_dir.iterdir()):
-            raise RuntimeError("TensorFlow has kept nothing that it compiled")
-        measured = {name: [] for name in _WAYS}
-        for _ in range(args.rounds):
-            for name, (options, is_kept) in _WAYS.items():
-                measured[name].append(
-                    answer_seconds(
-                        model_dir, options, compiled_dir if is_kept else None
-                    )
-                )
-    print(by_turns.machine())
+        measured = measure(pathlib.Path(folder), args.rounds)
     for name, times in measured.items():
         first, second = map(statistics.median, zip(*times, strict=True))
         print(f"{name:22} first line {first:5.1f} s  second {second:5.2f} s")

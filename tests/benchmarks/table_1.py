@@ -3,18 +3,16 @@
     python tests/benchmarks/table_1.py --picture=table_1.png
 
 One layer of each type maps [1, n, d] to [1, n, d], forward, in float32. Time is
-the best of several runs; memory is what the process' peak has grown by. Each
-type has a process of its own, in which n grows. Exponents are fitted to the
-larger n, where what grows fastest shows: a layer of attention also has its
+the best of several runs; memory is the growth of the process' peak. Each type
+has a process of its own, in which n grows. Exponents are fitted to the larger
+n, where the fastest-growing part shows: a layer of attention also has its
 projections, which are O(n d^2).
 """
 
 import json
 import pathlib
 import resource
-import subprocess
 import sys
-import time
 
 import numpy as np
 from absl import app, flags
@@ -22,6 +20,8 @@ from absl import app, flags
 sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
 
 import checkout  # noqa: F401, the code that this belongs to
+import machine
+import measuring
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list("lengths", "512,1024,2048,4096,8192", "The n, growing.")
@@ -31,7 +31,12 @@ flags.DEFINE_integer("kernel", 3, "k, of the convolution.")
 flags.DEFINE_integer("repeats", 15, "Runs, the fastest of which counts.")
 flags.DEFINE_integer("fit_from", 2048, "The smallest n of the fit.")
 flags.DEFINE_string("picture", None, "A PNG to draw; needs matplotlib.")
-flags.DEFINE_enum("layer", None, ["full", "restricted", "gru", "conv"], "")
+flags.DEFINE_enum(
+    "layer",
+    None,
+    ["full", "restricted", "gru", "conv"],
+    "Measures this type alone, in this process, and prints it as JSON.",
+)
 
 TITLES = {
     "full": "self-attention",
@@ -39,7 +44,7 @@ TITLES = {
     "gru": "recurrent (GRU)",
     "conv": "convolutional",
 }
-IN_THE_PAPER = {
+PAPER_COMPLEXITY = {
     "full": "O(n² · d)",
     "restricted": "O(r · n · d)",
     "gru": "O(n · d²)",
@@ -47,8 +52,8 @@ IN_THE_PAPER = {
 }
 
 
-def layer_of(name):
-    """Returns the Keras layer."""
+def make_layer(name):
+    """Returns the Keras layer of a type of Table 1."""
     import keras
 
     from t2t_lite import MultiHeadAttention
@@ -72,7 +77,7 @@ def measure(name):
     """Prints {"n", "seconds", "mib"} for each length, a line each."""
     import tensorflow as tf
 
-    layer = layer_of(name)
+    layer = make_layer(name)
     layer.build((1, None, FLAGS.d_model))
     run = tf.function(layer)
     run(tf.zeros([1, 64, FLAGS.d_model]))
@@ -81,24 +86,23 @@ def measure(name):
         before = peak_mib()
         run(x).numpy()  # Traces, and finds the peak.
         mib = peak_mib() - before
-        seconds = []
-        for _ in range(FLAGS.repeats):
-            start = time.perf_counter()
-            run(x).numpy()
-            seconds.append(time.perf_counter() - start)
-        print(json.dumps({"n": n, "seconds": min(seconds), "mib": mib}))
+        seconds = min(
+            measuring.timed(lambda x=x: run(x).numpy())[0]
+            for _ in range(FLAGS.repeats)
+        )
+        print(json.dumps({"n": n, "seconds": seconds, "mib": mib}))
 
 
-def measured_in_a_process(name):
-    command = [sys.executable, *sys.argv, f"--layer={name}"]
-    run = subprocess.run(command, stdout=subprocess.PIPE, check=True)
-    return [json.loads(line) for line in run.stdout.decode().splitlines()]
+def measure_in_a_process(name):
+    """Returns what `measure` prints in a process of its own."""
+    process = measuring.run([sys.executable, *sys.argv, f"--layer={name}"])
+    return [json.loads(line) for line in process.stdout.splitlines()]
 
 
-def exponent(rows, of):
-    """Returns e of `of` = c n^e, by least squares on the logarithms."""
+def exponent(rows, quantity):
+    """Returns e of quantity = c n^e, by least squares on the logarithms."""
     rows = [row for row in rows if row["n"] >= FLAGS.fit_from]
-    n, y = ([row[key] for row in rows] for key in ("n", of))
+    n, y = ([row[key] for row in rows] for key in ("n", quantity))
     slope, _ = np.polyfit(np.log(n), np.log(np.maximum(y, 1e-9)), 1)
     return slope
 
@@ -121,7 +125,7 @@ def as_text(results):
         times = " ".join(f"{1e3 * row['seconds']:9.2f}" for row in rows)
         mib = " ".join(f"{row['mib']:9.0f}" for row in rows)
         lines += [
-            f"{TITLES[name]}, {IN_THE_PAPER[name]}",
+            f"{TITLES[name]}, {PAPER_COMPLEXITY[name]}",
             "  n   " + " ".join(f"{row['n']:9d}" for row in rows),
             f"  ms  {times}   n^{exponent(rows, 'seconds'):.2f}",
             f"  MiB {mib}   n^{exponent(rows, 'mib'):.2f}",
@@ -137,16 +141,16 @@ def draw(results, path):
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(1, 2, figsize=(10, 4.2))
-    for axis, of, unit in zip(
+    for axis, quantity, unit in zip(
         axes, ("seconds", "mib"), ("seconds", "MiB"), strict=True
     ):
         for name, rows in results.items():
             axis.loglog(
                 [row["n"] for row in rows],
-                [row[of] for row in rows],
+                [row[quantity] for row in rows],
                 marker="o",
-                label=f"{TITLES[name]}, {IN_THE_PAPER[name]}: "
-                f"n^{exponent(rows, of):.2f}",
+                label=f"{TITLES[name]}, {PAPER_COMPLEXITY[name]}: "
+                f"n^{exponent(rows, quantity):.2f}",
             )
         axis.set_xlabel("n, positions")
         axis.set_ylabel(unit)
@@ -165,8 +169,9 @@ def main(_):
     if FLAGS.layer:
         measure(FLAGS.layer)
         return
+    machine.print_machine()
     results = {
-        name: with_total_memory(measured_in_a_process(name)) for name in TITLES
+        name: with_total_memory(measure_in_a_process(name)) for name in TITLES
     }
     print(as_text(results))
     if FLAGS.picture:

@@ -6,38 +6,51 @@
 Adam. PYTHON is that of an environment with OpenNMT-tf 2.32 and TensorFlow 2.13.
 Each measurement of an update is a process of its own: two updates to warm up,
 then the median of five. Beside the seconds stand the operations of the model's
-products in a second, by t2t_lite.training_cost, and their share of what a
-product of two 2048 x 2048 matrices reaches at best on this machine in the same
-rounds.
+products in a second, by t2t_lite.model.flops, and their share of the peak: what
+a product of two 2048 x 2048 matrices reaches at best on this machine in the
+same rounds.
 """
 
 import argparse
+import importlib.metadata
 import json
 import pathlib
 import statistics
 import sys
+from typing import NamedTuple
 
-import by_turns
-
-HERE = pathlib.Path(__file__).absolute().parent
-sys.path.insert(0, str(HERE.parents[1] / "bin"))
+_HERE = pathlib.Path(__file__).absolute().parent
+sys.path.insert(0, str(_HERE.parents[1] / "bin"))
 
 import checkout  # noqa: F401, the code that this belongs to
+import machine
+import measuring
 
-BATCH = {"vocabulary_size": 32_000, "batch_size": 64, "length": 32}
-_WAYS = {  # Of this package: precision, and whether XLA compiles.
-    "t2t_lite": ("float32", False),
-    "t2t_lite, XLA": ("float32", True),
-    "t2t_lite, bfloat16": ("bfloat16", False),
-}
+_BATCH = {"vocabulary_size": 32_000, "batch_size": 64, "length": 32}
+_PRECISIONS = ("float32", "bfloat16")
 _PEER = "OpenNMT-tf"
+
+
+class Way(NamedTuple):
+    """A way to compute an update."""
+
+    precision: str
+    xla: bool
+
+
+_WAYS = {
+    "t2t_lite": Way("float32", xla=False),
+    "t2t_lite, XLA": Way("float32", xla=True),
+    "t2t_lite, bfloat16": Way("bfloat16", xla=False),
+}
 
 
 def update_seconds(precision, xla):
     """Returns the median seconds of an update in this process."""
     from t2t_lite import cli
 
-    cli.load_tensorflow(num_parts=1 if xla else 2)  # As bin/train does.
+    num_parts = 1 if xla else 2  # As bin/train does.
+    cli.load_tensorflow(num_parts=num_parts)
     import numpy as np
 
     from t2t_lite.hparams import PRESETS
@@ -45,18 +58,18 @@ def update_seconds(precision, xla):
 
     trainer = Trainer(
         PRESETS["transformer_base"],
-        BATCH["vocabulary_size"],
+        _BATCH["vocabulary_size"],
         precision=precision,
         xla=xla,
-        num_parts=1 if xla else 2,
+        num_parts=num_parts,
     )
-    shape = (2, BATCH["batch_size"], BATCH["length"])
-    source_ids, target_ids = (
-        np.random.default_rng(0)
-        .integers(2, BATCH["vocabulary_size"], shape)
-        .astype(np.int32)
-    )
-    return by_turns.median_seconds(
+    generator = np.random.default_rng(0)
+    source_ids, target_ids = generator.integers(
+        2,
+        _BATCH["vocabulary_size"],
+        (2, _BATCH["batch_size"], _BATCH["length"]),
+    ).astype(np.int32)
+    return measuring.median_seconds(
         lambda: trainer.update(source_ids, target_ids).loss.numpy()
     )
 
@@ -70,96 +83,96 @@ def peak_flops(precision):
     product = tf.function(
         lambda: tf.reduce_sum(tf.matmul(x, x)), autograph=False
     )
-    return (
-        2
-        * n**3
-        / min(
-            by_turns.median_seconds(lambda: product().numpy(), 0, 1)
-            for _ in range(20)
-        )
+    seconds = min(
+        measuring.timed(lambda: product().numpy())[0] for _ in range(20)
     )
+    return 2 * n**3 / seconds
 
 
 def commands(peer_python, with_xla):
     """Returns the command of each measurement by its name."""
     ours = [sys.executable, __file__, "--measure"]
-    return (
-        {f"peak {p}": [*ours, "peak", p] for p in ("float32", "bfloat16")}
-        | {
-            name: [*ours, "update", precision, int(xla)]
-            for name, (precision, xla) in _WAYS.items()
-            if with_xla or not xla
-        }
-        | (
-            {
-                _PEER: [
-                    peer_python,
-                    HERE / "opennmt_tf_step.py",
-                    json.dumps(BATCH),
-                ]
-            }
-            if peer_python
-            else {}
-        )
-    )
+    found = {f"peak {p}": [*ours, "peak", p] for p in _PRECISIONS}
+    for name, way in _WAYS.items():
+        if with_xla or not way.xla:
+            found[name] = [*ours, "update", way.precision, int(way.xla)]
+    if peer_python:
+        program = _HERE / "opennmt_tf_step.py"
+        found[_PEER] = [peer_python, program, json.dumps(_BATCH)]
+    return found
 
 
 def report(results):
     """Prints the best peaks, the medians of the rest and of their ratios."""
-    import tensorflow as tf
-
-    from t2t_lite.hparams import PRESETS
-    from t2t_lite.model import flops as training_cost
-
-    flops = training_cost.update_flops(
-        PRESETS["transformer_base"],
-        BATCH["vocabulary_size"],
-        BATCH["batch_size"],
-        BATCH["length"],
-        BATCH["length"],
-    )
-    print(f"{by_turns.machine()}; TensorFlow {tf.__version__}")
+    peaks = {p: max(results[f"peak {p}"]) for p in _PRECISIONS}
+    for precision, peak in peaks.items():
+        name = f"peak {precision}"
+        print(f"{name:20} {peak / 1e9:6.1f} GFLOP/s")
     for name, values in results.items():
-        if name.startswith("peak"):
-            print(f"{name:20} {max(values) / 1e9:6.1f} GFLOP/s")
-            continue
-        seconds = statistics.median(values)
-        precision, _ = _WAYS.get(name, ("float32", False))
-        peak = max(results[f"peak {precision}"])
-        line = (
-            f"{name:20} {seconds:6.2f} s  "
-            f"{BATCH['batch_size'] * BATCH['length'] / seconds:6.0f} target "
-            f"tokens/s  {flops / seconds / 1e9:6.1f} GFLOP/s  "
-            f"{flops / seconds / peak:4.0%} of the peak"
+        if name in _WAYS:
+            line = update_line(name, values, peaks[_WAYS[name].precision])
+            if _PEER in results:
+                ratios = [
+                    theirs / ours
+                    for ours, theirs in zip(values, results[_PEER], strict=True)
+                ]
+                line += f"  {statistics.median(ratios):.2f} times {_PEER}"
+            print(line)
+    if _PEER in results:
+        print(update_line(_PEER, results[_PEER], peaks["float32"]))
+
+
+def update_line(name, values, peak):
+    """Returns the median of some updates, as speed and share of the peak."""
+    from t2t_lite.hparams import PRESETS
+    from t2t_lite.model.flops import update_flops
+
+    seconds = statistics.median(values)
+    tokens = _BATCH["batch_size"] * _BATCH["length"]
+    flops_per_second = (
+        update_flops(
+            PRESETS["transformer_base"],
+            _BATCH["vocabulary_size"],
+            batch_size=_BATCH["batch_size"],
+            source_length=_BATCH["length"],
+            target_length=_BATCH["length"],
         )
-        if _PEER in results and name != _PEER:
-            ratios = [
-                theirs / ours
-                for ours, theirs in zip(values, results[_PEER], strict=True)
-            ]
-            line += f"  {statistics.median(ratios):.2f} times {_PEER}"
-        print(line)
+        / seconds
+    )
+    return (
+        f"{name:20} {seconds:6.2f} s  {tokens / seconds:6.0f} target tokens/s  "
+        f"{flops_per_second / 1e9:6.1f} GFLOP/s  "
+        f"{flops_per_second / peak:4.0%} of the peak"
+    )
+
+
+def measure(what, precision, xla="0"):
+    """Prints one measurement, in this process."""
+    if what == "peak":
+        print(peak_flops(precision))
+    else:
+        print(update_seconds(precision, xla=xla == "1"))
 
 
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--peer_python", type=by_turns.existing)
+    parser.add_argument("--peer_python", type=measuring.existing_path)
     parser.add_argument("--xla", action="store_true", help="with XLA as well")
-    parser.add_argument("--rounds", type=by_turns.at_least_1, default=3)
+    parser.add_argument("--rounds", type=measuring.positive_int, default=3)
     parser.add_argument("--measure", nargs="+", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.measure:
-        what, precision, *rest = args.measure
-        xla = rest == ["1"]
-        print(
-            update_seconds(precision, xla)
-            if what == "update"
-            else peak_flops(precision)
-        )
+        measure(*args.measure)
         return
-    report(by_turns.rounds(commands(args.peer_python, args.xla), args.rounds))
+    version = importlib.metadata.version("tensorflow")
+    machine.print_machine(f"TensorFlow {version}")
+    report(
+        measuring.measure_rounds(
+            commands(args.peer_python, args.xla), args.rounds
+        )
+    )
 
 
 if __name__ == "__main__":

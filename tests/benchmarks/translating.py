@@ -1,19 +1,21 @@
-"""Times beam search, CTranslate2's with the same weights, and Hugging Face's.
+"""Times beam search; CTranslate2's, with the same weights, and Hugging Face's.
 
     python tests/benchmarks/translating.py [--sentences=32]
     python tests/benchmarks/translating.py --model_dir=DIR --input=FILE
 
 The first searches with random weights of transformer_base, V = 32,000: sources
 of 25 tokens, beam 4, exactly 32 tokens out. The second translates the lines of
-a file by a trained model, each to its end. Both are without length penalty, for
-CTranslate2 has another one. It is measured too with --peer_python=PYTHON, that
-of an environment that has it; in the first way Hugging Face's `generate` with
---hf_python, one that has transformers and torch. --rounds is 3.
+a file with a trained model, each to its end. Neither has a length penalty, for
+CTranslate2's is another one.
+
+--peer_python=PYTHON, that of an environment with CTranslate2, measures it too;
+--hf_python, that of one with transformers and torch, measures Hugging Face's
+`generate` in the first way. --rounds is 3 by default.
 
 Each measurement is a process of its own: the first call, in which XLA compiles,
-by itself, then the median of three. Ratios are taken round by round, and the
-outputs that are the same as the first one's are counted (Hugging Face's model
-has weights of its own).
+by itself, then the median of three. Ratios are taken round by round. How many
+outputs equal those of the first program is counted (Hugging Face's model has
+weights of its own).
 """
 
 import argparse
@@ -24,52 +26,64 @@ import pathlib
 import statistics
 import sys
 import tempfile
-import time
+from typing import NamedTuple
 
-import by_turns
-
-HERE = pathlib.Path(__file__).absolute().parent
-sys.path.insert(0, str(HERE.parents[1] / "bin"))
+_HERE = pathlib.Path(__file__).absolute().parent
+sys.path.insert(0, str(_HERE.parents[1] / "bin"))
 
 import checkout  # noqa: F401, the code that this belongs to
+import machine
+import measuring
 
 _BEAM_WIDTH = 4
 _VOCABULARY_SIZE, _SOURCE_LENGTH, _TARGET_LENGTH = 32_000, 25, 32
-_WAYS = {  # Of this package: precision, and whether XLA compiles.
-    "t2t_lite, XLA": ("float32", True),
-    "t2t_lite": ("float32", False),
-    "t2t_lite, bfloat16": ("bfloat16", False),
+
+
+class Way(NamedTuple):
+    """A way to search in this package."""
+
+    precision: str
+    xla: bool
+
+
+class Peer(NamedTuple):
+    """How CTranslate2 shares the cores out."""
+
+    workers: int
+    threads: int  # of each
+
+
+# The first one's outputs are what the others' are compared with.
+_WAYS = {
+    "t2t_lite, XLA": Way("float32", xla=True),
+    "t2t_lite": Way("float32", xla=False),
+    "t2t_lite, bfloat16": Way("bfloat16", xla=False),
 }
-_PEERS = {  # Workers, and threads of each.
-    "CTranslate2, 2 x 1": (2, 1),
-    "CTranslate2, 1 x 2": (1, 2),
+_REFERENCE = "t2t_lite, XLA"
+_CTRANSLATE2 = {
+    "CTranslate2, 2 x 1": Peer(workers=2, threads=1),
+    "CTranslate2, 1 x 2": Peer(workers=1, threads=2),
 }
 _HF = "Hugging Face"
 
 
 def prepare(folder, num_sentences, model_dir, lines_path):
-    """Writes task.json and weights.npz: what all measurements read."""
-    import keras
+    """Writes task.json and weights.npz, which all measurements read.
+
+    Args:
+        folder: where.
+        num_sentences: how many random sources, without a trained model.
+        model_dir: of a trained model, or None.
+        lines_path: of its text, or None.
+    """
     import numpy as np
 
-    from t2t_lite.hparams import PRESETS
-    from t2t_lite.model.transformer import Transformer
-    from t2t_lite.storage.model_directory import ModelDirectory
-    from t2t_lite_data import text_files
-
-    keras.utils.set_random_seed(1)
     task = {"num_tokens": None, "beam_width": _BEAM_WIDTH}
     if model_dir:
-        directory = ModelDirectory(model_dir)
-        model, _ = directory.load_model()
-        lines = list(text_files.lines(str(lines_path)))
-        sources = directory.vocabulary().encode(lines)
+        model, sources = open_trained(model_dir, lines_path)
     else:
-        model = Transformer(PRESETS["transformer_base"], _VOCABULARY_SIZE)
-        model.build()
-        shape = num_sentences, _SOURCE_LENGTH
-        sources = np.random.default_rng(0).integers(2, _VOCABULARY_SIZE, shape)
-        sources, task["num_tokens"] = sources.tolist(), _TARGET_LENGTH
+        model, sources = make_random(num_sentences)
+        task["num_tokens"] = _TARGET_LENGTH
     task |= {
         "sources": sources,
         "hparams": dataclasses.asdict(model.hparams),
@@ -80,22 +94,61 @@ def prepare(folder, num_sentences, model_dir, lines_path):
     np.savez(folder / "weights.npz", **weights)
 
 
+def open_trained(model_dir, lines_path):
+    """Returns the model of a directory, and the ids of each line of a file."""
+    from t2t_lite.storage.model_directory import ModelDirectory
+    from t2t_lite_data import text_files
+
+    directory = ModelDirectory(model_dir)
+    model, _ = directory.load_model()
+    lines = list(text_files.lines(str(lines_path)))
+    return model, directory.vocabulary().encode(lines)
+
+
+def make_random(num_sentences):
+    """Returns transformer_base with random weights, and random sources."""
+    import keras
+    import numpy as np
+
+    from t2t_lite.hparams import PRESETS
+    from t2t_lite.model.transformer import Transformer
+
+    keras.utils.set_random_seed(1)
+    model = Transformer(PRESETS["transformer_base"], _VOCABULARY_SIZE)
+    model.build()
+    shape = num_sentences, _SOURCE_LENGTH
+    sources = np.random.default_rng(0).integers(2, _VOCABULARY_SIZE, shape)
+    return model, sources.tolist()
+
+
 def search(folder, precision, xla, output):
     """Returns (seconds of the first call, of a later one) of our search."""
     from t2t_lite import cli
 
     task = json.loads((folder / "task.json").read_text())
-    cli.load_tensorflow(num_parts=1 if xla else 2)  # As bin/translate does.
-    import numpy as np
+    # As bin/translate does.
+    cli.load_tensorflow(num_parts=1 if xla else 2)
     import tensorflow as tf
-    from keras import ops
+
+    translate = make_search(folder, task, precision, xla)
+    sources = tf.ragged.constant(task["sources"], tf.int32)
+    first, ids_BT = measuring.timed(
+        lambda: translate(sources).ids_BWT[:, 0].numpy()
+    )
+    output.write_text(json.dumps([until_end(ids) for ids in ids_BT.tolist()]))
+    return first, measuring.median_seconds(
+        lambda: translate(sources).scores_BW.numpy(), warm_up=0, calls=3
+    )
+
+
+def make_search(folder, task, precision, xla):
+    """Returns the function of many sources to their Hypotheses."""
+    import numpy as np
 
     from t2t_lite import hparams
-    from t2t_lite.decoding import search as decoding
-    from t2t_lite.decoding.beam_search import Constraint
+    from t2t_lite.decoding.search import SearchOptions, ids_translator
     from t2t_lite.model.transformer import Transformer
     from t2t_lite.storage import model_directory
-    from t2t_lite.token_ids import EOS
 
     settings = hparams.from_dict(task["hparams"])
     model = Transformer(
@@ -106,57 +159,70 @@ def search(folder, precision, xla, output):
     model.build()
     weights = np.load(folder / "weights.npz")
     model_directory.assign(model.trainable_variables, weights, "weights.npz")
+    max_extra_length, constraint = settings.max_extra_length, None
+    if task["num_tokens"]:
+        max_extra_length = task["num_tokens"] - _SOURCE_LENGTH
+        constraint = never_end(task["vocabulary_size"])
+    return ids_translator(
+        model,
+        SearchOptions(task["beam_width"], 0.0, max_extra_length),
+        xla,
+        constraint=constraint,
+    )
 
-    def never_ends(source_ids, _, W):
-        is_no_end_V = ops.arange(task["vocabulary_size"]) != EOS
+
+def never_end(vocabulary_size):
+    """Returns what makes the Constraint that no hypothesis ends."""
+    from keras import ops
+
+    from t2t_lite.decoding.beam_search import Constraint
+    from t2t_lite.token_ids import EOS
+
+    def constraint(source_ids, _, W):
+        is_no_end_V = ops.arange(vocabulary_size) != EOS
         return Constraint(
             ops.zeros((ops.shape(source_ids)[0], W), "int32"),
             lambda state, _: state,
             lambda *_: is_no_end_V,
         )
 
-    extra, constraint = settings.max_extra_length, None
-    if task["num_tokens"]:
-        extra, constraint = task["num_tokens"] - _SOURCE_LENGTH, never_ends
-    translate = decoding.ids_translator(
-        model,
-        decoding.SearchOptions(task["beam_width"], 0.0, extra),
-        xla,
-        constraint=constraint,
-    )
-    sources = tf.ragged.constant(task["sources"], tf.int32)
-    start = time.perf_counter()
-    found = translate(sources).ids_BWT[:, 0].numpy()
-    first = time.perf_counter() - start
-    ends = [row.index(EOS) if EOS in row else None for row in found.tolist()]
-    ids = [
-        [i for i in row[:end] if i]
-        for row, end in zip(found.tolist(), ends, strict=True)
-    ]
-    output.write_text(json.dumps(ids))
-    return first, by_turns.median_seconds(
-        lambda: translate(sources).scores_BW.numpy(), warm_up=0, calls=3
-    )
+    return constraint
+
+
+def until_end(ids):
+    """Returns the ids before EOS, without padding."""
+    from t2t_lite.token_ids import EOS, PAD
+
+    end = ids.index(EOS) if EOS in ids else len(ids)
+    return [i for i in ids[:end] if i != PAD]
 
 
 def commands(folder, peer_python, hf_python):
     """Returns the command of each measurement by its name."""
-    ours = [sys.executable, __file__, "--measure", folder]
-    found = {
-        name: [*ours, precision, int(xla), folder / f"{name}.json"]
-        for name, (precision, xla) in _WAYS.items()
-    }
+    found = {}
+    for name, way in _WAYS.items():
+        found[name] = [
+            sys.executable,
+            __file__,
+            "--measure",
+            folder,
+            way.precision,
+            int(way.xla),
+            folder / f"{name}.json",
+        ]
     if peer_python:
-        found |= {
-            name: [
-                *(peer_python, HERE / "ctranslate2_search.py", folder),
-                *(*sizes, folder / f"{name}.json"),
+        for name, peer in _CTRANSLATE2.items():
+            found[name] = [
+                peer_python,
+                _HERE / "ctranslate2_search.py",
+                folder,
+                peer.workers,
+                peer.threads,
+                folder / f"{name}.json",
             ]
-            for name, sizes in _PEERS.items()
-        }
     if hf_python:
         output = folder / f"{_HF}.json"
-        found[_HF] = [hf_python, HERE / "hf_search.py", folder, output]
+        found[_HF] = [hf_python, _HERE / "hf_search.py", folder, output]
     return found
 
 
@@ -167,8 +233,6 @@ def report(folder, results):
         name: json.loads((folder / f"{name}.json").read_text())
         for name in results
     }
-    reference = next(iter(outputs.values()))
-    print(f"{by_turns.machine()}; {len(sources)} sentences, beam {_BEAM_WIDTH}")
     for name, values in results.items():
         first, seconds = map(statistics.median, zip(*values, strict=True))
         line = (
@@ -176,9 +240,9 @@ def report(folder, results):
             f"sentences/s  first call {first:6.2f} s"
         )
         if outputs[name]:
-            same = sum(map(operator.eq, outputs[name], reference))
+            same = sum(map(operator.eq, outputs[name], outputs[_REFERENCE]))
             line += f"  {same} outputs the same"
-        for peer in (*_PEERS, _HF):
+        for peer in (*_CTRANSLATE2, _HF):
             if peer in results and name in _WAYS:
                 ratios = [
                     theirs[1] / ours[1]
@@ -188,36 +252,56 @@ def report(folder, results):
         print(line)
 
 
-def main():
+def measure(folder, precision, xla, output):
+    """Prints one measurement of this package, in this process."""
+    print(
+        json.dumps(
+            search(
+                pathlib.Path(folder),
+                precision,
+                xla=xla == "1",
+                output=pathlib.Path(output),
+            )
+        )
+    )
+
+
+def parse_arguments():
+    """Returns the parser and what it has parsed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--sentences", type=by_turns.at_least_1)
-    parser.add_argument("--model_dir", type=by_turns.existing)
-    parser.add_argument("--input", type=by_turns.existing)
-    parser.add_argument("--peer_python", type=by_turns.existing)
-    parser.add_argument("--hf_python", type=by_turns.existing)
-    parser.add_argument("--rounds", type=by_turns.at_least_1, default=3)
+    parser.add_argument("--sentences", type=measuring.positive_int)
+    parser.add_argument("--model_dir", type=measuring.existing_path)
+    parser.add_argument("--input", type=measuring.existing_path)
+    parser.add_argument("--peer_python", type=measuring.existing_path)
+    parser.add_argument("--hf_python", type=measuring.existing_path)
+    parser.add_argument("--rounds", type=measuring.positive_int, default=3)
     parser.add_argument("--measure", nargs=4, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.measure:
-        folder, precision, xla, output = args.measure
-        paths = pathlib.Path(folder), pathlib.Path(output)
-        print(json.dumps(search(paths[0], precision, xla == "1", paths[1])))
-        return
     if bool(args.model_dir) != bool(args.input):
         parser.error("give --model_dir and --input together")
     if args.hf_python and args.model_dir:
         parser.error("--hf_python has no trained model: leave it out")
     if args.sentences and args.model_dir:
         parser.error("--sentences is of random weights: leave it out")
+    return parser, args
+
+
+def main():
+    parser, args = parse_arguments()
+    if args.measure:
+        measure(*args.measure)
+        return
+    num_sentences = args.sentences or 32
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        with by_turns.refusing(parser):
-            prepare(folder, args.sentences or 32, args.model_dir, args.input)
+        with measuring.usage_errors(parser):
+            prepare(folder, num_sentences, args.model_dir, args.input)
+        machine.print_machine(f"beam {_BEAM_WIDTH}")
         report(
             folder,
-            by_turns.rounds(
+            measuring.measure_rounds(
                 commands(folder, args.peer_python, args.hf_python), args.rounds
             ),
         )

@@ -1,7 +1,6 @@
 """Exports in processes that know nothing of this package."""
 
 import concurrent.futures
-import os
 import pathlib
 import random
 import shutil
@@ -14,6 +13,7 @@ import time
 import numpy as np
 import pytest
 from paths import HELPERS, ROOT
+from prediction_client import Server, lonely_environment
 from tiny_translator import (
     LINES,
     MAX_LENGTH,
@@ -52,12 +52,6 @@ def exported(tmp_path_factory):
 @pytest.fixture(scope="module")
 def translator(exported):
     return Translator(exported[0], xla=False)
-
-
-def lonely_environment():
-    """Returns an environment in which this package is nowhere."""
-    kept = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    return kept | {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 
 def assert_equal(texts, scores, translator, lines):
@@ -200,45 +194,6 @@ def test_a_c_program_translates_alike(exported, translator, c_client):
 
 
 # A server with many clients.
-
-
-class Server:
-    """A running prediction_server.py, and a client of it."""
-
-    def __init__(self, path):
-        import grpc
-        from tensorflow_serving.apis import prediction_service_pb2_grpc
-
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", HELPERS / "prediction_server.py", path],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=lonely_environment(),
-        )
-        port = int(self.process.stdout.readline())
-        self.stub = prediction_service_pb2_grpc.PredictionServiceStub(
-            grpc.insecure_channel(f"127.0.0.1:{port}")
-        )
-
-    def __call__(self, signature="serving_default", **inputs):
-        import tensorflow as tf
-        from tensorflow_serving.apis import predict_pb2
-
-        request = predict_pb2.PredictRequest()
-        request.model_spec.signature_name = signature
-        for name, texts in inputs.items():
-            request.inputs[name].CopyFrom(
-                tf.make_tensor_proto(texts, tf.string, [len(texts)])
-            )
-        response = self.stub.Predict(request, timeout=60)
-        return {k: tf.make_ndarray(v) for k, v in response.outputs.items()}
-
-    def resident_bytes(self):
-        status = pathlib.Path(f"/proc/{self.process.pid}/statm").read_text()
-        return int(status.split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-    def close(self):
-        self.process.communicate(timeout=60)
 
 
 @pytest.fixture(scope="module")

@@ -9,14 +9,15 @@ import contextlib
 import json
 import os
 import pathlib
-import platform
 import re
 import statistics
 import subprocess
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 
-def at_least_1(text):
+def positive_int(text: str) -> int:
     """Returns the int of an argument, for argparse."""
     number = int(text)
     if number < 1:
@@ -24,7 +25,7 @@ def at_least_1(text):
     return number
 
 
-def existing(text):
+def existing_path(text: str) -> pathlib.Path:
     """Returns the path of an argument, which must exist, for argparse."""
     path = pathlib.Path(text)
     if not path.exists():
@@ -33,8 +34,8 @@ def existing(text):
 
 
 @contextlib.contextmanager
-def refusing(parser):
-    """Makes an InputError the parser's one line about wrong arguments."""
+def usage_errors(parser: argparse.ArgumentParser) -> Iterator[None]:
+    """Turns an InputError into the parser's line about wrong arguments."""
     from t2t_lite.errors import InputError
 
     try:
@@ -43,29 +44,39 @@ def refusing(parser):
         parser.error(str(error))
 
 
-def median_seconds(function, warm_up=2, calls=5):
+def median_seconds(
+    function: Callable[[], Any], warm_up: int = 2, calls: int = 5
+) -> float:
     """Returns the median seconds of a call, after some that do not count."""
-    seconds = []
-    for n in range(warm_up + calls):
-        start = time.perf_counter()
+    for _ in range(warm_up):
         function()
-        if n >= warm_up:
-            seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds)
+    return statistics.median(timed(function)[0] for _ in range(calls))
 
 
-def memory_bytes(kind):
-    """Returns VmRSS, what this process holds, or VmHWM, the most it held."""
+def timed(function: Callable[[], Any]) -> tuple[float, Any]:
+    """Returns the seconds of one call, and what it returns."""
+    start = time.perf_counter()
+    value = function()
+    return time.perf_counter() - start, value
+
+
+def memory_bytes(field: str) -> int:
+    """Returns a figure of this process' memory, by its name in Linux.
+
+    Args:
+        field: VmRSS, what the process holds; VmHWM, the most it has held;
+            RssAnon, what it has allocated; RssFile, the files it has mapped.
+    """
     status = pathlib.Path("/proc/self/status").read_text()
-    return 1024 * int(re.search(rf"{kind}:\s+(\d+) kB", status)[1])
+    return 1024 * int(re.search(rf"{field}:\s+(\d+) kB", status)[1])
 
 
-def forget_peak():
+def reset_peak_memory() -> None:
     """Makes VmHWM what this process holds now."""
     pathlib.Path("/proc/self/clear_refs").write_text("5")
 
 
-def run(command):
+def run(command: Sequence[Any]) -> subprocess.CompletedProcess:
     """Returns the finished process of a command.
 
     Raises:
@@ -82,8 +93,8 @@ def run(command):
     return process
 
 
-def measure(command):
-    """Returns what a command says in JSON in the last line of its output.
+def measure(command: Sequence[Any]) -> Any:
+    """Returns the JSON in the last line of a command's output.
 
     Raises:
         RuntimeError: it fails; the message has its errors.
@@ -91,12 +102,14 @@ def measure(command):
     return json.loads(run(command).stdout.splitlines()[-1])
 
 
-def rounds(commands, count):
+def measure_rounds(
+    commands: Mapping[str, Sequence[Any]], count: int
+) -> dict[str, list[Any]]:
     """Returns for each name what its command measured, once a round.
 
     Args:
-        commands: dict of commands by name.
-        count: int, how many rounds.
+        commands: by name.
+        count: how many rounds.
     """
     results = {name: [] for name in commands}
     for n in range(count):
@@ -104,11 +117,3 @@ def rounds(commands, count):
             results[name].append(measure(command))
             print(f"round {n + 1}  {name:24}  {results[name][-1]}", flush=True)
     return results
-
-
-def machine():
-    """Returns in words what this machine is."""
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-        models = [line for line in file if line.startswith("model name")]
-    name = models[0].split(":")[1].strip() if models else platform.machine()
-    return f"{os.cpu_count()} cores, {name}"
