@@ -36,7 +36,7 @@ def test_help_needs_no_tensorflow(name, tmp_path):
     assert errors == ""
 
 
-# (program, wrong flags, what the one line says)
+# (program, wrong flags, part of the message)
 _WRONG_FLAGS = [
     ("train", ["--override=dropout=1.5"], "dropout must be in [0, 1)"),
     ("translate", ["--nbest=9"], "nbest must be at most beam_width=4"),

@@ -12,6 +12,7 @@ import binaries
 import in_process
 import numpy as np
 import pytest
+import tiny_run
 from refusal import assert_refused
 
 from t2t_lite.model import flops as training_cost
@@ -25,13 +26,13 @@ _STEPS = 40
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    return binaries.write_corpus(tmp_path_factory.mktemp("corpus"))
+    return tiny_run.write_corpus(tmp_path_factory.mktemp("corpus"))
 
 
 def _flags(corpus, model_dir, *more):
     return [
         *corpus,
-        *binaries.TINY,
+        *tiny_run.FLAGS,
         f"--model_dir={model_dir}",
         f"--steps={_STEPS}",
         "--save_every_steps=3",
@@ -225,7 +226,7 @@ def test_the_best_on_dev_is_kept_beside_the_last(whole):
     assert len(checkpoints.paths(model_dir / "best")) == 1
 
 
-def test_another_field_is_refused_by_its_name(whole, corpus):
+def test_a_changed_setting_is_refused_by_name(whole, corpus):
     flags = _flags(corpus, whole[0], "--override=dropout=0.3")
     assert_refused(
         in_process.run("train", *flags),
@@ -236,23 +237,23 @@ def test_another_field_is_refused_by_its_name(whole, corpus):
 @pytest.fixture(scope="module")
 def other_corpus(tmp_path_factory):
     folder = tmp_path_factory.mktemp("other")
-    return binaries.write_corpus(folder, num_pairs=61)
+    return tiny_run.write_corpus(folder, num_pairs=61)
 
 
-def _assert_is_other_text(flags):
+def _assert_other_text_is_refused(flags):
     found = in_process.run("train", *flags)
     assert_refused(found, "was trained with other training text")
 
 
 def test_other_text_is_refused(whole, other_corpus):
-    _assert_is_other_text(_flags(other_corpus, whole[0]))
+    _assert_other_text_is_refused(_flags(other_corpus, whole[0]))
 
 
 def test_other_text_is_refused_without_the_tokens_too(
     copy, corpus, other_corpus
 ):
     shutil.rmtree(copy / "tokens")
-    _assert_is_other_text(_flags(other_corpus, copy))
+    _assert_other_text_is_refused(_flags(other_corpus, copy))
     status, _, errors = in_process.run(
         "train", *_without_scores(_flags(corpus, copy))
     )
@@ -268,7 +269,7 @@ def test_runs_share_a_cache_and_end_with_the_same_bits(
         _flags(corpus, tmp_path / name, f"--cache_dir={cache}")
         for name in ("a", "b")
     ]
-    processes = [binaries.start("train", *of_run) for of_run in flags]
+    processes = [binaries.start("train", *run_flags) for run_flags in flags]
     logs = []
     for process in processes:
         logs.append(process.communicate(timeout=2 * binaries.TIMEOUT_S)[1])
@@ -283,7 +284,7 @@ def test_runs_share_a_cache_and_end_with_the_same_bits(
     assert status == 0, log
     assert f"Using the tokens in {copy}." in log
     assert "Warning: " not in log
-    _assert_is_other_text(
+    _assert_other_text_is_refused(
         _flags(other_corpus, tmp_path / "a", f"--cache_dir={cache}")
     )
 

@@ -59,7 +59,7 @@ def test_a_page_of_a_translation_that_is_given(model_dir, tmp_path):
     assert list(tmp_path.iterdir()) == [page]
 
 
-# (flags, what the one line says)
+# (flags, part of the message)
 _FLAGS = [
     ([], "give --output, --png_prefix, or both"),
     (["--sentence= "], "the sentence must have words"),

@@ -5,9 +5,9 @@ import json
 import os
 import shutil
 
-import binaries
 import in_process
 import pytest
+import tiny_run
 from refusal import assert_refused
 from tiny_translator import learn_vocabulary, write_model
 
@@ -26,7 +26,7 @@ def _refused(message, name, *flags, **options):
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
     """The flags of a small corpus."""
-    return binaries.write_corpus(tmp_path_factory.mktemp("corpus"))
+    return tiny_run.write_corpus(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def files(tmp_path):
     }
 
 
-# (flags of bin/train, what the one line says)
+# (flags of bin/train, part of the message)
 _TRAIN_FLAGS = [
     (["--hparams=transformer_bigg"], "did you mean 'transformer_big'?"),
     (["--override=drop_out=0.1"], "did you mean 'dropout'?"),
@@ -108,7 +108,7 @@ _TRAIN_FLAGS = [
 
 
 @pytest.mark.parametrize(("flags", "message"), _TRAIN_FLAGS)
-def test_wrong_flags_of_train(flags, message, tmp_path):
+def test_wrong_flags_of_train_are_refused(flags, message, tmp_path):
     model_dir = tmp_path / "model"
     _refused(message, "train", *flags, f"--model_dir={model_dir}")
     assert not (model_dir / "settings.json").exists()
@@ -122,7 +122,7 @@ def test_wrong_flags_of_train(flags, message, tmp_path):
         (f"--cache_dir={__file__}", "--cache_dir must be a folder"),
     ],
 )
-def test_paths_that_a_run_cannot_use(flag, message, corpus, tmp_path):
+def test_unusable_paths_are_refused(flag, message, corpus, tmp_path):
     model_dir = tmp_path / "model"
     _refused(message, "train", *corpus, flag, f"--model_dir={model_dir}")
     assert not (model_dir / "settings.json").exists()
@@ -139,18 +139,18 @@ _TWO_WORKERS = '"cluster": {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}'
         ('{"cluster": {}}', "'task'"),
         (
             f'{{{_TWO_WORKERS}, "task": {{"type": "worker", "index": 7}}}}',
-            "the task is not one of the cluster",
+            "the task is not in the cluster",
         ),
     ],
 )
-def test_a_cluster_that_cannot_be_used(tf_config, reason, tmp_path):
+def test_a_wrong_tf_config_is_refused(tf_config, reason, tmp_path):
     model_dir = tmp_path / "model"
     message = f"received {tf_config!r} ({reason}"
     _refused(message, "train", f"--model_dir={model_dir}", TF_CONFIG=tf_config)
     assert not (model_dir / "settings.json").exists()
 
 
-# (source, target, what the one line says)
+# (source, target, part of the message)
 _TRAIN_FILES = [
     ("good", "longer", "received 3 lines in"),
     ("missing", "good", "no file matches"),
@@ -167,7 +167,9 @@ _TRAIN_FILES = [
 
 
 @pytest.mark.parametrize(("source", "target", "message"), _TRAIN_FILES)
-def test_wrong_files_of_train(source, target, message, files, tmp_path):
+def test_wrong_files_of_train_are_refused(
+    source, target, message, files, tmp_path
+):
     model_dir = tmp_path / "model"
     _refused(
         message,
@@ -180,7 +182,7 @@ def test_wrong_files_of_train(source, target, message, files, tmp_path):
     assert not list(model_dir.glob("tokens*"))
 
 
-# (flags, what the one line says)
+# (flags, part of the message)
 _MODEL_FLAGS = [
     (
         ["--average_last=9"],
@@ -197,11 +199,11 @@ _MODEL_FLAGS = [
 
 
 @pytest.mark.parametrize(("flags", "message"), _MODEL_FLAGS)
-def test_wrong_flags_of_translate(flags, message, model):
+def test_wrong_flags_of_translate_are_refused(flags, message, model):
     _refused(message, "translate", f"--model_dir={model}", *flags)
 
 
-# (flags, what the one line says)
+# (flags, part of the message)
 _EXPORT_FLAGS = [
     (["--max_length=24"], "max_length must be from 2 to 23 for this model"),
     (["--max_length=0"], "max_length must be from 2 to 23"),
@@ -213,7 +215,7 @@ _EXPORT_FLAGS = [
 
 
 @pytest.mark.parametrize(("flags", "message"), _EXPORT_FLAGS)
-def test_wrong_flags_of_export(flags, message, model, tmp_path):
+def test_wrong_flags_of_export_are_refused(flags, message, model, tmp_path):
     export_dir = tmp_path / "export"
     _refused(
         message,
@@ -225,23 +227,23 @@ def test_wrong_flags_of_export(flags, message, model, tmp_path):
     assert not export_dir.exists()
 
 
-def test_a_folder_that_is_no_model_directory(tmp_path):
+def test_a_folder_without_settings_is_refused(tmp_path):
     _refused("has no settings.json", "translate", f"--model_dir={tmp_path}")
 
 
-def test_a_model_directory_without_a_checkpoint(copy):
+def test_a_model_directory_without_a_checkpoint_is_refused(copy):
     shutil.rmtree(copy / "checkpoints")
     _refused(
         "has no checkpoint in checkpoints/", "translate", f"--model_dir={copy}"
     )
 
 
-def test_settings_that_are_no_json(copy):
+def test_settings_that_are_not_json_are_refused(copy):
     (copy / "settings.json").write_text("{")
     _refused("settings.json cannot be used", "translate", f"--model_dir={copy}")
 
 
-def test_settings_of_another_version(copy):
+def test_an_unknown_setting_is_refused_with_the_nearest(copy):
     settings = json.loads((copy / "settings.json").read_text())
     settings["hparams"]["dropuot"] = 0.1
     (copy / "settings.json").write_text(json.dumps(settings))
@@ -258,7 +260,7 @@ def test_a_truncated_checkpoint_falls_back_to_the_one_before(copy):
     assert "step-2 is damaged: falling back to the one before" in errors
 
 
-def test_bytes_that_are_not_utf8_on_standard_input(model):
+def test_standard_input_must_be_utf8(model):
     _refused(
         "standard input, line 2: text must be UTF-8",
         "translate",
@@ -282,7 +284,7 @@ def test_an_output_file_is_whole_or_not_there(model, tmp_path):
     assert not list(tmp_path.glob("*output*"))
 
 
-def test_a_split_that_there_is_not(model):
+def test_an_unknown_split_is_refused(model):
     _refused(
         "split must be one of train, dev, test",
         "evaluate",
@@ -291,7 +293,7 @@ def test_a_split_that_there_is_not(model):
     )
 
 
-def test_trees_are_no_text_to_score_a_translation_model_on(model, tmp_path):
+def test_a_translation_model_is_not_scored_on_trees(model, tmp_path):
     path = tmp_path / "some.trees"
     path.write_text("(TOP (UH oh))\n")
     _refused(
@@ -302,13 +304,13 @@ def test_trees_are_no_text_to_score_a_translation_model_on(model, tmp_path):
     )
 
 
-def test_a_model_without_text_to_be_scored_on(copy, corpus):
+def test_a_model_without_dev_or_test_text_is_not_scored(copy, corpus):
     training_text = [flag for flag in corpus if flag.startswith("--train")]
     _set_corpus(ModelDirectory(copy), training_text)
     _refused("without dev or test text", "evaluate", f"--model_dir={copy}")
 
 
-def test_too_few_checkpoints_to_average(model):
+def test_too_few_checkpoints_are_not_averaged(model):
     _refused(
         "too few to average the last 7",
         "average_checkpoints",
@@ -318,7 +320,7 @@ def test_too_few_checkpoints_to_average(model):
 
 
 @pytest.mark.parametrize("flag", ["json", "report"])
-def test_scores_that_cannot_be_written(model, flag):
+def test_scores_are_not_written_where_there_is_no_folder(model, flag):
     _refused(
         "cannot write /nowhere/at/all: there is no folder /nowhere/at",
         "evaluate",
@@ -327,7 +329,7 @@ def test_scores_that_cannot_be_written(model, flag):
     )
 
 
-def test_a_vocabulary_that_cannot_be_written(corpus):
+def test_a_vocabulary_is_not_written_where_there_is_no_folder(corpus):
     _refused(
         "cannot write /nowhere/at/all: there is no folder /nowhere/at",
         "learn_vocabulary",
@@ -337,7 +339,7 @@ def test_a_vocabulary_that_cannot_be_written(corpus):
     )
 
 
-def test_a_model_directory_that_is_a_file(tmp_path):
+def test_a_model_directory_that_is_a_file_is_refused(tmp_path):
     _refused(
         "File exists",
         "train",
@@ -345,7 +347,7 @@ def test_a_model_directory_that_is_a_file(tmp_path):
     )
 
 
-def test_a_dev_file_that_is_too_short_leaves_no_run_behind(corpus, tmp_path):
+def test_dev_files_of_unequal_length_leave_no_run_behind(corpus, tmp_path):
     longer = _write(tmp_path / "longer", "eins\n" * 61)
     flags = [f for f in corpus if not f.startswith("--dev_target")]
     _refused(
@@ -369,7 +371,7 @@ def test_output_to_a_device_leaves_the_device(model):
     assert not os.path.isfile("/dev/null")
 
 
-def test_a_vocabulary_too_small_for_its_characters(corpus, tmp_path):
+def test_a_vocabulary_too_small_for_its_characters_is_refused(corpus, tmp_path):
     output = tmp_path / "vocabulary.model"
     _refused(
         "vocabulary_size must be at least",

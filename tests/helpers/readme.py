@@ -1,9 +1,9 @@
 """The examples of README.md and docs/, for tests to run as they stand there."""
 
-import pathlib
 import re
 
-ROOT = pathlib.Path(__file__).absolute().parents[2]
+from paths import ROOT
+
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
 
 

@@ -2,7 +2,6 @@
 
 import html.parser
 import json
-import pathlib
 import re
 import shutil
 import subprocess
@@ -10,13 +9,13 @@ import sys
 
 import numpy as np
 import pytest
+from paths import ROOT
 from tiny_attention import HOSTILE, made_up_maps
 
 from t2t_lite.visualization import maps as attention_maps
 from t2t_lite.visualization import page as attention_page
 from t2t_lite.visualization.maps import select
 
-ROOT = pathlib.Path(__file__).absolute().parents[2]
 SOURCE = ["▁the", "▁dog", "▁run", "s", "</s>"]
 TARGET = ["▁der", "▁Hund", "▁rennt", ".", "▁Er", "▁rennt", "</s>"]
 
