@@ -34,7 +34,7 @@ class _Display(Protocol):
 
     def show(self, report: Report) -> None: ...
 
-    def close(self) -> None: ...
+    def close(self, step: int) -> None: ...
 
 
 class Lines:
@@ -55,7 +55,7 @@ class Lines:
             duration_text(report.seconds_left),
         )
 
-    def close(self) -> None:
+    def close(self, step: int) -> None:
         """Does nothing: each line is complete."""
 
 
@@ -89,9 +89,10 @@ class Bar:
             f"{duration_text(report.seconds_left)} left"
         )
 
-    def close(self) -> None:
-        """Leaves the bar as it is; log lines appear below it again."""
+    def close(self, step: int) -> None:
+        """Leaves the bar at `step`; log lines appear below it again."""
         self._log_handler.setStream(self._log_stream)
+        self._bar.n = step
         self._bar.close()
 
 
@@ -136,7 +137,7 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._display.close()
+        self._display.close(self._trainer.step)
         self._display = Lines()
 
     @contextlib.contextmanager

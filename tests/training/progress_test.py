@@ -179,12 +179,12 @@ def test_log_lines_appear_above_the_bar():
         bar.show(Report(4, 40, 2.5, 3e-4, 1234.4, 65.0))
         absl_logging.info("Saved step-4.")
         bar.show(Report(5, 40, 2.25, 3e-4, 1234.4, 60.0))
-        bar.close()
+        bar.close(step=6)
         absl_logging.info("The end.")
     saved, last, end, rest = terminal.lines()
     assert saved.endswith("Saved step-4.")
     assert "|" not in saved
-    assert last.startswith("step 5 of 40 |")
+    assert last.startswith("step 6 of 40 |")
     assert "loss 2.2500, 1234 target tokens/s, 0:01:00 left" in last
     assert end.endswith("The end.")
     assert rest == ""

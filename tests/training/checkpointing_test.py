@@ -1,0 +1,101 @@
+"""When checkpoints are saved, and which of them stay."""
+
+import types
+
+import numpy as np
+import pytest
+
+from t2t_lite.storage import checkpoints
+from t2t_lite.storage.model_directory import ModelDirectory
+from t2t_lite.training import checkpointing
+from t2t_lite.training.checkpointing import Checkpointer, read_warm_start
+from t2t_lite.training.options import RunOptions
+
+
+@pytest.fixture
+def directory(tmp_path):
+    return ModelDirectory(tmp_path / "model")
+
+
+def make(directory, average_last=2, **options):
+    return Checkpointer(directory, RunOptions(**options), average_last)
+
+
+def save(checkpointer, *steps, is_stop=False):
+    for step in steps:
+        tensors = {"step": np.int64(step), "weight": np.float32(step)}
+        checkpointer.save(step, tensors, is_stop)
+        checkpointer.note_saved(step)
+
+
+def kept(directory):
+    return [path.name for path in checkpoints.paths(directory.checkpoints)]
+
+
+def test_a_number_of_steps_takes_the_place_of_minutes(directory):
+    by_steps = make(directory, save_every_steps=3, save_every_minutes=0)
+    assert [n for n in range(1, 8) if by_steps.is_due(n)] == [3, 6]
+
+
+def test_minutes_count_from_the_last_checkpoint(directory, monkeypatch):
+    now = 1000.0
+    clock = types.SimpleNamespace(monotonic=lambda: now)
+    monkeypatch.setattr(checkpointing, "time", clock)
+    by_minutes = make(directory, save_every_minutes=2)
+    now += 119
+    assert not by_minutes.is_due(7)
+    now += 1
+    assert by_minutes.is_due(7)
+    by_minutes.note_saved(7)
+    assert not by_minutes.is_due(8)
+
+
+@pytest.mark.parametrize(
+    ("average_last", "keep_last", "expected"),
+    [
+        (3, None, ["step-2", "step-3", "step-4"]),
+        (1, None, ["step-3", "step-4"]),
+        (3, 1, ["step-4"]),
+    ],
+)
+def test_as_many_are_kept_as_are_averaged_and_at_least_two(
+    directory, average_last, keep_last, expected
+):
+    save(make(directory, average_last, keep_last=keep_last), 1, 2, 3, 4)
+    assert kept(directory) == expected
+
+
+def test_one_that_a_signal_made_goes_once_there_is_another(directory):
+    first = make(directory)
+    save(first, 3)
+    save(first, 5, is_stop=True)
+    resumed = make(directory)
+    path, tensors = resumed.restore()
+    assert (path.name, tensors["weight"]) == ("step-5", 5.0)
+    assert resumed.saved_step == 5
+    assert kept(directory) == ["step-3", "step-5"]
+    save(resumed, 6)
+    assert kept(directory) == ["step-3", "step-6"]
+    assert make(directory).restore()[0].name == "step-6"
+
+
+def test_without_a_checkpoint_there_is_nothing_to_restore(directory):
+    assert make(directory).restore() is None
+
+
+def test_the_best_takes_the_place_of_the_best_before(directory):
+    checkpointer = make(directory)
+    for step in (2, 7):
+        checkpointer.save_best(step, {"step": np.int64(step)})
+    (path,) = checkpoints.paths(directory.best)
+    assert path.name == "step-7"
+
+
+def test_a_warm_start_takes_the_weights_alone(directory):
+    path = directory.checkpoints / "step-3"
+    weights = {"transformer/a": np.ones(2, np.float32)}
+    checkpoints.write(path, weights | {"step": np.int64(3)})
+    for start in (directory.path, path, f"{path}.index"):
+        _, found = read_warm_start(str(start))
+        assert found.keys() == weights.keys()
+    assert read_warm_start(None) is None

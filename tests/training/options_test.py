@@ -1,0 +1,46 @@
+"""Which options of a run are refused."""
+
+import math
+
+import pytest
+
+from t2t_lite.errors import InputError
+from t2t_lite.training.options import RunOptions
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "micro_batch_tokens",
+        "save_every_steps",
+        "keep_last",
+        "evaluate_every_steps",
+        "patience",
+    ],
+)
+def test_a_number_below_one_is_refused(name):
+    expected = f"^{name} must be at least 1; received {name}=0$"
+    with pytest.raises(InputError, match=expected):
+        RunOptions(**{name: 0})
+    assert getattr(RunOptions(**{name: 1}), name) == 1
+    assert getattr(RunOptions(**{name: None}), name) is None
+
+
+@pytest.mark.parametrize("minutes", [-1.0, math.nan])
+def test_minutes_that_are_no_time_are_refused(minutes):
+    with pytest.raises(InputError, match="save_every_minutes must be at least"):
+        RunOptions(save_every_minutes=minutes)
+    assert RunOptions(save_every_minutes=0.0).save_every_minutes == 0
+
+
+@pytest.mark.parametrize("tflops", [0.0, -1.0, math.inf, math.nan])
+def test_a_speed_that_no_device_has_is_refused(tflops):
+    with pytest.raises(InputError, match="sustained_tflops must be above 0"):
+        RunOptions(sustained_tflops=tflops)
+    assert RunOptions(sustained_tflops=9.5).sustained_tflops == 9.5
+
+
+def test_options_are_made_of_the_flags_of_their_names():
+    flags = vars(RunOptions(patience=3, cache_dir="cache"))
+    options = RunOptions.from_flags(flags | {"hparams": "transformer_big"})
+    assert options == RunOptions(patience=3, cache_dir="cache")
