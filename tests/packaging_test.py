@@ -41,6 +41,15 @@ def test_every_folder_with_modules_is_installed():
         assert name.rpartition(".")[0] in packages
 
 
+def test_files_that_are_not_modules_are_installed():
+    patterns = pyproject()["tool"]["setuptools"]["package-data"]["t2t_lite"]
+    package = PACKAGES["t2t_lite"]
+    listed = {path for each in patterns for path in package.glob(each)}
+    found = {path for path in package.rglob("*.*") if path.suffix != ".py"}
+    assert {path for path in found if path.suffix != ".pyc"} == listed
+    assert {"page.html", "py.typed"} <= {path.name for path in listed}
+
+
 @functools.cache
 def installed():
     return importlib.metadata.packages_distributions()
