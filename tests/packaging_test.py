@@ -14,7 +14,7 @@ from paths import ROOT
 EXTRAS = {
     "corpora": {"t2t_lite_data.wmt14"},
     "figures": {"t2t_lite.visualization.figures"},
-    "serving": {"t2t_lite.serving.export"},
+    "serving": {"t2t_lite.serving.server_files"},
 }
 
 

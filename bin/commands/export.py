@@ -24,33 +24,33 @@ flags.DEFINE_integer(
 
 def main(_):
     cli.load_tensorflow()
-    logging.set_verbosity(logging.WARNING)  # TensorFlow says much as it saves.
-    from t2t_lite.decoding import search as decoding
-    from t2t_lite.serving import export
-    from t2t_lite.serving import signatures as serving
-    from t2t_lite.storage import model_directory
+    logging.set_verbosity(logging.WARNING)  # Saving logs a lot.
+    from t2t_lite.decoding.search import SearchOptions
+    from t2t_lite.serving.export import export
+    from t2t_lite.serving.signatures import ServingOptions
+    from t2t_lite.storage.model_directory import ModelDirectory
 
-    directory = model_directory.ModelDirectory(FLAGS.model_dir)
+    directory = ModelDirectory(FLAGS.model_dir)
     hparams = directory.settings().hparams
-    options = serving.ServingOptions(
-        decoding.SearchOptions.from_hparams(
-            hparams,
-            beam_width=FLAGS.beam_width,
-            length_penalty=FLAGS.length_penalty,
-            max_extra_length=FLAGS.max_extra_length,
-        ),
+    search_options = SearchOptions.from_hparams(
+        hparams,
+        beam_width=FLAGS.beam_width,
+        length_penalty=FLAGS.length_penalty,
+        max_extra_length=FLAGS.max_extra_length,
+    )
+    options = ServingOptions(
+        search_options,
         hparams.max_length if FLAGS.max_length is None else FLAGS.max_length,
-        FLAGS.xla,
-        FLAGS.attention_layer,
-        FLAGS.attention_head,
+        xla=FLAGS.xla,
+        attention_layer=FLAGS.attention_layer,
+        attention_head=FLAGS.attention_head,
     )
-    print(
-        export.export(
-            directory,
-            FLAGS.export_dir,
-            FLAGS.checkpoint,
-            FLAGS.average_last,
-            FLAGS.precision,
-            options,
-        )
+    path = export(
+        directory,
+        FLAGS.export_dir,
+        options,
+        checkpoint=FLAGS.checkpoint,
+        average_last=FLAGS.average_last,
+        precision=FLAGS.precision,
     )
+    print(path)

@@ -30,7 +30,7 @@ def load(path: str | os.PathLike) -> SavedModel:
         InputError: the directory has no SavedModel that bin/export wrote.
     """
     try:
-        return _load(path)
+        return _load(pathlib.Path(path))
     except (
         AttributeError,
         InputError,
@@ -42,28 +42,27 @@ def load(path: str | os.PathLike) -> SavedModel:
     ) as error:
         raise InputError(
             f"{path} is not a complete SavedModel from bin/export "
-            f"({str(error).splitlines()[0]}): give the directory of one "
+            f"({_first_line(error)}): give the directory of one "
             "version, such as export/1"
         ) from None
 
 
-def _load(path: str | os.PathLike) -> SavedModel:
+def _load(path: pathlib.Path) -> SavedModel:
     import tensorflow_text  # noqa: F401, the ops of its tokenizer
 
-    root = tf.saved_model.load(os.fspath(path))
-    metadata = json.loads(_asset(root.metadata).read_text("utf-8"))
+    metadata = json.loads((path / "assets/metadata.json").read_text("utf-8"))
+    options = SearchOptions(**metadata["search"])
+    max_length = metadata["max_length"]
+    vocabulary = Vocabulary.load(path / "assets/vocabulary.model")
+    root = tf.saved_model.load(str(path))
 
     def translate_ids(ids):
-        # Its functions live as long as `root` does.
+        # Through `root`: its functions live only as long as it does.
         return root.translate_ids(ids)
 
-    engine = Engine(translate_ids, metadata["max_length"], str(path))
-    return SavedModel(
-        engine,
-        Vocabulary.load(_asset(root.vocabulary)),
-        SearchOptions(**metadata["search"]),
-    )
+    engine = Engine(translate_ids, max_length, str(path))
+    return SavedModel(engine, vocabulary, options)
 
 
-def _asset(asset) -> pathlib.Path:
-    return pathlib.Path(asset.asset_path.numpy().decode())
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

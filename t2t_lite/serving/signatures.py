@@ -1,15 +1,22 @@
 """What a served model computes: text to text in one graph."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
 
-from t2t_lite.decoding import search as decoding
 from t2t_lite.decoding import shapes
+from t2t_lite.decoding.search import (
+    SearchOptions,
+    ids_translator,
+    max_target_length,
+)
 from t2t_lite.errors import InputError
+from t2t_lite.hparams import HParams
 from t2t_lite.model import loss
 from t2t_lite.model.multi_head_attention import record_weights
-from t2t_lite.model.transformer import shift_right
+from t2t_lite.model.transformer import Transformer, shift_right
+from t2t_lite.text.vocabulary import Vocabulary
 from t2t_lite.token_ids import EOS, PAD
 
 # What str.strip takes for space: Unicode's separators and some controls.
@@ -19,14 +26,18 @@ _BLANK = r"[\s\p{Z}\x{b}\x{1c}-\x{1f}\x{85}]*"
 class ServingOptions(NamedTuple):
     """What is fixed when a model is exported."""
 
-    search: decoding.SearchOptions
+    search: SearchOptions
     max_length: int  # tokens of a source; longer ones are truncated
     xla: bool = False  # whether XLA compiles the search
     attention_layer: int | None = None  # of the decoder, from 0; None: last
     attention_head: int | None = None  # from 0; None: the mean of all
 
-    def check(self, hparams):
-        """Raises InputError if a model of these hparams has no such thing."""
+    def check(self, hparams: HParams) -> None:
+        """Checks that a model of these hparams has such a layer and head.
+
+        Raises:
+            InputError: it has not, or its sources are shorter.
+        """
         for name, least, limit in (
             ("max_length", 2, hparams.max_length + 1),
             ("attention_layer", 0, hparams.num_layers),
@@ -49,32 +60,39 @@ class ServedModel:
         options: ServingOptions.
     """
 
-    def __init__(self, model, vocabulary, options):
+    def __init__(
+        self,
+        model: Transformer,
+        vocabulary: Vocabulary,
+        options: ServingOptions,
+    ):
         self._model, self._vocabulary = model, vocabulary
         self._options = options
         self.variables = [w.value for w in model.trainable_variables]
-        self.translate_ids, self._find_all = (
-            decoding.ids_translator(
-                model,
-                options.search,
-                options.xla,
-                max_length=options.max_length,
-                min_finished=min_finished,
-            )
-            for min_finished in (1, options.search.beam_width)
+        self.translate_ids = self._ids_translator(min_finished=1)
+        self._translate_ids_nbest = self._ids_translator(
+            min_finished=options.search.beam_width
         )
-        # No text of so many bytes has as few tokens as a model takes.
-        self._most_bytes = (options.max_length + 1) * max(
+        # A text of more bytes has more tokens than a model takes.
+        self._max_bytes = (options.max_length + 1) * max(
             len(token.encode())
             for token in vocabulary.tokens(range(vocabulary.size))
         )
-        # The longest translation there can be.
-        self._T = decoding.max_target_length(
+        self._max_target_length = max_target_length(
             model.hparams, options.max_length, options.search
         )
 
-    def signatures(self):
-        """Returns the signatures by name."""
+    def _ids_translator(self, min_finished: int) -> Callable:
+        return ids_translator(
+            self._model,
+            self._options.search,
+            self._options.xla,
+            max_length=self._options.max_length,
+            min_finished=min_finished,
+        )
+
+    def signatures(self) -> dict[str, Callable]:
+        """Returns the tf.functions of the signatures by name."""
         text_B = [tf.TensorSpec([None], tf.string, name="inputs")]
         pair_B = [
             tf.TensorSpec([None], tf.string, name=name)
@@ -83,14 +101,14 @@ class ServedModel:
         return {
             name: tf.function(function, signature, autograph=False)
             for name, function, signature in (
-                ("serving_default", self._best, text_B),
-                ("translate_nbest", self._nbest, text_B),
-                ("translate_aligned", self._aligned, text_B),
+                ("serving_default", self._translate, text_B),
+                ("translate_nbest", self._translate_nbest, text_B),
+                ("translate_aligned", self._translate_aligned, text_B),
                 ("score", self._score, pair_B),
             )
         }
 
-    def _best(self, inputs):
+    def _translate(self, inputs):
         """Returns the best translation of each text of string [B].
 
         A text of more than `max_length` tokens is truncated.
@@ -103,7 +121,7 @@ class ServedModel:
             "truncated": is_truncated_B,
         }
 
-    def _nbest(self, inputs):
+    def _translate_nbest(self, inputs):
         """Returns the best translation of each text, and those beside it.
 
         The search ends when the best is certain and W have been found. The
@@ -111,7 +129,7 @@ class ServedModel:
         the largest length, the rest is missing: "" with a score of -inf.
         """
         ids, is_truncated_B = self._encode(inputs)
-        found = self._find_all(ids)
+        found = self._translate_ids_nbest(ids)
         W, T = found.ids_BWT.shape[1:]
         text = self._vocabulary.decode_tensor(
             tf.reshape(found.ids_BWT, [-1, T])
@@ -125,7 +143,7 @@ class ServedModel:
             "truncated": is_truncated_B,
         }
 
-    def _aligned(self, inputs):
+    def _translate_aligned(self, inputs):
         """Returns tokens, and what each target token's position attended to.
 
         Dense and padded: source tokens [B, S] and target tokens [B, T] with "",
@@ -133,7 +151,7 @@ class ServedModel:
         """
         ids, is_truncated_B = self._encode(inputs)
         target_ids_BT = self.translate_ids(ids).ids_BWT[:, 0]
-        T = _largest(_lengths(target_ids_BT))
+        T = tf.reduce_max(tf.concat([[0], _lengths(target_ids_BT)], axis=0))
         source_ids_BS, target_ids_BT = ids.to_tensor(), target_ids_BT[:, :T]
         return {
             "source_tokens": self._vocabulary.tokens_tensor(source_ids_BS),
@@ -144,32 +162,36 @@ class ServedModel:
 
     def _attention(self, source_ids_BS, target_ids_BT):
         """Returns float32 [B, T, S]: the weights of the layer and head."""
-        layers = self._model.decoder.layers
-        chosen = self._options.attention_layer
-        layer = layers[-1 if chosen is None else chosen]
-        head = self._options.attention_head
         B, S = tf.unstack(tf.shape(source_ids_BS))
         T = tf.shape(target_ids_BT)[1]
 
         def run(source_ids, target_ids):
-            with record_weights() as weights:
-                self._model((source_ids, shift_right(target_ids)))
-            weights_BHTS = weights[layer.memory_attention.path]
-            weights_BTS = (
-                tf.reduce_mean(weights_BHTS, axis=1)
-                if head is None
-                else weights_BHTS[:, head]
-            )
-            is_token_BT = tf.cast(target_ids != PAD, tf.float32)
-            weights_BTS = (weights_BTS * is_token_BT[..., None])[:, :T, :S]
+            weights_BTS = self._attention_of_batch(source_ids, target_ids)
+            weights_BTS = weights_BTS[:, :T, :S]
             missing = [T, S] - tf.shape(weights_BTS)[1:]
             missing = tf.pad(missing[:, None], [[1, 0], [1, 0]])
             return [tf.pad(weights_BTS, missing)]
 
-        (weights_BTS,) = self._in_batches_of_pairs(
-            run, source_ids_BS, target_ids_BT, [tf.zeros([B, T, S])]
+        (weights_BTS,) = self._run_in_batches(
+            run, source_ids_BS, target_ids_BT, default=tf.zeros([B, T, S])
         )
         return weights_BTS
+
+    def _attention_of_batch(self, source_ids_BS, target_ids_BT):
+        """Returns float32 [B, T, S], rows of padding 0."""
+        layers = self._model.decoder.layers
+        chosen = self._options.attention_layer
+        layer = layers[-1 if chosen is None else chosen]
+        head = self._options.attention_head
+        with record_weights() as weights:
+            self._model((source_ids_BS, shift_right(target_ids_BT)))
+        weights_BHTS = weights[layer.memory_attention.path]
+        if head is None:
+            weights_BTS = tf.reduce_mean(weights_BHTS, axis=1)
+        else:
+            weights_BTS = weights_BHTS[:, head]
+        is_token_BT = tf.cast(target_ids_BT != PAD, tf.float32)
+        return weights_BTS * is_token_BT[..., None]
 
     def _score(self, sources, targets):
         """Returns log p(target | source) in nats, and the target's tokens.
@@ -180,17 +202,20 @@ class ServedModel:
         tf.debugging.assert_equal(
             tf.shape(sources),
             tf.shape(targets),
-            "sources and targets must be as many",
+            "there must be one target for each source",
         )
-        source_ids, target_ids = (
-            self._vocabulary.encode_tensor(text) for text in (sources, targets)
-        )
+        source_ids = self._vocabulary.encode_tensor(sources)
+        target_ids = self._vocabulary.encode_tensor(targets)
         num_tokens_B = target_ids.row_lengths()
         fits_B = (source_ids.row_lengths() <= self._options.max_length) & (
-            num_tokens_B <= self._T
+            num_tokens_B <= self._max_target_length
         )
         source_ids_BS, target_ids_BT = (
-            tf.where(fits_B[:, None], ids[:, : self._T].to_tensor(), PAD)
+            tf.where(
+                fits_B[:, None],
+                ids[:, : self._max_target_length].to_tensor(),
+                PAD,
+            )
             for ids in (source_ids, target_ids)
         )
 
@@ -199,11 +224,11 @@ class ServedModel:
             losses_BT, _ = loss.token_losses(logits_BTV, target_ids)
             return [-tf.reduce_sum(losses_BT, axis=1)]
 
-        (log_probabilities_B,) = self._in_batches_of_pairs(
+        (log_probabilities_B,) = self._run_in_batches(
             run,
             source_ids_BS,
             target_ids_BT,
-            [tf.fill(tf.shape(sources), float("nan"))],
+            default=tf.fill(tf.shape(sources), float("nan")),
         )
         return {
             "log_probabilities": log_probabilities_B,
@@ -213,8 +238,8 @@ class ServedModel:
     def _encode(self, text_B):
         """Returns ids, none for a blank text, and which texts are truncated."""
         is_blank_B = tf.strings.regex_full_match(text_B, _BLANK)
-        is_cut_B = tf.strings.length(text_B) > self._most_bytes
-        text_B = tf.strings.substr(text_B, 0, self._most_bytes)
+        is_cut_B = tf.strings.length(text_B) > self._max_bytes
+        text_B = tf.strings.substr(text_B, 0, self._max_bytes)
         text_B = tf.where(is_blank_B, "", text_B)
         pieces = self._vocabulary.encode_tensor(text_B)[:, :-1]
         most = self._options.max_length - 1
@@ -225,28 +250,24 @@ class ServedModel:
         is_truncated_B = (pieces.row_lengths() > most) | is_cut_B
         return ids, is_truncated_B & ~is_blank_B
 
-    def _in_batches_of_pairs(self, run, source_ids_BS, target_ids_BT, results):
-        """Returns `results` with what `run` gives for pairs of like length."""
+    def _run_in_batches(self, run, source_ids_BS, target_ids_BT, *, default):
+        """Returns (what `run` computes of all pairs,), padding: `default`."""
 
-        def run_rows(*batch):
+        def run_rows(rows_R, num_rows, length):
             return run(
-                shapes.take_rows(source_ids_BS, *batch),
-                shapes.take_rows(target_ids_BT, *batch),
+                shapes.take_rows(source_ids_BS, rows_R, num_rows, length),
+                shapes.take_rows(target_ids_BT, rows_R, num_rows, length),
             )
 
         lengths_B = tf.maximum(_lengths(source_ids_BS), _lengths(target_ids_BT))
         return shapes.run_in_batches(
             run_rows,
             lengths_B,
-            results,
-            max_length=self._T,
+            (default,),
+            max_length=self._max_target_length,
             fixed_shapes=False,
         )
 
 
 def _lengths(ids_BL):
     return tf.math.count_nonzero(ids_BL, axis=1, dtype=tf.int32)
-
-
-def _largest(lengths_B):
-    return tf.reduce_max(tf.concat([[0], lengths_B], axis=0))

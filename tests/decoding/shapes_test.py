@@ -30,7 +30,7 @@ def run_squares(lengths, max_length, fixed_shapes, beam_width=1):
     return [result.numpy() for result in results], batches
 
 
-@pytest.mark.parametrize("beam_width", [1, 8, 9])
+@pytest.mark.parametrize("beam_width", [8, 9])
 @pytest.mark.parametrize("fixed_shapes", [True, False])
 @pytest.mark.parametrize("max_length", MAX_LENGTHS)
 def test_batches_hold_every_sequence_in_shapes_that_fit(
@@ -39,7 +39,8 @@ def test_batches_hold_every_sequence_in_shapes_that_fit(
     generator = np.random.default_rng(max_length)
     allowed = shapes.batch_shapes(max_length, beam_width)
     most_tokens, most_rows = (2048, 128) if beam_width < 9 else (384, 8)
-    for num_lines in (1, 2, 7, 65, 300):
+    # Of long lines, few fill many batches.
+    for num_lines in (1, 2, 7, 30 if max_length > 100 else 300):
         lengths = generator.integers(2, max_length + 1, num_lines)
         (squares, _), batches = run_squares(
             lengths, max_length, fixed_shapes, beam_width

@@ -328,9 +328,7 @@ def test_a_run_learns_to_parse_and_its_directory_parses(tmp_path):
         decoding.SearchOptions.from_hparams(hparams), 48
     )
     with pytest.raises(InputError, match="was trained for parsing"):
-        export.export(
-            directory, tmp_path / "export", "last", 1, "float32", options
-        )
+        export.export(directory, tmp_path / "export", options)
     assert not (tmp_path / "export").exists()
     # What checkpoints of 0.1.0 call the best score counts on.
     path, tensors = next(checkpoints.newest(directory.checkpoints))

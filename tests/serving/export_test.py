@@ -1,6 +1,7 @@
 """Exports: text in, text out, the same as this package's own translations."""
 
 import dataclasses
+import importlib.util
 import json
 import shutil
 
@@ -18,7 +19,7 @@ from tiny_translator import (
     write_model,
 )
 
-from t2t_lite.decoding import search as decoding
+from t2t_lite.decoding.search import SearchOptions, search
 from t2t_lite.decoding.shapes import batch_shapes
 from t2t_lite.decoding.translation import Translator
 from t2t_lite.errors import InputError
@@ -26,10 +27,11 @@ from t2t_lite.model import loss, masks
 from t2t_lite.model.attention import attention_weights
 from t2t_lite.model.transformer import shift_right
 from t2t_lite.serving import export
-from t2t_lite.serving.signatures import ServingOptions
+from t2t_lite.serving.signatures import ServedModel, ServingOptions
+from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.token_ids import EOS
 
-SEARCH = decoding.SearchOptions.from_hparams(TINY)
+SEARCH = SearchOptions.from_hparams(TINY)
 LONG = " ".join(WORDS * 2)  # Twice the words that the model takes.
 ODD = [
     *("", " ", "\t\u00a0\u2003 \x1c\x85", "a\nb", "\x00", "\x07\x1b[0m"),
@@ -50,7 +52,7 @@ def tiny_export(folder, hparams=TINY, precision="float32", **changes):
     directory = write_model(folder / "model", learn_vocabulary(), hparams)
     options = ServingOptions(SEARCH, MAX_LENGTH)._replace(**changes)
     path = export.export(
-        directory, folder / "export", "last", 1, precision, options
+        directory, folder / "export", options, precision=precision
     )
     return directory.path, path
 
@@ -68,6 +70,15 @@ def translator(exported):
 @pytest.fixture(scope="module")
 def signatures(exported):
     return tf.saved_model.load(str(exported[1])).signatures
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory):
+    """The paths of a model and its export, beside what a user has there."""
+    folder = tmp_path_factory.mktemp("other")
+    (folder / "export" / "7").mkdir(parents=True)
+    (folder / "export" / "models.config").write_text("mine")
+    return tiny_export(folder, LEARNED, max_length=9, xla=True)
 
 
 def served(signature, **inputs):
@@ -166,11 +177,14 @@ def test_hypotheses_without_an_end_are_missing_but_for_the_best(
     signatures, translator
 ):
     lines = [line for line in LINES if line]
-    find_all = decoding.ids_translator(
-        translator.model, SEARCH, xla=False, min_finished=SEARCH.beam_width
-    )
     ids = tf.ragged.constant(translator.vocabulary.encode(lines), tf.int32)
-    expected = (find_all(ids).ids_BWT.numpy() == EOS).any(2)
+    hypotheses = search(
+        translator.model,
+        ids.to_tensor(),
+        SEARCH,
+        min_finished=SEARCH.beam_width,
+    )
+    expected = (hypotheses.ids_BWT.numpy() == EOS).any(2)
     assert not expected[:, 0].all()
     expected[:, 0] = True
     found = served(signatures["translate_nbest"], inputs=lines)["scores"]
@@ -223,7 +237,7 @@ def test_scores_depend_on_no_batch_mate(signatures):
 
 
 def test_sources_and_targets_must_be_as_many(signatures):
-    with pytest.raises(tf.errors.InvalidArgumentError, match="as many"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="one target"):
         served(signatures["score"], sources=["a", "b"], targets=["a"])
 
 
@@ -248,19 +262,17 @@ def test_attention_is_a_distribution_over_the_tokens_of_the_source(
 
 @pytest.mark.parametrize(("layer", "head"), [(None, None), (0, 2)])
 def test_attention_is_that_of_the_layer_and_head(
-    exported, tmp_path, layer, head
+    signatures, translator, layer, head
 ):
-    model_dir, path = exported
+    aligned = signatures["translate_aligned"]
     if layer is not None:
-        model_dir, path = tiny_export(
-            tmp_path, attention_layer=layer, attention_head=head
+        options = ServingOptions(
+            SEARCH, MAX_LENGTH, attention_layer=layer, attention_head=head
         )
-    line = LINES[1]
-    found = served(
-        tf.saved_model.load(str(path)).signatures["translate_aligned"],
-        inputs=[line],
-    )
-    translator = Translator(model_dir, xla=False)
+        aligned = ServedModel(
+            translator.model, translator.vocabulary, options
+        ).signatures()["translate_aligned"]
+    found = served(aligned, inputs=[LINES[1]])
     names = {
         token: n
         for n, token in enumerate(
@@ -345,44 +357,48 @@ def test_a_long_text_is_translated_by_its_first_tokens(signatures):
     assert len(set(found["outputs"].tolist())) == 1
 
 
-VARIANTS = {
-    "learned_and_shorter": ({"hparams": LEARNED, "max_length": 9}, {}),
-    "bfloat16": ({"precision": "bfloat16"}, {"precision": "bfloat16"}),
-    "xla": ({"xla": True}, {}),
-}
+def has_xla(path):
+    return b"_XlaMustCompile" in (path / "saved_model.pb").read_bytes()
 
 
-@pytest.mark.parametrize("name", VARIANTS)
-def test_every_kind_of_export_translates_as_its_model(tmp_path, name):
-    changes, of_translator = VARIANTS[name]
-    model_dir, path = tiny_export(tmp_path, **changes)
+def test_a_learned_and_shorter_export_with_xla_translates_as_its_model(
+    other, exported
+):
     lines = [LINES[0], "men", ""]
-    found = served(
-        tf.saved_model.load(str(path)).signatures["serving_default"],
-        inputs=lines,
-    )
-    translator = Translator(model_dir, xla=False, **of_translator)
+    signatures = tf.saved_model.load(str(other[1])).signatures
+    found = served(signatures["serving_default"], inputs=lines)
+    translator = Translator(other[0], xla=False)
     texts, scores = translator(lines, with_scores=True)
-    has_xla = b"_XlaMustCompile" in (path / "saved_model.pb").read_bytes()
-    assert has_xla == (name == "xla")
-    tolerance = 0.1 if name == "bfloat16" else 1e-4
-    np.testing.assert_allclose(found["scores"], scores, atol=tolerance)
     assert text_of(found["outputs"]) == texts
+    np.testing.assert_allclose(found["scores"], scores, atol=1e-4)
+    assert has_xla(other[1])
+    assert not has_xla(exported[1])
+
+
+def test_a_bfloat16_export_translates_as_its_model(tmp_path):
+    hparams = dataclasses.replace(TINY, num_layers=1)
+    model_dir, path = tiny_export(tmp_path, hparams, "bfloat16")
+    lines = [LINES[0], "men", ""]
+    loaded = Translator.from_saved_model(path)
+    texts, scores = loaded(lines, with_scores=True)
+    translator = Translator(model_dir, xla=False, precision="bfloat16")
+    expected = translator(lines, with_scores=True)
+    assert texts == expected[0]
+    np.testing.assert_allclose(scores, expected[1], atol=0.1)
 
 
 # What is written.
 
 
-def test_versions_count_up_and_nothing_else_is_left(tmp_path):
-    directory = write_model(tmp_path / "model", learn_vocabulary())
-    options = ServingOptions(SEARCH, MAX_LENGTH)
-    export_dir = tmp_path / "out"
-    (export_dir / "7").mkdir(parents=True)
-    (export_dir / "models.config").write_text("mine")
-    path = export.export(directory, export_dir, "last", 1, "float32", options)
+def test_versions_count_up_and_nothing_else_is_left(other):
+    _, path = other
+    export_dir = path.parent
     assert path == export_dir / "8"
     assert sorted(p.name for p in export_dir.iterdir()) == [
-        *("7", "8", "batching_parameters.txt", "models.config"),
+        "7",
+        "8",
+        "batching_parameters.txt",
+        "models.config",
     ]
     assert (export_dir / "models.config").read_text() == "mine"
     assert path.stat().st_mode & 0o777 == 0o755
@@ -459,6 +475,14 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
         tiny_export(tmp_path)
 
 
+def test_a_missing_library_is_named_before_any_work(tmp_path, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    options = ServingOptions(SEARCH, MAX_LENGTH)
+    with pytest.raises(InputError, match=r"pip install .*serving"):
+        export.export(ModelDirectory(tmp_path), tmp_path / "export", options)
+    assert list(tmp_path.iterdir()) == []
+
+
 # Loading.
 
 
@@ -485,16 +509,23 @@ def test_a_damaged_export_is_refused(exported, tmp_path, name, damage):
         Translator.from_saved_model(copy)
 
 
-def test_a_loaded_export_translates_as_its_model(exported, translator):
-    loaded = Translator.from_saved_model(exported[1])
+@pytest.fixture(scope="module")
+def loaded(exported):
+    return Translator.from_saved_model(exported[1])
+
+
+def test_a_loaded_export_translates_as_its_model(loaded, translator):
     lines = [*LINES, LONG]
     assert loaded(lines) == translator(lines)
     assert loaded.translate(lines)[1][0].text == translator(lines[1])
 
 
-def test_a_loaded_export_has_what_a_translator_has(exported, translator):
-    loaded = Translator.from_saved_model(exported[1])
-    assert vars(loaded).keys() >= vars(translator).keys() - {"_of_tensor"}
+def test_a_loaded_export_has_what_a_translator_has(
+    exported, loaded, translator
+):
+    assert vars(loaded).keys() >= vars(translator).keys() - {
+        "_translate_tensor"
+    }
     assert (loaded.model, loaded.description) == (None, str(exported[1]))
     assert loaded.max_length == translator.max_length
     assert loaded.vocabulary.sha256 == translator.vocabulary.sha256

@@ -23,7 +23,7 @@ from tiny_translator import (
     write_model,
 )
 
-from t2t_lite.decoding import search as decoding
+from t2t_lite.decoding.search import SearchOptions
 from t2t_lite.decoding.translation import Translator
 from t2t_lite.serving import export
 from t2t_lite.serving.signatures import ServingOptions
@@ -38,14 +38,8 @@ def exported(tmp_path_factory):
     """Returns the paths of a model directory and of its export."""
     folder = tmp_path_factory.mktemp("exported")
     directory = write_model(folder / "model", learn_vocabulary())
-    path = export.export(
-        directory,
-        folder / "tiny",
-        "last",
-        1,
-        "float32",
-        ServingOptions(decoding.SearchOptions.from_hparams(TINY), MAX_LENGTH),
-    )
+    options = ServingOptions(SearchOptions.from_hparams(TINY), MAX_LENGTH)
+    path = export.export(directory, folder / "tiny", options)
     return directory.path, path
 
 
@@ -265,7 +259,7 @@ def test_10000_texts_of_any_kind_are_answered(server):
 def test_a_wrong_request_gets_an_error_and_the_server_goes_on(server):
     import grpc
 
-    with pytest.raises(grpc.RpcError, match="as many"):
+    with pytest.raises(grpc.RpcError, match="one target for each source"):
         server("score", sources=["a", "b"], targets=["a"])
     with pytest.raises(grpc.RpcError, match="no such"):
         server("such", inputs=["a"])
