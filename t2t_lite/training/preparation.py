@@ -4,18 +4,23 @@ import dataclasses
 import functools
 import pathlib
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from absl import logging
 
 from t2t_lite import tasks
 from t2t_lite.errors import InputError
-from t2t_lite.hparams import MAY_CHANGE
+from t2t_lite.hparams import MAY_CHANGE, HParams
 from t2t_lite.storage.model_directory import ModelDirectory, Settings
+from t2t_lite.task import Task
 from t2t_lite.text import token_cache, token_files
+from t2t_lite.text.token_files import CorpusReport, PairTokenizer, TokenPairs
 from t2t_lite.text.vocabulary import Vocabulary
-from t2t_lite.training import micro_batches as memory
+from t2t_lite.training.micro_batches import fitting_micro_batch_tokens
+from t2t_lite.training.options import RunOptions
+
+Pairs = Iterable[tuple[str, str]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,20 +34,20 @@ class TrainingText:
     """
 
     flags: dict[str, str]
-    readers: dict[str, Callable[[], Iterable[tuple[str, str]]]]
+    readers: dict[str, Callable[[], Pairs]]
 
-    def checked(self, check):
-        """Returns the text each pair of which is check(source, target)."""
-        return TrainingText(
-            self.flags,
-            {
-                split: functools.partial(_checked, reader, check)
-                for split, reader in self.readers.items()
-            },
-        )
+    def checked(
+        self, check: Callable[[str, str], tuple[str, str]]
+    ) -> "TrainingText":
+        """Returns the text whose pairs are check(source, target) of these."""
+        readers = {
+            split: functools.partial(_checked_pairs, reader, check)
+            for split, reader in self.readers.items()
+        }
+        return TrainingText(self.flags, readers)
 
-    def held_out(self):
-        """Returns the pairs of dev and test, those of them that there are."""
+    def held_out(self) -> dict[str, list[tuple[str, str]]]:
+        """Returns the pairs of "dev" and "test", where there are any."""
         return {
             split: list(self.readers[split]())
             for split in ("dev", "test")
@@ -50,7 +55,7 @@ class TrainingText:
         }
 
 
-def _checked(reader, check):
+def _checked_pairs(reader, check) -> Iterator[tuple[str, str]]:
     return (check(*pair) for pair in reader())
 
 
@@ -58,94 +63,122 @@ class Prepared(NamedTuple):
     """What a run is made of."""
 
     vocabulary: Vocabulary
-    pairs: token_files.TokenPairs
+    pairs: TokenPairs
     settings: Settings
 
 
-def prepare(directory, hparams, text, options):
+def prepare(
+    directory: ModelDirectory,
+    hparams: HParams,
+    text: TrainingText,
+    options: RunOptions,
+) -> Prepared:
     """Fills a model directory, or checks that a run may go on in it.
 
     Args:
         directory: ModelDirectory.
         hparams: HParams.
-        text: TrainingText.
+        text: TrainingText, checked.
         options: RunOptions.
 
     Raises:
-        InputError: what the run was begun with differs, named; or the corpus or
-            the vocabulary cannot be used.
+        InputError: the run was begun with something else, which is named; or
+            the corpus or the vocabulary cannot be used.
     """
-    cache_dir = _cache_dir(options)
-    has_begun = directory.settings_path.exists()
-    old = directory.settings() if has_begun else None
-    if old is not None:
-        _refuse_other_hparams(directory, old.hparams, hparams)
+    task = tasks.task_of(hparams)
+    cache_dir = _cache_dir(options.cache_dir)
+    begun = None  # The Settings that the run was begun with.
+    if directory.settings_path.exists():
+        begun = directory.settings()
+        _require_same_hparams(directory, begun.hparams, hparams)
     directory.path.mkdir(parents=True, exist_ok=True)
-    vocabulary = _vocabulary(directory, hparams, text, options)
-    if old is not None and vocabulary.sha256 != old.vocabulary_sha256:
-        raise _refusal(directory, "another vocabulary", options.vocabulary)
-    pairs, report = _tokens(
-        directory, hparams, text, vocabulary, old, cache_dir
+    vocabulary = _vocabulary(directory, task, hparams, text, options)
+    if begun is not None and vocabulary.sha256 != begun.vocabulary_sha256:
+        raise _other_run(directory, "another vocabulary", options.vocabulary)
+    tokenizer = PairTokenizer(
+        vocabulary,
+        functools.partial(task.encode_targets, vocabulary),
+        hparams.max_length,
     )
+    read_pairs = text.readers["train"]
+    pairs, report = _tokens(directory, read_pairs, tokenizer, begun, cache_dir)
     logging.info("Training corpus: %s.", report)
-    micro_batch_tokens = (
-        options.micro_batch_tokens
-        or (old and old.micro_batch_tokens)
-        or memory.fitting_micro_batch_tokens(
-            hparams, vocabulary.size, options.precision
-        )
-    )
     settings = Settings(
-        hparams,
-        text.flags,
-        report.data_sha256,
-        vocabulary.sha256,
-        vocabulary.size,
-        micro_batch_tokens,
+        hparams=hparams,
+        corpus=text.flags,
+        data_sha256=report.data_sha256,
+        vocabulary_sha256=vocabulary.sha256,
+        vocabulary_size=vocabulary.size,
+        micro_batch_tokens=_micro_batch_tokens(
+            hparams, vocabulary.size, options, begun
+        ),
     )
-    # Last, so that a directory with settings has all the rest.
     vocabulary.save(directory.vocabulary_path)
-    if old is None:
-        tasks.task_of(hparams).save_extras(
-            directory, hparams, vocabulary, text.readers["train"]
-        )
+    if begun is None:
+        task.save_extras(directory, hparams, vocabulary, read_pairs)
+    # Last, so that a directory with settings has all the rest.
     directory.save_settings(settings)
     return Prepared(vocabulary, pairs, settings)
 
 
-def _cache_dir(options):
-    """Returns the path of --cache_dir, None if there is none."""
-    if options.cache_dir is None:
+def _cache_dir(path: str | None) -> pathlib.Path | None:
+    """Returns the folder of --cache_dir, None if there is none."""
+    if path is None:
         return None
-    path = pathlib.Path(options.cache_dir).expanduser()
-    if path.exists() and not path.is_dir():
-        raise InputError(f"--cache_dir must be a folder; {path} is a file")
-    return path
+    folder = pathlib.Path(path).expanduser()
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"--cache_dir must be a folder; {folder} is a file")
+    return folder
 
 
-def _refuse_other_hparams(directory, old, new):
-    for field in dataclasses.fields(old):
-        before, now = getattr(old, field.name), getattr(new, field.name)
+def _require_same_hparams(
+    directory: ModelDirectory, begun: HParams, new: HParams
+) -> None:
+    for field in dataclasses.fields(begun):
+        before, now = getattr(begun, field.name), getattr(new, field.name)
         if before != now and field.name not in MAY_CHANGE:
-            raise _refusal(
+            raise _other_run(
                 directory, f"{field.name}={before}", f"{field.name}={now}"
             )
 
 
-def _refusal(directory, before, now):
+def _other_run(
+    directory: ModelDirectory, before: str, now: str | None
+) -> InputError:
     return InputError(
         f"{directory.path} was trained with {before}; received {now}: give the "
         "same again, or another --model_dir"
     )
 
 
-def _vocabulary(directory, hparams, text, options):
+def _micro_batch_tokens(
+    hparams: HParams,
+    vocabulary_size: int,
+    options: RunOptions,
+    begun: Settings | None,
+) -> int:
+    if options.micro_batch_tokens is not None:
+        return options.micro_batch_tokens
+    if begun is not None:
+        return begun.micro_batch_tokens
+    return fitting_micro_batch_tokens(
+        hparams, vocabulary_size, options.precision
+    )
+
+
+def _vocabulary(
+    directory: ModelDirectory,
+    task: Task,
+    hparams: HParams,
+    text: TrainingText,
+    options: RunOptions,
+) -> Vocabulary:
     """Returns the run's Vocabulary: a given one, its own, or a learned one.
 
-    A warm start needs the vocabulary of the model that it starts from: its
-    embedding has a row for each id of it.
+    A warm start needs the vocabulary of the model that it starts from, whose
+    embedding has a row for each of its ids.
     """
-    task, read_pairs = tasks.task_of(hparams), text.readers["train"]
+    read_pairs = text.readers["train"]
     warm = _vocabulary_beside(options.warm_start_from)
     if options.vocabulary:
         vocabulary = Vocabulary.load(options.vocabulary)
@@ -169,31 +202,32 @@ def _vocabulary(directory, hparams, text, options):
     return vocabulary
 
 
-def _vocabulary_beside(warm_start_from):
+def _vocabulary_beside(warm_start_from: str | None) -> Vocabulary | None:
     """Returns the Vocabulary of the model to start from, None if not known."""
     if warm_start_from is None:
         return None
     path = pathlib.Path(warm_start_from)
     # A model directory, or a checkpoint in one of its folders.
-    directory = path if path.is_dir() else path.absolute().parents[1]
-    vocabulary = ModelDirectory(directory).vocabulary_path
-    return Vocabulary.load(vocabulary) if vocabulary.exists() else None
+    folder = path if path.is_dir() else path.absolute().parents[1]
+    directory = ModelDirectory(folder)
+    if not directory.vocabulary_path.exists():
+        return None
+    return directory.vocabulary()
 
 
-def _tokens(directory, hparams, text, vocabulary, old, cache_dir):
-    """Returns (TokenPairs, CorpusReport) of the training corpus."""
-    read_pairs = text.readers["train"]
-    data_sha256 = None  # Of a new run, known once the text is tokenized.
-    if old is not None or cache_dir is not None or directory.tokens.exists():
-        data_sha256 = token_files.hash_pairs(read_pairs())
-    if old is not None and data_sha256 != old.data_sha256:
-        raise _refusal(directory, "other training text", "this corpus")
-    encode_targets = functools.partial(
-        tasks.task_of(hparams).encode_targets, vocabulary
-    )
-    tokenizer = token_files.PairTokenizer(
-        vocabulary, encode_targets, hparams.max_length
-    )
+def _tokens(
+    directory: ModelDirectory,
+    read_pairs: Callable[[], Pairs],
+    tokenizer: PairTokenizer,
+    begun: Settings | None,
+    cache_dir: pathlib.Path | None,
+) -> tuple[TokenPairs, CorpusReport]:
+    """Returns the tokens of the training corpus, made if there are none."""
+    if begun is None and cache_dir is None and not directory.tokens.exists():
+        return _make_tokens(directory, read_pairs, tokenizer)
+    data_sha256 = token_files.hash_pairs(read_pairs())
+    if begun is not None and data_sha256 != begun.data_sha256:
+        raise _other_run(directory, "other training text", "this corpus")
     if cache_dir is not None:
         return token_cache.shared_tokens(
             cache_dir, read_pairs, data_sha256, tokenizer
@@ -203,6 +237,14 @@ def _tokens(directory, hparams, text, vocabulary, old, cache_dir):
         if report.key == tokenizer.key(data_sha256):
             return pairs, report
         shutil.rmtree(directory.tokens)
+    return _make_tokens(directory, read_pairs, tokenizer)
+
+
+def _make_tokens(
+    directory: ModelDirectory,
+    read_pairs: Callable[[], Pairs],
+    tokenizer: PairTokenizer,
+) -> tuple[TokenPairs, CorpusReport]:
     logging.info("Tokenizing the training corpus.")
     token_files.tokenize_pairs(read_pairs(), tokenizer, directory.tokens)
     return token_files.load_pairs(directory.tokens)

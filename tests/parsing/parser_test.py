@@ -45,6 +45,7 @@ PARSING = HParams(
     d_v=16,
     dropout=0.0,
     tokens_per_batch=96,
+    num_buckets=1,
     max_length=48,
     warmup_steps=40,
     steps=120,
@@ -85,7 +86,7 @@ def parser_of(
 
 @pytest.fixture(scope="module")
 def parser(vocabulary):
-    return parser_of(vocabulary)
+    return parser_of(vocabulary, nbest=3)
 
 
 def assert_parses(line, words):
@@ -118,7 +119,7 @@ def test_xla_changes_no_tree(vocabulary):
     assert compiled == plain
 
 
-@pytest.mark.parametrize("max_extra_length", [2, 3, 7])
+@pytest.mark.parametrize("max_extra_length", [2, 7])
 def test_output_is_whole_where_there_is_little_room(
     vocabulary, max_extra_length
 ):
@@ -127,23 +128,23 @@ def test_output_is_whole_where_there_is_little_room(
         assert_parses(tree, line.split())
 
 
-def test_words_have_only_the_tags_of_a_dictionary(vocabulary):
+def test_words_have_only_the_tags_of_a_dictionary(vocabulary, parser):
     forest = [trees.read_one(line) for line in TREES] * 5
     dictionary = tag_dictionary.learn(forest, vocabulary)
     shown = collections.defaultdict(set)
     for leaf in itertools.chain(*map(trees.pre_terminals, forest)):
         shown[leaf.children[0]].add(leaf.label)
 
-    def wrong_tags(dictionary):
-        parser = parser_of(vocabulary, tag_dictionary=dictionary)
+    def wrong_tags(parser):
         for line, found in zip(WORDS, parser(WORDS), strict=True):
             assert_parses(found, line.split())
             for leaf in trees.pre_terminals(trees.read_one(found)):
                 if leaf.label not in shown[leaf.children[0]]:
                     yield leaf
 
-    assert not list(wrong_tags(dictionary))
-    assert len(list(wrong_tags(None))) > 5
+    strict = parser_of(vocabulary, tag_dictionary=dictionary)
+    assert not list(wrong_tags(strict))
+    assert len(list(wrong_tags(parser))) > 5
 
 
 def test_odd_words_come_back(parser):
@@ -177,8 +178,7 @@ def test_a_blank_line_has_a_blank_tree_and_a_list_keeps_its_order(parser):
     assert parser([]) == []
 
 
-def test_scores_and_n_best_are_those_of_trees(vocabulary):
-    parser = parser_of(vocabulary, nbest=3)
+def test_scores_and_n_best_are_those_of_trees(parser):
     (found,) = parser.translate([WORDS[1]])
     assert len({t.text for t in found}) == 3
     assert found[0].score >= found[1].score >= found[2].score
@@ -303,7 +303,7 @@ def test_a_run_learns_to_parse_and_its_directory_parses(tmp_path):
     hparams = dataclasses.replace(
         PARSING, vocabulary_size=2000, tag_dictionary=True
     )
-    options = RunOptions(save_every_steps=60, evaluate_every_steps=60)
+    options = RunOptions(save_every_steps=60, evaluate_every_steps=120)
     report = run.train(
         tmp_path / "run", hparams, text_of(pairs), options
     ).report
@@ -332,13 +332,14 @@ def test_a_run_learns_to_parse_and_its_directory_parses(tmp_path):
     assert not (tmp_path / "export").exists()
     # What checkpoints of 0.1.0 call the best score counts on.
     path, tensors = next(checkpoints.newest(directory.checkpoints))
-    best = list(directory.best.glob("*.index"))
     tensors["best_bleu"] = tensors.pop("best_score")
     checkpoints.write(path, tensors)
     more = dataclasses.replace(hparams, steps=121)
-    options = RunOptions(evaluate_every_steps=1)
-    run.train(tmp_path / "run", more, text_of(pairs), options)
-    assert list(directory.best.glob("*.index")) == best
+    without_dev = preparation.TrainingText({}, {"train": lambda: pairs})
+    run.train(directory.path, more, without_dev, RunOptions())
+    _, tensors = next(checkpoints.newest(directory.checkpoints))
+    assert tensors["step"] == 121
+    assert tensors["best_score"] == 100
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,8 @@ def test_a_corpus_of_one_word_can_be_learned_from(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_very_long_lines_are_learned_from(kind):
-    long = "Ein Mädchen läuft. " * 4000
+    # SentencePiece by itself leaves out lines of more than 4192 bytes.
+    long = "Ein Mädchen läuft. " * 400
     learned = learning.learn([long, long + "dog"], kind, 300)
     (ids,) = learned.encode(["Ein Mädchen läuft."])
     assert not [name for name in learned.tokens(ids) if "<0x" in name]

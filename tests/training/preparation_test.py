@@ -1,0 +1,195 @@
+"""A run's directory: filled once, and gone on in with the same text alone."""
+
+import dataclasses
+import logging
+
+import numpy as np
+import pytest
+from bilingual_text import CORPUS
+
+from t2t_lite.errors import InputError
+from t2t_lite.hparams import MAY_CHANGE, HParams
+from t2t_lite.storage.model_directory import ModelDirectory
+from t2t_lite.text import learning, token_files
+from t2t_lite.training.options import RunOptions
+from t2t_lite.training.preparation import TrainingText, prepare
+
+PAIRS = [(line, line[::-1]) for line in CORPUS]
+HPARAMS = HParams(vocabulary_size=400, max_length=100, tokens_per_batch=400)
+OPTIONS = RunOptions(micro_batch_tokens=64)
+
+
+class Text:
+    """Training text, and how often it was read."""
+
+    def __init__(self, pairs=PAIRS):
+        self.times_read, self.pairs = 0, pairs
+        flags = {"corpus": "of this test"}
+        self.text = TrainingText(flags, {"train": self._read})
+
+    def _read(self):
+        self.times_read += 1
+        return iter(self.pairs)
+
+
+@pytest.fixture
+def directory(tmp_path):
+    return ModelDirectory(tmp_path / "run")
+
+
+def prepare_with(directory, pairs=PAIRS, hparams=HPARAMS, **options):
+    changed = dataclasses.replace(OPTIONS, **options)
+    return prepare(directory, hparams, Text(pairs).text, changed)
+
+
+def test_a_new_directory_has_all_that_a_later_command_needs(directory):
+    vocabulary, pairs, settings = prepare_with(directory)
+    assert directory.settings() == settings
+    assert directory.vocabulary().sha256 == vocabulary.sha256
+    assert settings.vocabulary_sha256 == vocabulary.sha256
+    assert settings.vocabulary_size == vocabulary.size == 400
+    assert settings.data_sha256 == token_files.hash_pairs(PAIRS)
+    assert settings.corpus == {"corpus": "of this test"}
+    sources = [source for source, _ in PAIRS]
+    assert pairs.source_lengths.tolist() == [
+        len(ids) for ids in vocabulary.encode(sources)
+    ]
+
+
+def test_a_run_goes_on_with_the_tokens_that_it_made(directory, caplog):
+    first = prepare_with(directory)
+    with caplog.at_level(logging.INFO, "absl"):
+        again = prepare_with(directory)
+    assert "Tokenizing" not in caplog.text
+    assert "Learning the vocabulary" not in caplog.text
+    for some, others in zip(first.pairs, again.pairs, strict=True):
+        np.testing.assert_array_equal(some, others)
+    assert again.settings == first.settings
+
+
+def test_text_is_read_once_to_learn_and_once_to_tokenize(directory):
+    text = Text()
+    prepare(directory, HPARAMS, text.text, OPTIONS)
+    assert text.times_read == 2
+    prepare(directory, HPARAMS, text.text, OPTIONS)
+    assert text.times_read == 3  # To see whether it is still the same.
+
+
+def test_tokens_of_a_run_that_never_began_are_made_anew(directory):
+    prepare_with(directory, PAIRS[1:])
+    directory.settings_path.unlink()
+    _, pairs, settings = prepare_with(directory)
+    assert len(pairs.source_lengths) == len(PAIRS)
+    assert settings.data_sha256 == token_files.hash_pairs(PAIRS)
+
+
+OTHER_NAMES = {
+    "positions": "learned",
+    "vocabulary_type": "unigram",
+    "task": "parsing",
+}
+
+
+def other_value(value, field):
+    if type(value) is int:
+        return value + (3 if field == "attention_window" else 2)
+    return value / 2 + 0.01 if type(value) is float else OTHER_NAMES[field]
+
+
+# Without task=parsing, a tag dictionary is refused before.
+FIELDS = {f.name for f in dataclasses.fields(HParams)} - {"tag_dictionary"}
+
+
+@pytest.mark.parametrize("field", sorted(FIELDS))
+def test_a_run_goes_on_with_its_settings_but_for_some(directory, field):
+    old = getattr(HPARAMS, field)
+    new = other_value(old, field)
+    settings = dataclasses.replace(HPARAMS, **{field: new})
+    prepare_with(directory)
+    if field in MAY_CHANGE:
+        assert prepare_with(directory, hparams=settings)
+        assert directory.settings().hparams == settings
+        return
+    rule = f"was trained with {field}={old}; received {field}={new}"
+    with pytest.raises(InputError, match=rule):
+        prepare_with(directory, hparams=settings)
+
+
+def test_a_run_does_not_go_on_with_other_text(directory):
+    prepare_with(directory)
+    with pytest.raises(InputError, match="was trained with other training tex"):
+        prepare_with(directory, PAIRS[1:])
+
+
+def test_a_run_does_not_go_on_with_another_vocabulary(directory, tmp_path):
+    prepare_with(directory)
+    other = tmp_path / "other.model"
+    learning.learn(CORPUS, "bpe", 390).save(other)
+    rule = f"was trained with another vocabulary; received {other}"
+    with pytest.raises(InputError, match=rule):
+        prepare_with(directory, vocabulary=str(other))
+
+
+def test_a_vocabulary_that_is_given_is_the_runs(directory, tmp_path):
+    path = tmp_path / "given.model"
+    given = learning.learn(CORPUS, "bpe", 390)
+    given.save(path)
+    assert prepare_with(directory, vocabulary=str(path)).settings == (
+        directory.settings()
+    )
+    assert directory.vocabulary().sha256 == given.sha256
+
+
+def test_a_warm_start_has_the_vocabulary_of_its_model(directory, tmp_path):
+    warm = ModelDirectory(tmp_path / "warm")
+    prepare_with(warm)
+    hparams = dataclasses.replace(HPARAMS, vocabulary_size=390)
+    for path in (warm.path, warm.checkpoints / "step-1"):
+        cold = ModelDirectory(tmp_path / f"cold-{path.name}")
+        prepare_with(cold, hparams=hparams, warm_start_from=str(path))
+        assert cold.vocabulary().sha256 == warm.vocabulary().sha256
+    path = tmp_path / "other.model"
+    learning.learn(CORPUS, "bpe", 390).save(path)
+    with pytest.raises(InputError, match="has another vocabulary than this"):
+        prepare_with(
+            directory, vocabulary=str(path), warm_start_from=str(warm.path)
+        )
+
+
+def test_micro_batches_are_as_given_then_as_begun_then_as_fits(directory):
+    fits = prepare_with(directory, micro_batch_tokens=None)
+    assert fits.settings.micro_batch_tokens >= 64
+    given = prepare_with(directory, micro_batch_tokens=96)
+    assert given.settings.micro_batch_tokens == 96
+    again = prepare_with(directory, micro_batch_tokens=None)
+    assert again.settings.micro_batch_tokens == 96
+
+
+def test_runs_share_the_tokens_of_a_cache(tmp_path, caplog):
+    cache = tmp_path / "cache"
+    directories = [ModelDirectory(tmp_path / name) for name in "ab"]
+    with caplog.at_level(logging.INFO, "absl"):
+        for directory in directories:
+            prepare_with(directory, cache_dir=str(cache))
+            assert not directory.tokens.exists()
+    assert caplog.text.count("Tokenizing the training corpus") == 1
+    assert caplog.text.count("Using the tokens in") == 1
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="--cache_dir must be a folder"):
+        prepare_with(directories[0], cache_dir=str(tmp_path / "file"))
+
+
+def test_checked_text_is_checked_as_it_is_read():
+    def check(source, target):
+        if not target:
+            raise InputError(f"{source} has no target")
+        return source, target.upper()
+
+    pairs = [("a", "b"), ("c", "")]
+    readers = {"train": lambda: pairs, "dev": lambda: pairs[:1]}
+    text = TrainingText({}, readers).checked(check)
+    assert text.held_out() == {"dev": [("a", "B")]}
+    reading = iter(text.readers["train"]())
+    assert next(reading) == ("a", "B")
+    with pytest.raises(InputError, match="c has no target"):
+        next(reading)
