@@ -1,4 +1,4 @@
-"""Checkpoints: named tensors in TensorFlow's format, written whole or not.
+"""Checkpoints: named tensors in TensorFlow's format, whole or not at all.
 
 A checkpoint is the pair of files step-N.index and step-N.data-00000-of-00001
 that `tf.train.load_checkpoint` reads. The index is moved into place last, so
@@ -9,6 +9,8 @@ import itertools
 import os
 import pathlib
 import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -21,7 +23,11 @@ _DATA = ".data-00000-of-00001"
 _UNREADABLE = (tf.errors.OpError, ValueError, RuntimeError, OSError, IndexError)
 
 
-def write(path, tensors):
+def _any_name(_: str) -> bool:
+    return True
+
+
+def write(path: str | os.PathLike, tensors: Mapping[str, Any]) -> None:
     """Writes named tensors to the checkpoint `path`.
 
     Args:
@@ -51,7 +57,9 @@ def write(path, tensors):
         ) from None
 
 
-def read(path, is_wanted=lambda name: True):
+def read(
+    path: str | os.PathLike, is_wanted: Callable[[str], bool] = _any_name
+) -> dict[str, np.ndarray]:
     """Returns the named arrays of the checkpoint `path` as a dict.
 
     Args:
@@ -70,18 +78,18 @@ def read(path, is_wanted=lambda name: True):
         raise InputError(f"the checkpoint {path} is {state}") from None
 
 
-def exists(path):
+def exists(path: str | os.PathLike) -> bool:
     """Returns whether a checkpoint was written to `path`."""
     return os.path.exists(f"{path}.index")
 
 
-def remove(path):
+def remove(path: str | os.PathLike) -> None:
     """Removes the files of a checkpoint."""
     pathlib.Path(f"{path}.index").unlink(missing_ok=True)
     pathlib.Path(f"{path}{_DATA}").unlink(missing_ok=True)
 
 
-def paths(directory):
+def paths(directory: str | os.PathLike) -> list[pathlib.Path]:
     """Returns the paths of the checkpoints step-N in a folder, oldest first."""
     steps = {}
     for index in pathlib.Path(directory).glob("step-*.index"):
@@ -91,7 +99,9 @@ def paths(directory):
     return [steps[step] for step in sorted(steps)]
 
 
-def newest(directory, is_wanted=lambda name: True):
+def newest(
+    directory: str | os.PathLike, is_wanted: Callable[[str], bool] = _any_name
+) -> Iterator[tuple[pathlib.Path, dict[str, np.ndarray]]]:
     """Yields (path, tensors) of the readable checkpoints, newest first.
 
     A damaged one is passed over with a warning.
@@ -112,11 +122,18 @@ def newest(directory, is_wanted=lambda name: True):
         raise InputError(f"every checkpoint in {directory} is damaged")
 
 
-def prune(directory, keep, written):
+def prune(
+    directory: str | os.PathLike, keep: int, written: str | os.PathLike
+) -> None:
     """Removes what the checkpoint just written makes useless.
 
     That is all but the newest `keep` up to it, those above it, from which the
     run did not go on, and what was left half-written.
+
+    Args:
+        directory: path of the folder of checkpoints.
+        keep: int, at least 1.
+        written: path of the checkpoint just written.
     """
     all_paths = paths(directory)
     end = all_paths.index(pathlib.Path(written)) + 1
@@ -125,16 +142,20 @@ def prune(directory, keep, written):
     files.remove_leftovers(directory)
 
 
-def average(checkpoints, count):
-    """Returns (paths, mean) of the first `count` checkpoints that come.
+def average(
+    checkpoints: Iterable[tuple[pathlib.Path, dict[str, np.ndarray]]],
+    count: int,
+) -> tuple[list[pathlib.Path], dict[str, np.ndarray]]:
+    """Returns the mean of the first `count` checkpoints.
 
     Args:
         checkpoints: iterable of (path, tensors), as `newest` yields them.
         count: int.
 
     Returns:
-        list of the paths, and the dict of the tensors' means, of the first
-        one's dtypes. There are fewer paths where fewer checkpoints came.
+        (list of the paths, dict of the tensors' means in the dtypes of the
+        first checkpoint). There are fewer paths where there are fewer
+        checkpoints.
 
     Raises:
         InputError: two of them have other tensors.
@@ -147,7 +168,10 @@ def average(checkpoints, count):
             first = tensors
             sums = {n: np.float64(tensor) for n, tensor in tensors.items()}
         elif _shapes(tensors) != _shapes(first):
-            raise InputError(f"{path} and {averaged[0]} are of unlike models")
+            raise InputError(
+                f"checkpoints that are averaged must have the same tensors; "
+                f"{path} and {averaged[0]} differ"
+            )
         else:
             for name, total in sums.items():
                 total += tensors[name]

@@ -14,7 +14,13 @@ A task may keep files of its own beside these.
 import contextlib
 import dataclasses
 import json
+import os
 import pathlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
 
 from t2t_lite import files, hparams
 from t2t_lite.errors import InputError
@@ -23,7 +29,7 @@ from t2t_lite.storage import checkpoints
 from t2t_lite.text.vocabulary import Vocabulary
 
 _MODEL = "transformer/"  # Begins the names of the model's tensors.
-_RECORD = ("step", "training_flops", "device_seconds")
+_RECORD = ("step", "training_flops", "device_seconds")  # Of its training.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +51,7 @@ class ModelDirectory:
         path: the directory, which need not exist.
     """
 
-    def __init__(self, path):
+    def __init__(self, path: str | os.PathLike):
         self.path = pathlib.Path(path)
         self.settings_path = self.path / "settings.json"
         self.vocabulary_path = self.path / "vocabulary.model"
@@ -56,7 +62,7 @@ class ModelDirectory:
         self.summaries = self.path / "summaries"
 
     @contextlib.contextmanager
-    def locked(self):
+    def locked(self) -> Iterator[None]:
         """Keeps other runs out of the directory until it is left.
 
         The lock ends with the process, however that ends.
@@ -77,7 +83,7 @@ class ModelDirectory:
                 with contextlib.suppress(OSError):  # It holds something.
                     self.path.rmdir()
 
-    def settings(self):
+    def settings(self) -> Settings:
         """Returns the Settings of the run.
 
         Raises:
@@ -96,7 +102,7 @@ class ModelDirectory:
                 f"{self.settings_path} cannot be used: {error}"
             ) from None
 
-    def require_task(self, name):
+    def require_task(self, name: str) -> None:
         """Raises InputError where the model was trained for another task."""
         trained_for = self.settings().hparams.task
         if trained_for != name:
@@ -106,17 +112,19 @@ class ModelDirectory:
                 "opens either)"
             )
 
-    def save_settings(self, settings):
+    def save_settings(self, settings: Settings) -> None:
         """Writes settings.json, whole or not at all."""
         text = json.dumps(dataclasses.asdict(settings), indent=2)
         with files.atomic_file(self.settings_path) as file:
             file.write(text + "\n")
 
-    def vocabulary(self):
+    def vocabulary(self) -> Vocabulary:
         """Returns the run's Vocabulary."""
         return Vocabulary.load(self.vocabulary_path)
 
-    def weights(self, which="last", average_last=1):
+    def weights(
+        self, which: str = "last", average_last: int = 1
+    ) -> tuple[str, dict[str, np.ndarray]]:
         """Returns (description, tensors): the model's weights by name.
 
         Args:
@@ -135,11 +143,13 @@ class ModelDirectory:
             return f"average of {', '.join(p.name for p in paths)}", tensors
         return self._read(which, is_weight)
 
-    def training_record(self, which="last"):
+    def training_record(self, which: str = "last") -> dict[str, float]:
         """Returns how much training a checkpoint has behind it.
 
-        Args: that of `weights`; what is said of the last one is true of an
-            average too, which took all the training up to it.
+        An average of the last checkpoints took all the training up to the last.
+
+        Args:
+            which: "last", "best", "averaged", or the path of a checkpoint.
 
         Returns:
             dict of those of "step", "training_flops" and "device_seconds" that
@@ -150,9 +160,9 @@ class ModelDirectory:
         """
         # With the weights, so that one that is damaged is passed over alike.
         _, tensors = self._read(
-            which, lambda name: is_weight(name) or is_of_record(name)
+            which, lambda name: is_weight(name) or is_record(name)
         )
-        return {n: t.item() for n, t in tensors.items() if is_of_record(n)}
+        return {n: t.item() for n, t in tensors.items() if is_record(n)}
 
     def _read(self, which, is_wanted):
         """Returns (path, tensors) of one checkpoint."""
@@ -189,7 +199,9 @@ class ModelDirectory:
             )
         return paths, tensors
 
-    def write_average(self, count=None):
+    def write_average(
+        self, count: int | None = None
+    ) -> tuple[pathlib.Path, list[pathlib.Path]]:
         """Writes the average of the last checkpoints into averaged/.
 
         Args:
@@ -204,21 +216,23 @@ class ModelDirectory:
         count = count or self.settings().hparams.average_last
         paths, tensors = self._average(count)
         path = self.averaged / paths[0].name
-        record = checkpoints.read(paths[0], is_of_record)
+        record = checkpoints.read(paths[0], is_record)
         checkpoints.write(path, tensors | record)
         checkpoints.prune(self.averaged, 1, path)
         return path, paths
 
     def load_model(
         self,
-        which="last",
-        average_last=1,
-        precision="float32",
-        num_target_ids=None,
-    ):
+        which: str = "last",
+        average_last: int = 1,
+        precision: str = "float32",
+        num_target_ids: int | None = None,
+    ) -> tuple[Transformer, str]:
         """Returns (Transformer, description of the checkpoint).
 
-        Args: those of `weights`, and
+        Args:
+            which: that of `weights`.
+            average_last: that of `weights`.
             precision: "float32", "bfloat16" or "float16".
             num_target_ids: int, that of the task; all ids when not given.
 
@@ -229,37 +243,46 @@ class ModelDirectory:
         description, tensors = self.weights(which, average_last)
         model = Transformer(
             settings.hparams,
-            settings.vocabulary_size,
-            num_target_ids,
-            dtype=policy(precision),
+            vocabulary_size=settings.vocabulary_size,
+            num_target_ids=num_target_ids,
+            dtype=dtype_policy(precision),
         )
         model.build()
         assign(model.trainable_variables, tensors, description)
         return model, description
 
 
-def policy(precision):
+def dtype_policy(precision: str) -> str:
     """Returns the Keras dtype policy of "float32", "bfloat16" or "float16"."""
     return precision if precision == "float32" else f"mixed_{precision}"
 
 
-def is_weight(name):
+def is_weight(name: str) -> bool:
     """Returns whether a checkpoint's tensor is one of the model's weights."""
     return name.startswith(_MODEL)
 
 
-def is_of_record(name):
+def is_record(name: str) -> bool:
     """Returns whether a checkpoint's tensor says how much training it took."""
     return name in _RECORD
 
 
-def tensors_of(variables):
+def named_tensors(variables: Iterable[keras.Variable]) -> dict[str, Any]:
     """Returns Keras variables' values under their names in a checkpoint."""
     return {variable.path: variable.value for variable in variables}
 
 
-def assign(variables, tensors, description):
+def assign(
+    variables: Sequence[keras.Variable],
+    tensors: Mapping[str, np.ndarray],
+    description: str,
+) -> None:
     """Gives Keras variables the values that a checkpoint has for them.
+
+    Args:
+        variables: list of keras.Variable.
+        tensors: dict of names to arrays.
+        description: str, which checkpoint, for the message.
 
     Raises:
         InputError: a variable is not in it, or has another shape.

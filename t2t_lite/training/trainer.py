@@ -77,7 +77,7 @@ class Trainer:
                 hparams,
                 vocabulary_size,
                 num_target_ids,
-                dtype=model_directory.policy(precision),
+                dtype=model_directory.dtype_policy(precision),
             )
             self.model.build()
             self.weights = self.model.trainable_variables
@@ -327,7 +327,7 @@ class Trainer:
     def tensors(self) -> dict[str, Any]:
         """Returns what a later Trainer must `restore` to go on from here."""
         scale = self.loss_scale.scale if self.is_scaled else 0.0
-        return model_directory.tensors_of(self._variables) | {
+        return model_directory.named_tensors(self._variables) | {
             "step": np.int64(self.step),
             "loss_scale": np.float32(scale),
             "updates_since_scaled": np.int64(

@@ -90,7 +90,7 @@ def write_model(path, vocabulary, hparams=TINY, seeds=(3,)):
     )
     for step, seed in enumerate(seeds, start=1):
         model = random_model(hparams, vocabulary, seed)
-        tensors = model_directory.tensors_of(model.trainable_variables)
+        tensors = model_directory.named_tensors(model.trainable_variables)
         checkpoints.write(
             directory.checkpoints / f"step-{step}", tensors | {"step": step}
         )
