@@ -364,8 +364,7 @@ def test_reorder_gets_the_parents():
     np.testing.assert_array_equal(last[-1][..., 1:], ids[..., : longest - 1])
 
 
-@pytest.mark.parametrize("alpha", ALPHAS)
-def test_leaving_sentences_out_changes_nothing(alpha):
+def test_dropping_finished_sentences_changes_nothing():
     table = random_table(seed=5, batch_size=9)
     table[:, :, EOS] += np.linspace(0, 9, 9)[:, None]  # Some end early.
     lengths_B = np.array([4, 4, 2, 4, 0, 4, 4, 3, 4], "int32")
@@ -376,7 +375,7 @@ def test_leaving_sentences_out_changes_nothing(alpha):
         num_rows.append(ids_BW.shape[0])
         return step(ids_BW, cache)
 
-    def find(row_B, drop_finished=True):
+    def find(row_B, alpha, drop_finished=True):
         length, _, prefix_BW = empty(4)
         found = beam_search(
             counted_step,
@@ -393,18 +392,21 @@ def test_leaving_sentences_out_changes_nothing(alpha):
         )
         return found.ids_BWT[:, :3], found.scores_BW[:, :3]
 
+    unknown = [tf.TensorSpec([None], tf.int32), tf.TensorSpec([])]
+    graph = tf.function(find, input_signature=unknown, autograph=False)
     row_B = ops.arange(9, dtype="int32")
-    whole = find(row_B, drop_finished=False)
-    assert num_rows == [9] * T
-    num_rows.clear()
-    left_out = find(row_B)
-    assert num_rows == sorted(num_rows, reverse=True)
-    assert num_rows[0] == 9 > 5 > num_rows[-1]
-    unknown = [tf.TensorSpec([None], tf.int32)]
-    in_a_graph = tf.function(find, input_signature=unknown)(row_B)
-    for ids, scores in (left_out, in_a_graph):
-        np.testing.assert_array_equal(ids, whole[0])
-        np.testing.assert_allclose(scores, whole[1], rtol=1e-6)
+    for alpha in ALPHAS:
+        in_a_graph = graph(row_B, alpha)
+        num_rows.clear()
+        whole = find(row_B, alpha, drop_finished=False)
+        assert num_rows == [9] * T
+        num_rows.clear()
+        dropped = find(row_B, alpha)
+        assert num_rows == sorted(num_rows, reverse=True)
+        assert num_rows[0] == 9 > 5 > num_rows[-1]
+        for ids, scores in (dropped, in_a_graph):
+            np.testing.assert_array_equal(ids, whole[0])
+            np.testing.assert_allclose(scores, whole[1], rtol=1e-6)
 
 
 def test_batch_mates_change_nothing():
@@ -469,12 +471,11 @@ def test_an_impossible_end_is_no_finished_hypothesis(never):
     np.testing.assert_array_equal(ids[0, 0], np.full(longest, 2))
 
 
-@pytest.mark.parametrize("alpha", ALPHAS)
-def test_xla_and_a_graph_find_what_eager_does(alpha):
+def test_xla_and_a_graph_find_what_eager_does():
     table = random_table(seed=16, batch_size=3)
     step, empty, reorder = table_step(table)
 
-    def run(max_lengths_B):
+    def run(max_lengths_B, alpha):
         return beam_search(
             step,
             empty(3),
@@ -488,11 +489,13 @@ def test_xla_and_a_graph_find_what_eager_does(alpha):
         )
 
     lengths_B = tf.constant([3, 2, T])
-    eager = run(lengths_B)
     for jit_compile in (False, True):
-        ids, scores = tf.function(run, jit_compile=jit_compile)(lengths_B)
-        np.testing.assert_array_equal(ids, eager.ids_BWT)
-        np.testing.assert_allclose(scores, eager.scores_BW, rtol=1e-5)
+        graph = tf.function(run, jit_compile=jit_compile, autograph=False)
+        for alpha in map(tf.constant, ALPHAS):
+            eager = run(lengths_B, alpha)
+            ids, scores = graph(lengths_B, alpha)
+            np.testing.assert_array_equal(ids, eager.ids_BWT)
+            np.testing.assert_allclose(scores, eager.scores_BW, rtol=1e-5)
 
 
 def test_cached_decoding_finds_what_full_passes_do(tiny_hparams):

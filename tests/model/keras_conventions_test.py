@@ -1,6 +1,7 @@
 """Every layer is one that Keras can save, trace, mix and compile."""
 
 import dataclasses
+import functools
 
 import keras
 import numpy as np
@@ -12,40 +13,53 @@ import t2t_lite
 
 B, S, T, D = 2, 5, 7, 12
 _BLOCK = {"d_ff": 20, "num_heads": 3, "d_k": 4, "d_v": 5, "dropout": 0.3}
-_STACK = {"num_layers": 2, "d_model": D, **_BLOCK}
+_STACK = {"num_layers": 1, "d_model": D, **_BLOCK}
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
     """A layer and the inputs that it is called with."""
 
-    layer: type
+    layer_class: type
     config: dict
-    inputs: tuple  # (shape without the batch, dtype) of each
+    input_specs: tuple  # (shape without the batch, dtype) of each
     together: bool = False  # whether the inputs are one argument
 
     def new(self, **kwargs):
-        return self.layer(**self.config, **kwargs)
+        return self.layer_class(**self.config, **kwargs)
 
     def call(self, layer, inputs, **kwargs):
         if self.together:
             return layer(tuple(inputs), **kwargs)
         return layer(*inputs, **kwargs)
 
-    def random_inputs(self):
+    @functools.cached_property
+    def inputs(self):
         generator = np.random.default_rng(0)
         return [
             generator.integers(1, 11, (B, *shape)).astype(dtype)
             if dtype == "int32"
             else generator.normal(size=(B, *shape)).astype(dtype)
-            for shape, dtype in self.inputs
+            for shape, dtype in self.input_specs
         ]
 
+    @functools.cached_property
+    def layer(self):
+        """The layer that tests share, and leave as it is."""
+        return self.new(name="the_name")
+
+    @functools.cached_property
+    def result(self):
+        return self.call(self.layer, self.inputs)
+
     def symbols(self):
-        return [keras.Input(shape, dtype=dtype) for shape, dtype in self.inputs]
+        return [
+            keras.Input(shape, dtype=dtype) for shape, dtype in self.input_specs
+        ]
 
 
 _X, _MEMORY = ((T, D), "float32"), ((S, D), "float32")
+_WINDOW = "self-attention in a window"
 _IDS = (((S,), "int32"), ((T,), "int32"))
 CASES = {
     "MultiHeadAttention": Case(
@@ -56,7 +70,7 @@ CASES = {
     "self-attention": Case(
         t2t_lite.MultiHeadAttention, {"num_heads": 3, "d_k": 4}, (_X,)
     ),
-    "self-attention in a window": Case(
+    _WINDOW: Case(
         t2t_lite.MultiHeadAttention,
         {"num_heads": 3, "d_k": 4, "window": (2, 1)},
         (_X,),
@@ -66,7 +80,9 @@ CASES = {
     "DecoderLayer": Case(t2t_lite.DecoderLayer, _BLOCK, (_X, _MEMORY)),
     "Encoder": Case(t2t_lite.Encoder, _STACK, (_X,)),
     "Encoder, learned": Case(
-        t2t_lite.Encoder, _STACK | {"learned_positions": 9}, (_X,)
+        t2t_lite.Encoder,
+        _STACK | {"num_layers": 2, "learned_positions": 9},
+        (_X,),
     ),
     "Decoder": Case(t2t_lite.Decoder, _STACK, (_X, _MEMORY)),
     "Decoder, restricted": Case(
@@ -81,7 +97,8 @@ CASES = {
     "TiedEmbedding": Case(
         t2t_lite.TiedEmbedding, {"vocabulary_size": 11, "d_model": D}, _IDS[:1]
     ),
-} | {
+}
+TRANSFORMERS = {
     f"Transformer, {name}": Case(
         t2t_lite.Transformer, {"hparams": hparams}, _IDS, together=True
     )
@@ -89,42 +106,42 @@ CASES = {
 }
 
 
-@pytest.fixture(params=CASES.values(), ids=CASES.keys())
-def case(request):
-    return request.param
+def for_each(cases):
+    return pytest.mark.parametrize("case", cases.values(), ids=cases.keys())
 
 
+@for_each(CASES | TRANSFORMERS)
 def test_a_config_makes_the_same_layer_again(case):
-    layer = case.new(name="the_name")
-    config = layer.get_config()
-    again = type(layer).from_config(config)
+    config = case.layer.get_config()
+    given = {k: v for k, v in case.config.items() if k != "hparams"}
+    assert config.items() >= given.items()
+    again = case.layer_class.from_config(config)
     assert again.get_config() == config
-    inputs = case.random_inputs()
-    for each in (layer, again):
-        case.call(each, inputs)
-    shapes = [[w.shape for w in each.weights] for each in (layer, again)]
-    assert shapes[0] == shapes[1]
     assert again.name == "the_name"
+    assert case.call(again, case.inputs).shape == case.result.shape
+    shapes = [[w.shape for w in each.weights] for each in (case.layer, again)]
+    assert shapes[0] == shapes[1]
 
 
+# A Transformer by itself goes through a file in transformer_test.
+@for_each(CASES | dict([*TRANSFORMERS.items()][:1]))
 @pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")  # Keras'.
 def test_a_layer_goes_through_a_keras_file(case, tmp_path):
     symbols = case.symbols()
     model = keras.Model(symbols, case.call(case.new(), symbols))
-    inputs = case.random_inputs()
-    expected = model(inputs)
+    expected = model(case.inputs)
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(loaded(inputs), expected)
+    np.testing.assert_array_equal(loaded(case.inputs), expected)
 
 
+@for_each(CASES | TRANSFORMERS)
 def test_symbols_have_the_shape_and_dtype_of_results(case):
-    layer, inputs = case.new(), case.random_inputs()
+    layer, result = case.layer, case.result
     symbol = case.call(layer, case.symbols())
-    result = case.call(layer, inputs)
     assert symbol.shape[1:] == result.shape[1:]
     assert keras.backend.standardize_dtype(result.dtype) == symbol.dtype
-    shapes = [x.shape for x in inputs]
+    shapes = [x.shape for x in case.inputs]
     computed = (
         layer.compute_output_shape(shapes)
         if case.together
@@ -133,35 +150,35 @@ def test_symbols_have_the_shape_and_dtype_of_results(case):
     assert tuple(computed) == tuple(result.shape)
 
 
+# A Transformer's precision is tested in transformer_test.
+@for_each(CASES)
 @pytest.mark.parametrize("precision", ["float16", "bfloat16"])
 def test_results_follow_the_policy_and_weights_stay_float32(case, precision):
-    exact, mixed = case.new(), case.new(dtype=f"mixed_{precision}")
-    inputs = case.random_inputs()
-    expected = np.array(case.call(exact, inputs))
-    case.call(mixed, inputs)
+    mixed = case.new(dtype=f"mixed_{precision}")
+    case.call(mixed, case.inputs)
     for source, target in zip(
-        exact.trainable_weights, mixed.trainable_weights, strict=True
+        case.layer.trainable_weights, mixed.trainable_weights, strict=True
     ):
         target.assign(source)
         assert target.dtype == "float32"
-    result = case.call(mixed, inputs)
-    is_model = isinstance(mixed, t2t_lite.Transformer)
-    dtype = keras.backend.standardize_dtype(result.dtype)
-    assert dtype == ("float32" if is_model else precision)
+    result = case.call(mixed, case.inputs)
+    assert keras.backend.standardize_dtype(result.dtype) == precision
+    expected = np.array(case.result)
     difference = np.array(keras.ops.cast(result, "float32")) - expected
     assert np.abs(difference).mean() < 0.02 * np.abs(expected).mean()
     assert np.abs(difference).max() > 0  # It was computed in that precision.
 
 
+# The other layers are parts of a Transformer.
+@for_each({_WINDOW: CASES[_WINDOW]} | TRANSFORMERS)
 def test_xla_gives_the_same(case):
-    layer, inputs = case.new(), case.random_inputs()
-    expected = case.call(layer, inputs)
+    expected = case.result
     compiled = tf.function(
-        lambda *inputs: case.call(layer, inputs),
+        lambda *inputs: case.call(case.layer, inputs),
         jit_compile=True,
         autograph=False,
     )
-    np.testing.assert_allclose(compiled(*inputs), expected, atol=1e-5)
+    np.testing.assert_allclose(compiled(*case.inputs), expected, atol=1e-5)
 
 
 # Keras' masks.

@@ -1,14 +1,12 @@
-"""The embedding and the layers of both stacks, against NumPy."""
+"""The layers of both stacks, against NumPy."""
 
-import keras
 import numpy as np
 import pytest
 import reference
 
-from t2t_lite.model.embedding import PositionEmbedding, TiedEmbedding
 from t2t_lite.model.layers import DecoderLayer, EncoderLayer, FeedForward
 
-B, S, T, D, F, H, K, K_V, V = 2, 5, 7, 12, 20, 3, 4, 6, 11
+B, S, T, D, F, H, K, K_V = 2, 5, 7, 12, 20, 3, 4, 6
 X = np.random.default_rng(0).normal(size=(B, T, D)).astype("float32")
 MEMORY = np.random.default_rng(1).normal(size=(B, S, D)).astype("float32")
 SIZES = {"d_ff": F, "num_heads": H, "d_k": K, "d_v": K_V}
@@ -109,74 +107,3 @@ def test_attention_dropout_reaches_the_attention(layer_class, inputs):
     still = layer(*inputs)
     np.testing.assert_array_equal(layer(*inputs), still)
     assert np.abs(layer(*inputs, training=True) - still).max() > 0.01
-
-
-@pytest.mark.parametrize("layer_class", [EncoderLayer, DecoderLayer])
-def test_a_layer_made_from_its_config_is_the_same(layer_class):
-    layer = layer_class(**SIZES, dropout=0.2, attention_dropout=0.3)
-    config = layer.get_config()
-    assert config.items() >= {**SIZES, "dropout": 0.2}.items()
-    assert layer_class.from_config(config).get_config() == config
-
-
-# The embedding.
-
-
-def test_embedding_looks_ids_up_times_the_root_of_d_model():
-    layer = TiedEmbedding(V, D)
-    ids = np.array([[1, 0, 10], [4, 4, 2]])
-    found = layer(ids)
-    (matrix,) = layer.get_weights()
-    assert matrix.shape == (V, D)
-    np.testing.assert_allclose(found, matrix[ids] * np.sqrt(D), rtol=1e-6)
-
-
-def test_logits_are_products_with_the_same_matrix():
-    layer = TiedEmbedding(V, D)
-    layer.build()
-    (matrix,) = layer.get_weights()
-    np.testing.assert_allclose(layer.logits(X), X @ matrix.T, atol=1e-5)
-
-
-@pytest.mark.parametrize("precision", ["mixed_bfloat16", "mixed_float16"])
-def test_logits_are_float32_whatever_the_policy(precision):
-    layer = TiedEmbedding(V, D, dtype=precision)
-    vectors = layer(np.array([[1, 2]]))
-    assert vectors.dtype.name == precision.removeprefix("mixed_")
-    assert layer.logits(vectors).dtype.name == "float32"
-
-
-def test_embedding_starts_with_vectors_of_deviation_one():
-    keras.utils.set_random_seed(0)
-    vectors = TiedEmbedding(200, 50)(np.arange(200))
-    assert np.std(vectors) == pytest.approx(1.0, abs=0.05)
-
-
-@pytest.mark.parametrize("start", [0, 3])
-def test_positions_are_added(start):
-    found = PositionEmbedding(D)(X, start=start) - X
-    expected = reference.position_encodings(range(start, start + T), D)
-    np.testing.assert_allclose(found, np.stack([expected] * B), atol=1e-5)
-
-
-@pytest.mark.parametrize("start", [0, 2])
-def test_learned_positions_are_rows_of_a_table(start):
-    layer = PositionEmbedding(D, learned=9)
-    found = layer(X, start=start) - X
-    (table,) = layer.get_weights()
-    assert table.shape == (9, D)
-    expected = np.stack([table[start : start + T]] * B)
-    np.testing.assert_allclose(found, expected, atol=1e-6)
-
-
-def test_a_sequence_longer_than_the_learned_table_is_an_error():
-    layer = PositionEmbedding(D, learned=T - 1)
-    message = "learned positions end at 6; received a sequence of length 7"
-    with pytest.raises(ValueError, match=message):
-        layer(X)
-
-
-def test_sinusoids_have_no_weights():
-    layer = PositionEmbedding(D)
-    layer(X)
-    assert layer.weights == []

@@ -1,7 +1,7 @@
 """The loss against the equation in NumPy."""
 
-import pathlib
-import re
+import functools
+import weakref
 
 import keras
 import numpy as np
@@ -154,12 +154,15 @@ def test_chunks_give_the_loss_and_the_gradients_of_the_whole(chunks, smoothing):
     )
 
 
-@pytest.mark.parametrize("xla", [False, True])
-def test_one_graph_takes_any_batch_in_chunks(chunks, xla):
+def assert_one_graph_takes_any_batch(xla):
+    def all_results(function, x, embedding, ids):
+        with tf.GradientTape() as tape:
+            tape.watch([x, embedding])
+            loss, tokens = function(x, embedding, ids, 0.1)
+        return loss, tokens, *tape.gradient(loss, [x, embedding])
+
     graph = tf.function(
-        lambda x, embedding, ids: projected_cross_entropy(
-            x, embedding, ids, 0.1
-        ),
+        functools.partial(all_results, projected_cross_entropy),
         input_signature=[
             tf.TensorSpec([None, None, D]),
             tf.TensorSpec([V, D]),
@@ -168,17 +171,22 @@ def test_one_graph_takes_any_batch_in_chunks(chunks, xla):
         jit_compile=xla,
         autograph=False,
     )
+    embedding = tf.constant(EMBEDDING)
     for rows, length in ((2, 7), (1, 5), (2, 1)):
         x = tf.constant(X[:rows, :length])
-        ids = TARGET[:rows, :length].astype("int32")
-        embedding, results = tf.constant(EMBEDDING), []
-        for function in (graph, lambda *a: plainly_projected(*a, 0.1)):
-            with tf.GradientTape() as tape:
-                tape.watch([x, embedding])
-                loss, tokens = function(x, embedding, ids)
-            gradients = tape.gradient(loss, [x, embedding])
-            results.append((loss, tokens, *gradients))
-        assert_close(*results, rtol=1e-5, atol=1e-5)
+        ids = tf.constant(TARGET[:rows, :length], tf.int32)
+        expected = all_results(plainly_projected, x, embedding, ids)
+        found = graph(x, embedding, ids)
+        assert_close(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_one_graph_takes_any_batch_in_chunks(chunks):
+    assert_one_graph_takes_any_batch(xla=False)
+
+
+@pytest.mark.parametrize("chunks", [3, 100], indirect=True)
+def test_one_program_of_xla_takes_any_batch_in_chunks(chunks):
+    assert_one_graph_takes_any_batch(xla=True)
 
 
 @pytest.mark.parametrize(
@@ -270,38 +278,49 @@ def test_gradients_that_overflow_float16_are_not_finite(chunks):
     assert not np.isfinite(gradient).all()
 
 
-def _memory_bytes(kind):
-    """Returns VmRSS, what this process holds, or VmHWM, the most it held."""
-    status = pathlib.Path("/proc/self/status").read_text()
-    return 1024 * int(re.search(rf"{kind}:\s+(\d+) kB", status)[1])
+def test_an_eager_tape_keeps_no_chunk(monkeypatch):
+    """Only one chunk of logits is alive at a time."""
+    monkeypatch.setattr(loss_module, "CHUNK_LOGITS", 2 * V)
+    of_chunk, chunks, most_alive = loss_module._losses_and_gradient, [], 0
+
+    def tracked(logits_NV, *args):
+        nonlocal most_alive
+        loss_N, gradient_NV = of_chunk(logits_NV, *args)
+        chunks.extend(weakref.ref(x) for x in (logits_NV, gradient_NV))
+        most_alive = max(most_alive, sum(ref() is not None for ref in chunks))
+        return loss_N, gradient_NV
+
+    monkeypatch.setattr(loss_module, "_losses_and_gradient", tracked)
+    with_gradients(projected_cross_entropy)
+    assert len(chunks) == 2 * 5
+    assert most_alive <= 3
 
 
-@pytest.mark.skipif(
-    not pathlib.Path("/proc/self/clear_refs").exists(), reason="Linux only"
-)
-@pytest.mark.parametrize("eagerly", [False, True])
-def test_less_memory_is_taken_than_all_logits_would_be(eagerly, monkeypatch):
-    num_tokens, d_model, size_of_vocabulary = 2048, 256, 20_000
-    monkeypatch.setattr(loss_module, "CHUNK_LOGITS", 2_560_000)
-    x = tf.ones((1, num_tokens, d_model))
-    embedding = tf.ones((size_of_vocabulary, d_model))
+def test_a_graph_has_no_array_of_all_logits(monkeypatch):
+    num_tokens, size_of_vocabulary = 512, 1000
+    monkeypatch.setattr(loss_module, "CHUNK_LOGITS", 64_000)
 
-    @tf.function(reduce_retracing=True, autograph=False)
-    def x_gradient(x):
-        ids = tf.ones(tf.shape(x)[:2], tf.int32)
+    @tf.function(autograph=False)
+    def gradients(x, embedding):
+        ids = tf.ones([1, num_tokens], tf.int32)
         with tf.GradientTape() as tape:
-            tape.watch(x)
+            tape.watch((x, embedding))
             loss, _ = projected_cross_entropy(x, embedding, ids, 0.1)
-        return tape.gradient(loss, x)
+        return tape.gradient(loss, (x, embedding))
 
-    tf.config.run_functions_eagerly(eagerly)
-    try:
-        for warm_up in (1, 2):
-            x_gradient(x[:, :warm_up])
-        pathlib.Path("/proc/self/clear_refs").write_text("5")
-        before = _memory_bytes("VmRSS")
-        x_gradient(x)
-        peak = _memory_bytes("VmHWM") - before
-    finally:
-        tf.config.run_functions_eagerly(False)
-    assert peak < 4 * num_tokens * size_of_vocabulary
+    traced = gradients.get_concrete_function(
+        tf.TensorSpec([1, num_tokens, D]),
+        tf.TensorSpec([size_of_vocabulary, D]),
+    )
+    definition = traced.graph.as_graph_def(add_shapes=True)
+    nodes = [
+        *definition.node,
+        *(n for f in definition.library.function for n in f.node_def),
+    ]
+    sizes = [
+        np.prod([dim.size for dim in shape.dim])
+        for node in nodes
+        for shape in node.attr["_output_shapes"].list.shape
+        if not shape.unknown_rank and all(dim.size >= 0 for dim in shape.dim)
+    ]
+    assert 64_000 * 0.9 < max(sizes) < num_tokens * size_of_vocabulary / 4

@@ -16,11 +16,36 @@ from t2t_lite.token_ids import EOS
 from t2t_lite.training.optimizer import adam
 
 B, S, T, W, V = 2, 5, 7, 3, 11
-SOURCE = np.array([[2, 9, 4, 3, 1], [5, 8, 1, 0, 0]])
-TARGET = np.array([[EOS, 6, 2, 7, 7, 3, 10], [EOS, 5, 9, 4, 2, 6, 8]])
+SOURCE = np.array([[2, 9, 4, 3, 1], [5, 8, 1, 0, 0]], "int32")
+TARGET = np.array([[EOS, 6, 2, 7, 7, 3, 10], [EOS, 5, 9, 4, 2, 6, 8]], "int32")
 
 
-def logits_of(model, source=SOURCE, target=TARGET, **kwargs):
+@pytest.fixture(
+    scope="module", params=TINY_MODELS.values(), ids=TINY_MODELS.keys()
+)
+def model(request):
+    """Each of TINY_MODELS with random weights, which no test changes."""
+    return tiny_transformer(request.param)
+
+
+@pytest.fixture(scope="module")
+def graph(model):
+    """The model's call as a graph of unknown lengths."""
+    ids = tf.TensorSpec([None, None], tf.int32)
+    return tf.function(
+        lambda source, target: model((source, target)),
+        input_signature=[ids, ids],
+        autograph=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def logits(graph):
+    """A function (source, target) to logits_BTV, of NumPy arrays."""
+    return lambda source=SOURCE, target=TARGET: graph(source, target).numpy()
+
+
+def eager_logits(model, source=SOURCE, target=TARGET, **kwargs):
     return keras.ops.convert_to_numpy(model((source, target), **kwargs))
 
 
@@ -31,52 +56,35 @@ def without_dropout(hparams):
 # The forward pass.
 
 
-def test_logits_equal_the_paper_in_numpy(tiny_model):
+def test_logits_equal_the_paper_in_numpy(model):
     expected = reference.transformer(
-        reference.weights_of(tiny_model), tiny_model.hparams, SOURCE, TARGET
+        reference.weights_of(model), model.hparams, SOURCE, TARGET
     )
-    logits = logits_of(tiny_model)
+    logits = eager_logits(model)
     assert logits.dtype == np.float32
     assert logits.shape == (B, T, V)
     np.testing.assert_allclose(logits, expected, atol=1e-4, rtol=1e-4)
 
 
-def test_a_compiled_graph_of_unknown_lengths_gives_the_same(tiny_model):
-    ids = tf.TensorSpec([None, None], tf.int32)
-    graph = tf.function(
-        lambda source, target: tiny_model((source, target)),
-        input_signature=[ids, ids],
-    )
+def test_a_graph_of_unknown_lengths_gives_the_same(model, graph):
     np.testing.assert_allclose(
-        graph(SOURCE, TARGET), logits_of(tiny_model), atol=1e-5
+        graph(SOURCE, TARGET), eager_logits(model), atol=1e-5
     )
 
 
-def test_xla_gives_the_same(tiny_model):
-    compiled = tf.function(
-        lambda source, target: tiny_model((source, target)), jit_compile=True
-    )
-    np.testing.assert_allclose(
-        compiled(tf.constant(SOURCE), tf.constant(TARGET)),
-        logits_of(tiny_model),
-        atol=1e-4,
-    )
-
-
-def test_output_at_t_ignores_targets_after_t(tiny_model):
-    before = logits_of(tiny_model)
+def test_output_at_t_ignores_targets_after_t(logits):
+    before = logits()
     for t in range(T - 1):
         changed = TARGET.copy()
         changed[:, t + 1 :] = (changed[:, t + 1 :] + 3) % V
-        after = logits_of(tiny_model, target=changed)
+        after = logits(target=changed)
         np.testing.assert_allclose(
             after[:, : t + 1], before[:, : t + 1], atol=1e-5
         )
         assert np.abs(after[:, t + 1] - before[:, t + 1]).min() > 1e-5
 
 
-def test_output_at_t_has_gradient_from_targets_up_to_t_only(tiny_model):
-    model = tiny_model
+def test_output_at_t_has_gradient_from_targets_up_to_t_only(model):
     memory = model.encode(SOURCE)
     x = tf.convert_to_tensor(model.embedding(TARGET))
     for t in (0, 3, T - 1):
@@ -93,29 +101,27 @@ def test_output_at_t_has_gradient_from_targets_up_to_t_only(tiny_model):
         assert (reach_BT[:, ~is_reached] == 0).all()
 
 
-def test_every_source_token_reaches_every_output(tiny_model):
-    before = logits_of(tiny_model)[0]
+def test_every_source_token_reaches_every_output(logits):
+    before = logits()[0]
     for s in range(S):
         changed = SOURCE.copy()
         changed[0, s] = 10
-        after = logits_of(tiny_model, source=changed)[0]
+        after = logits(source=changed)[0]
         assert np.abs(after - before).max(axis=-1).min() > 1e-5
 
 
-def test_padding_of_the_source_changes_no_logits(tiny_model):
-    expected = logits_of(tiny_model)
+def test_padding_of_the_source_changes_no_logits(logits):
+    expected = logits()
     longer = np.pad(SOURCE, ((0, 0), (0, 4)))
-    np.testing.assert_allclose(
-        logits_of(tiny_model, source=longer), expected, atol=1e-5
-    )
-    alone = logits_of(tiny_model, SOURCE[1:, :3], TARGET[1:])
+    np.testing.assert_allclose(logits(source=longer), expected, atol=1e-5)
+    alone = logits(SOURCE[1:, :3], TARGET[1:])
     np.testing.assert_allclose(alone, expected[1:], atol=1e-5)
 
 
-def test_batch_mates_change_no_logits(tiny_model):
-    both = logits_of(tiny_model)
+def test_batch_mates_change_no_logits(logits):
+    both = logits()
     for b in range(B):
-        alone = logits_of(tiny_model, SOURCE[b : b + 1], TARGET[b : b + 1])
+        alone = logits(SOURCE[b : b + 1], TARGET[b : b + 1])
         np.testing.assert_allclose(alone[0], both[b], atol=1e-5)
 
 
@@ -128,18 +134,18 @@ def test_targets_are_shifted_right_behind_eos():
 def test_positions_beyond_the_learned_table_are_an_error():
     model = tiny_transformer(TINY_MODELS["learned"])
     longest = np.full((B, model.hparams.learned_positions), 3)
-    logits_of(model, target=longest)
+    eager_logits(model, target=longest)
     too_long = np.pad(longest, ((0, 0), (0, 1)), constant_values=3)
     message = "learned positions end at 16; received a sequence of length 17"
     with pytest.raises(ValueError, match=message):
-        logits_of(model, target=too_long)
+        eager_logits(model, target=too_long)
     with pytest.raises(ValueError, match=message):
-        logits_of(model, source=too_long)
+        eager_logits(model, source=too_long)
 
 
 def test_sequences_of_one_token_warn_of_nothing():
     model = tiny_transformer(TINY_MODELS["sinusoidal"])
-    assert logits_of(model, SOURCE[:, :1], TARGET[:, :1]).shape == (B, 1, V)
+    assert eager_logits(model, SOURCE[:, :1], TARGET[:, :1]).shape == (B, 1, V)
 
 
 def test_logits_of_a_few_ids_are_the_first_of_all():
@@ -152,54 +158,41 @@ def test_logits_of_a_few_ids_are_the_first_of_all():
     few.set_weights(model.get_weights())
     assert few.compute_output_shape((SOURCE.shape, TARGET.shape)) == (B, T, 5)
     np.testing.assert_allclose(
-        logits_of(few), logits_of(model)[..., :5], atol=1e-5
+        eager_logits(few), eager_logits(model)[..., :5], atol=1e-5
     )
 
 
 # Decoding step by step.
 
 
-@pytest.mark.parametrize("grows", [False, True])
-def test_cached_steps_equal_one_teacher_forced_pass(tiny_model, grows):
+def test_cached_steps_equal_one_teacher_forced_pass(model, logits):
     """Hypotheses change places after each step, as in a beam search."""
     random = np.random.default_rng(0)
-    room = None if grows else T + 2
-    step, cache = tiny_model.start_decoding(SOURCE, W, room)
-    source_of_each = np.repeat(SOURCE, W, axis=0)
-    history_BWT = np.full((B, W, T), EOS)
+    ids_TBW = random.integers(2, V, (T, B, W), "int32")
+    ids_TBW[0] = EOS
+    parent_TBW = random.integers(0, W, (T, B, W), "int32")
+    expected_TBWV = logits_of_histories(logits, ids_TBW, parent_TBW)
+    for room in (T + 2, None):  # More than it needs, or as it needs it.
+        step, cache = model.start_decoding(SOURCE, W, room)
+        for t in range(T):
+            found_BWV, cache = step(tf.constant(ids_TBW[t]), cache)
+            np.testing.assert_allclose(found_BWV, expected_TBWV[t], atol=1e-4)
+            cache = decoder_cache.reorder(cache, tf.constant(parent_TBW[t]))
+
+
+def logits_of_histories(logits, ids_TBW, parent_TBW):
+    """Returns [T, B, W, V]: the last logits of each hypothesis at each step."""
+    history_BWT, histories = np.full((B, W, T), EOS, "int32"), []
     for t in range(T):
-        ids_BW = random.integers(2, V, (B, W)) if t else np.full((B, W), EOS)
-        history_BWT[..., t] = ids_BW
-        logits_BWV, cache = step(tf.constant(ids_BW), cache)
-        forced = logits_of(
-            tiny_model, source_of_each, history_BWT.reshape(B * W, T)
-        )
-        np.testing.assert_allclose(
-            logits_BWV, forced[:, t].reshape(B, W, V), atol=1e-4
-        )
-        parent_BW = random.integers(0, W, (B, W))
-        cache = decoder_cache.reorder(cache, tf.constant(parent_BW, tf.int32))
+        history_BWT[..., t] = ids_TBW[t]
+        histories.append(history_BWT.copy())
         history_BWT = np.take_along_axis(
-            history_BWT, parent_BW[..., None], axis=1
+            history_BWT, parent_TBW[t][..., None], axis=1
         )
-
-
-def test_a_step_in_a_graph_of_unknown_sizes_is_that_of_known_ones(tiny_model):
-    ids_BW = np.array([[3, 4, 5], [6, 7, 8]], np.int32)
-    expected = first_logits(tiny_model, SOURCE, ids_BW)
-    any_size = tf.TensorSpec([None, None], tf.int32)
-    graph = tf.function(
-        lambda *ids: first_logits(tiny_model, *ids),
-        [any_size, any_size],
-        autograph=False,
-    )
-    found = graph(SOURCE.astype(np.int32), ids_BW)
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
-def first_logits(model, source_ids, ids_BW):
-    step, cache = model.start_decoding(source_ids, W)
-    return step(tf.convert_to_tensor(ids_BW), cache)[0]
+    source_of_each = np.tile(np.repeat(SOURCE, W, axis=0), (T, 1))
+    target_of_each = np.reshape(histories, (T * B * W, T))
+    all_TBWTV = logits(source_of_each, target_of_each).reshape(T, B, W, T, V)
+    return np.stack([all_TBWTV[t, :, :, t] for t in range(T)])
 
 
 # The shared embedding.
@@ -233,16 +226,16 @@ def test_mixed_precision_logits_are_float32_and_near(tiny_hparams, precision):
     mixed.set_weights(exact.get_weights())
     assert {w.dtype for w in mixed.weights} == {"float32"}
     assert mixed.encode(SOURCE).dtype.name == precision
-    logits, expected = logits_of(mixed), logits_of(exact)
+    logits, expected = eager_logits(mixed), eager_logits(exact)
     assert logits.dtype == np.float32
     difference = np.abs(logits - expected).max() / np.abs(expected).max()
     assert 0 < difference < {"bfloat16": 0.1, "float16": 0.01}[precision]
 
 
-def test_dropout_acts_in_training_only(tiny_model):
-    once, twice = logits_of(tiny_model), logits_of(tiny_model)
+def test_dropout_acts_in_training_only(model):
+    once, twice = eager_logits(model), eager_logits(model)
     np.testing.assert_array_equal(once, twice)
-    dropped = [logits_of(tiny_model, training=True) for _ in range(2)]
+    dropped = [eager_logits(model, training=True) for _ in range(2)]
     assert np.abs(dropped[0] - dropped[1]).max() > 0.01
     assert np.abs(dropped[0] - once).max() > 0.01
 
@@ -250,7 +243,7 @@ def test_dropout_acts_in_training_only(tiny_model):
 def test_training_without_dropout_equals_inference(tiny_hparams):
     model = tiny_transformer(without_dropout(tiny_hparams))
     np.testing.assert_array_equal(
-        logits_of(model, training=True), logits_of(model)
+        eager_logits(model, training=True), eager_logits(model)
     )
 
 
@@ -258,8 +251,8 @@ def test_training_without_dropout_equals_inference(tiny_hparams):
 def test_each_kind_of_dropout_acts_alone(kind):
     hparams = without_dropout(TINY_MODELS["sinusoidal"])
     model = tiny_transformer(dataclasses.replace(hparams, **{kind: 0.3}))
-    dropped = logits_of(model, training=True)
-    assert np.abs(dropped - logits_of(model)).max() > 0.01
+    dropped = eager_logits(model, training=True)
+    assert np.abs(dropped - eager_logits(model)).max() > 0.01
 
 
 def test_sums_of_embeddings_and_positions_are_dropped():
@@ -286,23 +279,24 @@ def test_sums_of_embeddings_and_positions_are_dropped():
 
 
 def test_compile_and_fit_learn_to_copy():
-    model = tiny_transformer(without_dropout(TINY_MODELS["sinusoidal"]))
+    hparams = without_dropout(TINY_MODELS["sinusoidal"])
+    model = tiny_transformer(dataclasses.replace(hparams, num_layers=1))
     random = np.random.default_rng(0)
     source = random.integers(2, V, (32, S))
     target = np.concatenate([source, np.full((32, 1), EOS)], axis=1)
     inputs = (source, keras.ops.convert_to_numpy(shift_right(target)))
     loss = LabelSmoothedCrossEntropy(0.1)
     model.compile(adam(model.hparams), loss, jit_compile=False)
-    history = model.fit(inputs, target, batch_size=8, epochs=6, verbose=0)
+    history = model.fit(inputs, target, batch_size=8, epochs=10, verbose=0)
     losses = history.history["loss"]
     assert 0 < losses[-1] < 0.8 * losses[0]
 
 
 # Keras 3.15 itself, with NumPy 2.
 @pytest.mark.filterwarnings("ignore:__array__ implementation")
-def test_a_saved_keras_model_gives_the_same_logits(tiny_model, tmp_path):
-    expected = logits_of(tiny_model)
-    tiny_model.save(tmp_path / "model.keras")
+def test_a_saved_keras_model_gives_the_same_logits(model, tmp_path):
+    expected = eager_logits(model)
+    model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
-    assert loaded.hparams == tiny_model.hparams
-    np.testing.assert_array_equal(logits_of(loaded), expected)
+    assert loaded.hparams == model.hparams
+    np.testing.assert_array_equal(eager_logits(loaded), expected)
