@@ -8,7 +8,7 @@ heads that are chosen, 300 dots per inch; the lines are as in Figures 3 to 5.
 from absl import flags
 
 from t2t_lite import cli, files
-from t2t_lite.errors import InputError
+from t2t_lite.errors import InputError, require_extra
 
 FLAGS = flags.FLAGS
 cli.define_model_flags(xla=False)
@@ -43,30 +43,32 @@ def main(_):
         raise InputError("give --output, --png_prefix, or both")
     for path in filter(None, (FLAGS.output, FLAGS.png_prefix)):
         files.require_folder_of(path)
+    if FLAGS.png_prefix is not None:
+        require_extra("matplotlib", "figures")
     cli.load_tensorflow()
     from t2t_lite.decoding.translation import Translator
-    from t2t_lite.visualization import figures as attention_figures
-    from t2t_lite.visualization import maps as attention_maps
-    from t2t_lite.visualization import page as attention_page
+    from t2t_lite.visualization.figures import lines_png, matrix_png
+    from t2t_lite.visualization.maps import compute_maps, join_words, select
+    from t2t_lite.visualization.page import render_page
 
-    if FLAGS.png_prefix is not None:
-        attention_figures.check_matplotlib()
     translator = Translator(**cli.model_flags())
-    maps = attention_maps.of_sentence(
-        translator, FLAGS.sentence, FLAGS.translation
-    )
+    maps = compute_maps(translator, FLAGS.sentence, FLAGS.translation)
     if FLAGS.words:
-        maps = attention_maps.in_words(maps)
-    selection = attention_maps.select(
-        maps, FLAGS.kind, FLAGS.layer, FLAGS.head, FLAGS.png_token
+        maps = join_words(maps)
+    selection = select(
+        maps,
+        FLAGS.kind,
+        layer=FLAGS.layer,
+        heads=FLAGS.head,
+        token=FLAGS.png_token,
     )
     if FLAGS.output is not None:
         with files.output_file(FLAGS.output) as file:
-            file.write(attention_page.page(maps, selection))
+            file.write(render_page(maps, selection))
     if FLAGS.png_prefix is not None:
         for name, draw in (
-            ("matrix", attention_figures.matrix_png),
-            ("lines", attention_figures.lines_png),
+            ("matrix", matrix_png),
+            ("lines", lines_png),
         ):
             path = f"{FLAGS.png_prefix}-{name}.png"
             with files.output_file(path, mode="wb") as file:

@@ -1,6 +1,6 @@
 """What every head attends to in one pair of sentences: the weights, as arrays.
 
-Nothing is drawn here; `attention_page` and `attention_figures` do that.
+Nothing is drawn here; `page` and `figures` do that.
 """
 
 import itertools
@@ -12,15 +12,16 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from t2t_lite.decoding import search as decoding
+from t2t_lite.decoding.search import max_target_length
+from t2t_lite.decoding.translation import LineTranslator
 from t2t_lite.errors import InputError
 from t2t_lite.model.multi_head_attention import record_weights
-from t2t_lite.model.transformer import shift_right
+from t2t_lite.model.transformer import Transformer, shift_right
+from t2t_lite.text.vocabulary import SPACE, Vocabulary
 from t2t_lite.token_ids import PAD
 
 START, END = "<s>", "</s>"
-_SPACE = "\u2581"  # What SentencePiece writes for a space.
-_BYTES = re.compile(r"(?:<0x[0-9A-F]{2}>)+")
+_BYTE_PIECES = re.compile(r"(?:<0x[0-9A-F]{2}>)+")
 
 
 class AttentionMap(NamedTuple):
@@ -29,8 +30,8 @@ class AttentionMap(NamedTuple):
     Each row of a head's matrix sums to 1.
     """
 
-    query_tokens: list  # L of str, what the rows belong to
-    key_tokens: list  # M of str, what the columns belong to
+    query_tokens: list[str]  # L, what the rows belong to
+    key_tokens: list[str]  # M, what the columns belong to
     weights_NHLM: np.ndarray  # float32
 
 
@@ -49,7 +50,7 @@ class AttentionMaps(NamedTuple):
     encoder_self: AttentionMap  # [N, H, S, S]
     decoder_self: AttentionMap  # [N, H, T, T]
     encoder_decoder: AttentionMap  # [N, H, T, S]
-    is_in_words: bool = False
+    words_joined: bool = False  # whether each token is a whole word
 
 
 class Kind(NamedTuple):
@@ -59,35 +60,38 @@ class Kind(NamedTuple):
     query: str
     key: str
     caption: str
-    caption_of_words: str = ""  # more, where words are joined
+    words_caption: str = ""  # more, where words are joined
 
 
-_PREDICTED = "token predicted"
 KINDS = {
     "encoder_self": Kind(
-        "Encoder self-attention",
-        *("source token", "source token"),
-        "Each token of the source attends to all tokens of the source.",
+        title="Encoder self-attention",
+        query="source token",
+        key="source token",
+        caption="Each token of the source attends to all tokens of the source.",
     ),
     "decoder_self": Kind(
-        "Decoder self-attention",
-        *(_PREDICTED, "token read"),
-        "Each position of the decoder attends to the tokens that it has read. "
-        "It stands on the left under the token that it predicts: the decoder "
+        title="Decoder self-attention",
+        query="token predicted",
+        key="token read",
+        caption="Each position of the decoder attends to the tokens that it has "
+        "read. It stands on the left under the token that it predicts: the decoder "
         "reads the translation shifted right by one, so that the position "
         "that predicts a token has read <s> and the tokens before that one, "
         "and not the token itself.",
-        " A word of several pieces can attend to its own first ones.",
+        words_caption=" A word of several pieces can attend to its own first "
+        "ones.",
     ),
     "encoder_decoder": Kind(
-        "Encoder-decoder attention",
-        *(_PREDICTED, "source token"),
-        "Each position of the decoder attends to all tokens of the source. It "
-        "stands on the left under the token that it predicts; it has read the "
+        title="Encoder-decoder attention",
+        query="token predicted",
+        key="source token",
+        caption="Each position of the decoder attends to all tokens of the "
+        "source. It stands on the left under the token that it predicts; it has read the "
         "tokens before that one, and not the token itself.",
     ),
 }
-IN_WORDS = (
+WORDS_CAPTION = (
     " The pieces of a word are joined to one token: weights are averaged over "
     "the pieces that attend, and added up over those that are attended to."
 )
@@ -98,36 +102,46 @@ class Selection(NamedTuple):
 
     kind: str  # one of KINDS
     layer: int  # from 0
-    heads: list  # of int, from 0
-    queries: list  # of int, the rows whose lines are drawn
+    heads: list[int]  # from 0
+    queries: list[int]  # the rows whose lines are drawn
 
 
-def of_sentence(translator, sentence, translation=None):
+def compute_maps(
+    translator: LineTranslator, sentence: str, translation: str | None = None
+) -> AttentionMaps:
     """Returns the AttentionMaps of a sentence and its translation.
 
     Args:
-        translator: Translator with a model in memory.
+        translator: LineTranslator with a model in memory.
         sentence: str.
         translation: str; when not given, what the translator finds.
 
     Raises:
         InputError: a text is blank, or too long for the model.
     """
-    model, longest = translator.model, translator.max_length
-    source_ids = _ids(translator.vocabulary, "sentence", sentence, longest)
+    model, vocabulary = translator.model, translator.vocabulary
+    source_ids = _encode(
+        vocabulary, sentence, "sentence", max_length=translator.max_length
+    )
     if translation is None:
         target_ids = _translate(translator, source_ids)
     else:
-        longest = decoding.max_target_length(
-            model.hparams, longest, translator.options
+        target_ids = _encode(
+            vocabulary,
+            translation,
+            "translation",
+            max_length=max_target_length(
+                model.hparams, translator.max_length, translator.options
+            ),
         )
-        target_ids = _ids(
-            translator.vocabulary, "translation", translation, longest
-        )
-    return of_ids(model, translator.vocabulary, source_ids, target_ids)
+    return compute_maps_from_ids(
+        model, vocabulary, source_ids=source_ids, target_ids=target_ids
+    )
 
 
-def _ids(vocabulary, name, text, longest):
+def _encode(
+    vocabulary: Vocabulary, text: str, name: str, *, max_length: int
+) -> list[int]:
     """Returns the ids of a text, EOS at its end."""
     if not text.strip():
         raise InputError(f"the {name} must have words; received {text!r}")
@@ -138,22 +152,28 @@ def _ids(vocabulary, name, text, longest):
             f"the {name} must be UTF-8; received {text!r}"
         ) from None
     (ids,) = vocabulary.encode([text], num_threads=1)
-    if len(ids) > longest:
+    if len(ids) > max_length:
         raise InputError(
-            f"the {name} must have at most the {longest} tokens that this "
+            f"the {name} must have at most the {max_length} tokens that this "
             f"model takes; received {len(ids)}"
         )
     return ids
 
 
-def _translate(translator, source_ids):
+def _translate(translator: LineTranslator, source_ids: list[int]) -> list[int]:
     """Returns the best translation's ids, EOS at its end if it came to one."""
     ids = tf.ragged.constant([source_ids], tf.int32)
     ids_T = translator.translate_ids(ids).ids_BWT[0, 0].numpy()
     return ids_T[ids_T != PAD].tolist()
 
 
-def of_ids(model, vocabulary, source_ids, target_ids):
+def compute_maps_from_ids(
+    model: Transformer,
+    vocabulary: Vocabulary,
+    *,
+    source_ids: list[int],
+    target_ids: list[int],
+) -> AttentionMaps:
     """Returns the AttentionMaps of one teacher-forced pass of the model.
 
     Args:
@@ -168,31 +188,49 @@ def of_ids(model, vocabulary, source_ids, target_ids):
     with record_weights() as weights:
         model((source_ids_BS, shift_right(target_ids_BT)))
 
-    def stacked(layers, name):
-        paths = (getattr(layer, name).path for layer in layers)
-        return np.stack([ops.convert_to_numpy(weights[p])[0] for p in paths])
+    def stack(attention_layers):
+        return np.stack(
+            [
+                ops.convert_to_numpy(weights[layer.path])[0]
+                for layer in attention_layers
+            ]
+        )
 
     encoder, decoder = model.encoder.layers, model.decoder.layers
-    source, predicted = map(vocabulary.tokens, (source_ids, target_ids))
-    read = [START, *predicted[:-1]]
+    source_tokens = vocabulary.tokens(source_ids)
+    predicted_tokens = vocabulary.tokens(target_ids)
+    source, target = vocabulary.decode([source_ids, target_ids])
     return AttentionMaps(
-        *vocabulary.decode([source_ids, target_ids]),
-        AttentionMap(source, source, stacked(encoder, "self_attention")),
-        AttentionMap(predicted, read, stacked(decoder, "self_attention")),
-        AttentionMap(predicted, source, stacked(decoder, "memory_attention")),
+        source,
+        target,
+        encoder_self=AttentionMap(
+            source_tokens,
+            source_tokens,
+            stack([layer.self_attention for layer in encoder]),
+        ),
+        decoder_self=AttentionMap(
+            predicted_tokens,
+            [START, *predicted_tokens[:-1]],
+            stack([layer.self_attention for layer in decoder]),
+        ),
+        encoder_decoder=AttentionMap(
+            predicted_tokens,
+            source_tokens,
+            stack([layer.memory_attention for layer in decoder]),
+        ),
     )
 
 
 # Words instead of pieces.
 
 
-def in_words(maps):
-    """Returns the AttentionMaps with `joined_to_words` done to each kind."""
-    joined = {kind: joined_to_words(getattr(maps, kind)) for kind in KINDS}
-    return maps._replace(is_in_words=True, **joined)
+def join_words(maps: AttentionMaps) -> AttentionMaps:
+    """Returns the AttentionMaps with `join_pieces` applied to each kind."""
+    joined = {kind: join_pieces(getattr(maps, kind)) for kind in KINDS}
+    return maps._replace(words_joined=True, **joined)
 
 
-def joined_to_words(attention_map):
+def join_pieces(attention_map: AttentionMap) -> AttentionMap:
     """Returns an AttentionMap in which the pieces of each word are one token.
 
     Weights are averaged over the pieces of the query's word and added up over
@@ -207,7 +245,7 @@ def joined_to_words(attention_map):
 
     >>> pieces = ["▁it", "▁r", "uns"]
     >>> weights_LM = np.array([[2, 1, 1], [2, 2, 0], [0, 1, 3]]) / 4
-    >>> words = joined_to_words(
+    >>> words = join_pieces(
     ...     AttentionMap(pieces, pieces, weights_LM[None, None])
     ... )
     >>> words.key_tokens
@@ -226,7 +264,7 @@ def joined_to_words(attention_map):
     )
 
 
-def _word_starts(pieces):
+def _word_starts(pieces: list[str]) -> list[int]:
     """Returns the index of the first piece of each word.
 
     >>> _word_starts(["<s>", "▁(", "w", "ell", "-", "off", ")", ".", "▁x"])
@@ -235,7 +273,7 @@ def _word_starts(pieces):
     after_spaces = [
         n
         for n, piece in enumerate(pieces)
-        if n == 0 or piece[0] == _SPACE or {piece, pieces[n - 1]} & {START, END}
+        if n == 0 or piece[0] == SPACE or {piece, pieces[n - 1]} & {START, END}
     ]
     starts = []
     for start, end in itertools.pairwise([*after_spaces, len(pieces)]):
@@ -245,14 +283,14 @@ def _word_starts(pieces):
     return starts
 
 
-def _is_punctuation(piece):
-    characters = piece.lstrip(_SPACE)
+def _is_punctuation(piece: str) -> bool:
+    characters = piece.lstrip(SPACE)
     return characters != "" and all(
         unicodedata.category(c)[0] == "P" for c in characters
     )
 
 
-def _words(pieces, starts):
+def _words(pieces: list[str], starts: list[int]) -> list[str]:
     """Returns the text of each word, given its pieces' starts."""
     return [
         _text("".join(pieces[start:end]))
@@ -260,14 +298,14 @@ def _words(pieces, starts):
     ]
 
 
-def _text(joined):
+def _text(joined: str) -> str:
     """Returns joined pieces as text: without the space, bytes as characters.
 
     >>> _text("▁<0xC3><0xA4>h")
     'äh'
     """
-    text = joined.lstrip(_SPACE) or joined
-    return _BYTES.sub(
+    text = joined.lstrip(SPACE) or joined
+    return _BYTE_PIECES.sub(
         lambda found: bytes.fromhex(
             found[0].replace("<0x", "").replace(">", "")
         ).decode("utf-8", "replace"),
@@ -278,8 +316,15 @@ def _text(joined):
 # What to show.
 
 
-def select(maps, kind, layer=None, heads=None, token=None):
-    """Returns the Selection of what the user chose.
+def select(
+    maps: AttentionMaps,
+    kind: str,
+    *,
+    layer: int | None = None,
+    heads: list[int] | None = None,
+    token: str | None = None,
+) -> Selection:
+    """Returns the Selection of a kind, a layer, heads and queries.
 
     Args:
         maps: AttentionMaps.
@@ -295,21 +340,23 @@ def select(maps, kind, layer=None, heads=None, token=None):
     N, H, L, _ = chosen.weights_NHLM.shape
     layer = N - 1 if layer is None else layer
     heads = list(dict.fromkeys(heads or range(H)))
-    for name, received, most in (
-        ("layer", layer, N - 1),
-        *(("head", head, H - 1) for head in heads),
-    ):
-        if not 0 <= received <= most:
-            raise InputError(
-                f"{name} must be from 0 to {most} for this model; received "
-                f"{name}={received}"
-            )
+    _check_index("layer", layer, N)
+    for head in heads:
+        _check_index("head", head, H)
     queries = [
         n for n in range(L) if token is None or chosen.query_tokens[n] == token
     ]
     if not queries:
         raise InputError(
-            f"no token {token!r} attends in {kind}: those that do are "
+            f"no token {token!r} attends in {kind}; the tokens that do are "
             f"{' '.join(chosen.query_tokens)}"
         )
     return Selection(kind, layer, heads, queries)
+
+
+def _check_index(name: str, received: int, count: int) -> None:
+    if not 0 <= received < count:
+        raise InputError(
+            f"{name} must be from 0 to {count - 1} for this model; received "
+            f"{name}={received}"
+        )

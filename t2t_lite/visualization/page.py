@@ -4,28 +4,46 @@ import html
 import json
 import pathlib
 import re
+from typing import Any
 
 import numpy as np
 
-from t2t_lite.visualization.maps import IN_WORDS, KINDS
+from t2t_lite.visualization.maps import (
+    KINDS,
+    WORDS_CAPTION,
+    AttentionMaps,
+    Selection,
+)
 
 # One for each head; beyond 16 heads they come round again.
 _COLORS = [
-    *("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728"),
-    *("#9467bd", "#8c564b", "#e377c2", "#5f6b7a"),
-    *("#a3a500", "#00a9b8", "#16327a", "#f2b701"),
-    *("#0b6b3a", "#ff4fa3", "#5b1a8b", "#b07aff"),
+    "#1f77b4",
+    "#ff7f0e",
+    "#2ca02c",
+    "#d62728",
+    "#9467bd",
+    "#8c564b",
+    "#e377c2",
+    "#5f6b7a",
+    "#a3a500",
+    "#00a9b8",
+    "#16327a",
+    "#f2b701",
+    "#0b6b3a",
+    "#ff4fa3",
+    "#5b1a8b",
+    "#b07aff",
 ]
 _TEMPLATE = pathlib.Path(__file__).with_name("page.html")
 _UNITS = 1000  # Weights are written in thousandths.
 
 
-def head_color(head):
+def head_color(head: int) -> str:
     """Returns the color of a head, as "#rrggbb"."""
     return _COLORS[head % len(_COLORS)]
 
 
-def page(maps, selection):
+def render_page(maps: AttentionMaps, selection: Selection) -> str:
     """Returns the HTML of a page that shows all of the maps.
 
     It asks the network for nothing, and forbids the browser to. Whatever the
@@ -37,7 +55,7 @@ def page(maps, selection):
     """
     data = {
         "units": _UNITS,
-        "kinds": [_kind_as_data(maps, kind) for kind in KINDS],
+        "kinds": [_kind_data(maps, kind) for kind in KINDS],
         "kind": list(KINDS).index(selection.kind),
         "layer": selection.layer,
         "heads": selection.heads,
@@ -53,20 +71,22 @@ def page(maps, selection):
         "data": json.dumps(data, separators=(",", ":")).replace("<", r"\u003c"),
     }
     template = _TEMPLATE.read_text("utf-8")
-    # All at once: what stands in a value is never taken for a name.
+    # In one pass, so that nothing in a value is taken for a name.
     return re.sub(r"\{\{(\w+)\}\}", lambda name: values[name[1]], template)
 
 
-def _kind_as_data(maps, kind):
+def _kind_data(maps: AttentionMaps, kind: str) -> dict[str, Any]:
     """Returns what the page's script knows about one kind of attention."""
-    names, found = KINDS[kind], getattr(maps, kind)
-    weights_NHLM = np.rint(found.weights_NHLM * _UNITS).astype(int)
+    names, attention_map = KINDS[kind], getattr(maps, kind)
+    weights_NHLM = np.rint(attention_map.weights_NHLM * _UNITS).astype(int)
     N, H, L, M = weights_NHLM.shape
-    of_words = IN_WORDS + names.caption_of_words if maps.is_in_words else ""
+    caption = names.caption
+    if maps.words_joined:
+        caption += WORDS_CAPTION + names.words_caption
     return {
         "title": names.title,
-        "caption": names.caption + of_words,
+        "caption": caption,
         "roles": [names.query, names.key],
-        "tokens": [found.query_tokens, found.key_tokens],
+        "tokens": [attention_map.query_tokens, attention_map.key_tokens],
         "weights": weights_NHLM.reshape(N, H, L * M).tolist(),
     }

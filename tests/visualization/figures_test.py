@@ -9,7 +9,6 @@ import pytest
 from tiny_attention import HOSTILE, made_up_maps
 
 from t2t_lite.errors import InputError
-from t2t_lite.visualization import figures as attention_figures
 from t2t_lite.visualization import maps as attention_maps
 from t2t_lite.visualization import page as attention_page
 from t2t_lite.visualization.figures import lines_png, matrix_png
@@ -113,7 +112,7 @@ def test_lines_have_the_color_of_their_head():
     maps = with_weights(maps, "encoder_self", np.eye(len(SOURCE)))
     for head in range(3):
         picture = pixels(
-            lines_png(maps, select(maps, "encoder_self", 0, [head]))
+            lines_png(maps, select(maps, "encoder_self", layer=0, heads=[head]))
         )
         counts = [is_color(picture, other).sum() for other in range(3)]
         # A line is 1.2 points wide and 1.7 inches long.
@@ -127,7 +126,9 @@ def test_a_line_goes_from_its_query_to_its_key():
     maps = with_weights(
         made_up_maps(SOURCE, TARGET), "encoder_decoder", one_hot(L, M, 6, 1)
     )
-    picture = pixels(lines_png(maps, select(maps, "encoder_decoder", 0, [0])))
+    picture = pixels(
+        lines_png(maps, select(maps, "encoder_decoder", layer=0, heads=[0]))
+    )
     ys, xs = np.nonzero(is_color(picture, 0))
     rows = [ys[xs < xs.min() + 20].mean(), ys[xs > xs.max() - 20].mean()]
     np.testing.assert_allclose(
@@ -139,7 +140,9 @@ def test_only_the_lines_of_selected_tokens_are_drawn():
     maps = made_up_maps(SOURCE, SOURCE)
     maps = with_weights(maps, "encoder_self", np.eye(len(SOURCE)))
     picture = pixels(
-        lines_png(maps, select(maps, "encoder_self", 0, [0], token="c"))
+        lines_png(
+            maps, select(maps, "encoder_self", layer=0, heads=[0], token="c")
+        )
     )
     ys, _ = np.nonzero(is_color(picture, 0))
     middle = (SOURCE.index("c") + 2) * ROW * INCH
@@ -153,14 +156,14 @@ def test_a_picture_is_of_the_layer_and_heads(draw):
     maps = made_up_maps(SOURCE, TARGET)
     weights_NHLM = maps.encoder_decoder.weights_NHLM
     for layer, head in ((0, 1), (1, 1), (1, 2)):
-        selected = select(maps, "encoder_decoder", layer, [head])
+        selected = select(maps, "encoder_decoder", layer=layer, heads=[head])
         alone = with_weights(maps, selected.kind, weights_NHLM[layer, head])
         assert draw(maps, selected) == draw(alone, selected)
 
 
 def test_a_matrix_of_several_heads_is_their_mean():
     maps = made_up_maps(SOURCE, TARGET)
-    selected = select(maps, "encoder_decoder", 1, [0, 2])
+    selected = select(maps, "encoder_decoder", layer=1, heads=[0, 2])
     weights_HLM = maps.encoder_decoder.weights_NHLM[1, [0, 2]]
     mean = with_weights(maps, selected.kind, weights_HLM.mean(axis=0))
     found, expected = (
@@ -201,8 +204,9 @@ def test_the_same_maps_give_the_same_bytes(draw):
     assert draw(maps, selected) == draw(maps, selected)
 
 
-def test_without_matplotlib_it_says_what_to_install(monkeypatch):
-    attention_figures.check_matplotlib()
+@DRAW
+def test_without_matplotlib_it_says_what_to_install(draw, monkeypatch):
+    maps = made_up_maps(SOURCE, TARGET)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(InputError, match=r"pip install -e '.\[figures\]'"):
-        attention_figures.check_matplotlib()
+        draw(maps, select(maps, "decoder_self"))

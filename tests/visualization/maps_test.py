@@ -11,7 +11,7 @@ from t2t_lite.decoding.translation import LineTranslator
 from t2t_lite.errors import InputError
 from t2t_lite.token_ids import EOS
 from t2t_lite.visualization import maps as attention_maps
-from t2t_lite.visualization.maps import AttentionMap, joined_to_words, select
+from t2t_lite.visualization.maps import AttentionMap, join_pieces, select
 
 SOURCE, TARGET = LINES[1], LINES[4]
 
@@ -33,7 +33,7 @@ def translator():
 
 @pytest.fixture(scope="module")
 def maps(translator):
-    return attention_maps.of_sentence(translator, SOURCE, TARGET)
+    return attention_maps.compute_maps(translator, SOURCE, TARGET)
 
 
 def all_maps(maps):
@@ -115,8 +115,11 @@ def test_the_row_of_a_token_depends_on_the_tokens_before_it_alone(translator):
     changed = [*target[:2], target[0], *target[3:]]
     assert changed[2] != target[2]
     before, after = (
-        attention_maps.of_ids(
-            translator.model, translator.vocabulary, source, ids
+        attention_maps.compute_maps_from_ids(
+            translator.model,
+            translator.vocabulary,
+            source_ids=source,
+            target_ids=ids,
         )
         for ids in (target, changed)
     )
@@ -130,7 +133,7 @@ def test_the_row_of_a_token_depends_on_the_tokens_before_it_alone(translator):
 
 @pytest.mark.parametrize("line", [line for line in LINES if line])
 def test_without_a_translation_it_is_the_translators(translator, line):
-    maps = attention_maps.of_sentence(translator, line)
+    maps = attention_maps.compute_maps(translator, line)
     assert maps.source == line
     assert maps.target == translator(line)
     # A hypothesis that never ended has no </s>.
@@ -155,13 +158,13 @@ def test_texts_that_the_model_does_not_take_are_refused(
     translator, texts, message
 ):
     with pytest.raises(InputError, match=message):
-        attention_maps.of_sentence(translator, *texts)
+        attention_maps.compute_maps(translator, *texts)
 
 
 def test_a_translation_of_the_largest_length_is_taken():
     for hparams, longest in ((TINY, 29), (LEARNED, 23)):
         target = "the " * (longest - 2) + "dog"
-        maps = attention_maps.of_sentence(
+        maps = attention_maps.compute_maps(
             tiny_translator(hparams), SOURCE, target
         )
         assert len(maps.decoder_self.query_tokens) == longest
@@ -182,13 +185,13 @@ def map_of_pieces():
 
 
 def test_words_are_what_stands_between_spaces_and_punctuation():
-    joined = joined_to_words(map_of_pieces())
+    joined = join_pieces(map_of_pieces())
     assert joined.query_tokens == QUERY_WORDS
     assert joined.key_tokens == KEY_WORDS
 
 
 def test_joined_weights_are_means_over_queries_of_sums_over_keys():
-    pieces, joined = map_of_pieces(), joined_to_words(map_of_pieces())
+    pieces, joined = map_of_pieces(), join_pieces(map_of_pieces())
     queries = [[0], [1, 2, 3, 4], [5], [6], [7, 8, 9], [10]]
     keys = [[0], [1], [2, 3, 4], [5], [6], [7], [8], [9]]
     for i, rows in enumerate(queries):
@@ -204,14 +207,14 @@ def test_joined_weights_are_means_over_queries_of_sums_over_keys():
 
 
 def test_rows_of_words_sum_to_1():
-    sums = joined_to_words(map_of_pieces()).weights_NHLM.sum(axis=-1)
+    sums = join_pieces(map_of_pieces()).weights_NHLM.sum(axis=-1)
     assert sums.shape == (2, 3, len(QUERY_WORDS))
     np.testing.assert_allclose(sums, np.ones_like(sums), atol=1e-5)
 
 
 def test_words_of_one_piece_keep_their_weights(maps):
-    joined = attention_maps.in_words(maps)
-    assert joined.is_in_words
+    joined = attention_maps.join_words(maps)
+    assert joined.words_joined
     for before, after in zip(all_maps(maps), all_maps(joined), strict=True):
         np.testing.assert_array_equal(before.weights_NHLM, after.weights_NHLM)
         assert [t.lstrip("▁") for t in before.key_tokens] == after.key_tokens
@@ -219,7 +222,7 @@ def test_words_of_one_piece_keep_their_weights(maps):
 
 def test_joining_changes_nothing_that_it_is_given():
     pieces = map_of_pieces()
-    joined_to_words(pieces)
+    join_pieces(pieces)
     np.testing.assert_array_equal(
         pieces.weights_NHLM, map_of_pieces().weights_NHLM
     )
@@ -231,7 +234,7 @@ def test_joining_changes_nothing_that_it_is_given():
 def test_all_heads_of_the_last_layer_are_selected_unless_told(maps):
     rows = list(range(len(maps.encoder_self.query_tokens)))
     assert select(maps, "encoder_self") == ("encoder_self", 1, [0, 1, 2], rows)
-    chosen = select(maps, "decoder_self", 0, [2, 0, 2])
+    chosen = select(maps, "decoder_self", layer=0, heads=[2, 0, 2])
     assert (chosen.layer, chosen.heads) == (0, [2, 0])
 
 

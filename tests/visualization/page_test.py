@@ -18,7 +18,7 @@ TARGET = ["▁der", "▁Hund", "▁rennt", ".", "▁Er", "▁rennt", "</s>"]
 
 
 def page_of(maps, kind="encoder_self", **choice):
-    return attention_page.page(maps, select(maps, kind, **choice))
+    return attention_page.render_page(maps, select(maps, kind, **choice))
 
 
 class Parsed(html.parser.HTMLParser):
@@ -82,7 +82,7 @@ def test_the_caption_says_how_the_decoder_is_shifted_and_words_are_joined():
     _, decoder, _ = Parsed(page_of(maps)).data["kinds"]
     assert "shifted right by one" in decoder["caption"]
     assert "joined" not in decoder["caption"]
-    joined = Parsed(page_of(attention_maps.in_words(maps))).data["kinds"]
+    joined = Parsed(page_of(attention_maps.join_words(maps))).data["kinds"]
     assert all("pieces of a word are joined" in k["caption"] for k in joined)
 
 
