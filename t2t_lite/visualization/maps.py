@@ -74,11 +74,11 @@ KINDS = {
         title="Decoder self-attention",
         query="token predicted",
         key="token read",
-        caption="Each position of the decoder attends to the tokens that it has "
-        "read. It stands on the left under the token that it predicts: the decoder "
-        "reads the translation shifted right by one, so that the position "
-        "that predicts a token has read <s> and the tokens before that one, "
-        "and not the token itself.",
+        caption="Each position of the decoder attends to the tokens that it "
+        "has read. It stands on the left under the token that it predicts: the "
+        "decoder reads the translation shifted right by one, so that the "
+        "position that predicts a token has read <s> and the tokens before "
+        "that one, and not the token itself.",
         words_caption=" A word of several pieces can attend to its own first "
         "ones.",
     ),
@@ -87,8 +87,8 @@ KINDS = {
         query="token predicted",
         key="source token",
         caption="Each position of the decoder attends to all tokens of the "
-        "source. It stands on the left under the token that it predicts; it has read the "
-        "tokens before that one, and not the token itself.",
+        "source. It stands on the left under the token that it predicts; it "
+        "has read the tokens before that one, and not the token itself.",
     ),
 }
 WORDS_CAPTION = (

@@ -126,9 +126,8 @@ def test_a_line_goes_from_its_query_to_its_key():
     maps = with_weights(
         made_up_maps(SOURCE, TARGET), "encoder_decoder", one_hot(L, M, 6, 1)
     )
-    picture = pixels(
-        lines_png(maps, select(maps, "encoder_decoder", layer=0, heads=[0]))
-    )
+    selected = select(maps, "encoder_decoder", layer=0, heads=[0])
+    picture = pixels(lines_png(maps, selected))
     ys, xs = np.nonzero(is_color(picture, 0))
     rows = [ys[xs < xs.min() + 20].mean(), ys[xs > xs.max() - 20].mean()]
     np.testing.assert_allclose(
@@ -139,11 +138,8 @@ def test_a_line_goes_from_its_query_to_its_key():
 def test_only_the_lines_of_selected_tokens_are_drawn():
     maps = made_up_maps(SOURCE, SOURCE)
     maps = with_weights(maps, "encoder_self", np.eye(len(SOURCE)))
-    picture = pixels(
-        lines_png(
-            maps, select(maps, "encoder_self", layer=0, heads=[0], token="c")
-        )
-    )
+    selected = select(maps, "encoder_self", layer=0, heads=[0], token="c")
+    picture = pixels(lines_png(maps, selected))
     ys, _ = np.nonzero(is_color(picture, 0))
     middle = (SOURCE.index("c") + 2) * ROW * INCH
     assert ys.size
