@@ -1,0 +1,25 @@
+"""docs/architecture.md shows the wings that there are, and what they import."""
+
+import runpy
+
+import pytest
+from paths import ROOT
+
+PAGE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+SCRIPT = runpy.run_path(str(ROOT / "docs" / "draw_architecture.py"))
+
+
+def test_the_drawing_is_of_the_imports():
+    renew = "the drawing is stale: run `python docs/draw_architecture.py`"
+    assert SCRIPT["drawing"]() in PAGE, renew
+
+
+@pytest.mark.parametrize("wing", SCRIPT["modules_of_wings"]())
+def test_every_wing_is_explained(wing):
+    name = SCRIPT["TITLES"].get(wing, wing)
+    assert f"`{name}`" in PAGE
+
+
+def test_arrows_leave_out_what_a_longer_way_implies():
+    imports = {"a": {"b", "c"}, "b": {"c"}, "c": set()}
+    assert SCRIPT["arrows"](imports) == [("a", "b"), ("b", "c")]
