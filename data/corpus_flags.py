@@ -1,4 +1,4 @@
-"""The flags that name a corpus, shared by the binaries that read one."""
+"""The flags that name a corpus, shared by the programs that read one."""
 
 import functools
 import os
@@ -25,24 +25,31 @@ def define(default=corpora.DEFAULT):
     flags.DEFINE_string(
         "corpus",
         None,
-        f"One of {names}, or several with commas, which train together; "
-        f"default: the files given, or {default}.",
+        f"One of {names}, or several separated by commas, to train on all of "
+        f"them. Default: the files given, or else {default}.",
     )
     for name in _TEXT_FLAGS:
         split, side = name.split("_")
         flags.DEFINE_string(
-            name, None, f"Text files of the {side} side of {split}; globs, .gz."
+            name,
+            None,
+            f"Text files of the {side} side of {split}. Globs and .gz work.",
         )
     for name in _TREE_FLAGS:
         split, _ = name.split("_")
         flags.DEFINE_string(
-            name, None, f"Treebank files of {split}, bracketed; globs, .gz."
+            name,
+            None,
+            f"Treebank files of {split}, bracketed. Globs and .gz work.",
         )
-    flags.DEFINE_string("wsj_dir", None, "The Penn Treebank, for --corpus=wsj.")
+    flags.DEFINE_string(
+        "wsj_dir", None, "Folder of the Penn Treebank, for --corpus=wsj."
+    )
     flags.DEFINE_string(
         "high_confidence_trees",
         None,
-        "Treebank files of parsed text, for --corpus=wsj,high_confidence.",
+        "Treebank files of automatically parsed text, for "
+        "--corpus=wsj,high_confidence.",
     )
 
 
@@ -83,8 +90,8 @@ def corpus(names):
     if len(given_kinds) > 1:
         first, second = given_kinds[:2]
         raise corpora.InputError(
-            "give --corpus, text files or files of trees, not both; received "
-            f"--{first}={names[first]} and --{second}={names[second]}"
+            "give only one of --corpus, text files and treebank files; "
+            f"received --{first}={names[first]} and --{second}={names[second]}"
         )
     _refuse_places_of_other_corpora(names)
     if "corpus" in names:
@@ -120,8 +127,7 @@ def _refuse_places_of_other_corpora(names):
     for name, flag in corpora.PLACES.items():
         if flag in names and name not in given_names:
             raise corpora.InputError(
-                f"--{flag} says where a corpus is that is not asked for; add "
-                f"{name} to --corpus"
+                f"--{flag} is for the corpus {name}; add {name} to --corpus"
             )
 
 
@@ -156,7 +162,7 @@ def held_out(corpus, splits=None):
     splits = splits or [split for split in corpus.splits if split != "train"]
     if not splits:
         raise corpora.InputError(
-            "this model was trained without dev or test text: give some by "
+            "this model was trained without dev or test text: give some with "
             "--dev_source and --dev_target, --test_source and --test_target, "
             "--dev_trees or --test_trees"
         )

@@ -9,13 +9,14 @@ from t2t_lite import cli
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string(
-    "model_dir", None, "Required: where bin/train wrote the model."
+    "model_dir", None, "Required: the directory that bin/train wrote."
 )
 flags.mark_flag_as_required("model_dir")
 flags.DEFINE_integer(
     "average_last",
     None,
-    "How many; default: the model's, in the paper 5 or 20.",
+    "How many checkpoints to average. Default: the model's setting (5 or 20 "
+    "in the paper).",
     lower_bound=1,
 )
 

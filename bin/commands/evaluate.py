@@ -1,8 +1,8 @@
-"""Scores a model on the dev and test text of its corpus, or of another.
+"""Scores a model on the dev and test text of its corpus, or of another corpus.
 
-BLEU and chrF are sacrebleu's, with their signatures, and BLEU is also computed
-as in the paper; a parser's scores are by EVALB's rules. Perplexity is per token
-of the vocabulary, without label smoothing.
+Prints sacrebleu's BLEU and chrF with their signatures, BLEU as in the paper,
+and perplexity per token of the vocabulary, without label smoothing. A parser
+is scored by EVALB's rules.
 """
 
 import functools
@@ -14,11 +14,13 @@ from t2t_lite_data import corpus_flags
 
 FLAGS = flags.FLAGS
 cli.define_model_flags()
-corpus_flags.define(default="that of the model's training")
+corpus_flags.define(default="the corpus that the model was trained on")
 for module in (cli, corpus_flags):
     flags.adopt_module_key_flags(module)
-flags.DEFINE_list("splits", None, "Default: dev and test, if there are both.")
-flags.DEFINE_string("json", None, "A file to write the scores to as JSON.")
+flags.DEFINE_list(
+    "splits", None, "Which splits to score. Default: all but train."
+)
+flags.DEFINE_string("json", None, "Write the scores to this file as JSON.")
 flags.DEFINE_string(
     "report",
     None,

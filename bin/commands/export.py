@@ -8,17 +8,25 @@ FLAGS = flags.FLAGS
 cli.define_model_flags(xla=False)
 flags.adopt_module_key_flags(cli)
 flags.DEFINE_string(
-    "export_dir", None, "Required: where the numbered versions go."
+    "export_dir", None, "Required: the folder to write numbered versions to."
 )
 flags.mark_flag_as_required("export_dir")
 flags.DEFINE_integer(
-    "max_length", None, "Tokens of a source; default: the model's."
+    "max_length",
+    None,
+    "Most tokens of a source; a longer one is truncated. Default: the model's.",
 )
 flags.DEFINE_integer(
-    "attention_layer", None, "Of the decoder, from 0; default: the last."
+    "attention_layer",
+    None,
+    "Which decoder layer's attention translate_aligned returns, from 0. "
+    "Default: the last.",
 )
 flags.DEFINE_integer(
-    "attention_head", None, "From 0; default: the mean of all heads."
+    "attention_head",
+    None,
+    "Which head's attention translate_aligned returns, from 0. Default: the "
+    "mean of all heads.",
 )
 
 

@@ -1,7 +1,7 @@
 """Learns a SentencePiece vocabulary from the training text of a corpus.
 
-bin/train does this by itself; here it is done once for several runs, which take
-it with --vocabulary.
+bin/train does this by itself. Learn a vocabulary beforehand to give several
+runs the same one, with --vocabulary.
 """
 
 import functools
@@ -18,8 +18,8 @@ flags.DEFINE_string(
     "output", None, "Required: where to write the SentencePiece model."
 )
 flags.mark_flag_as_required("output")
-flags.DEFINE_enum("type", "bpe", ["bpe", "unigram"], "How pieces are found.")
-flags.DEFINE_integer("size", 37_000, "Of the vocabulary.", lower_bound=1)
+flags.DEFINE_enum("type", "bpe", ["bpe", "unigram"], "How pieces are learned.")
+flags.DEFINE_integer("size", 37_000, "Size of the vocabulary.", lower_bound=1)
 
 
 def main(_):

@@ -1,10 +1,10 @@
-"""Translates lines of text: a file, standard input, or what you type.
+"""Translates lines of text from a file, standard input or the terminal.
 
-With a model that was trained to parse, a line is a sentence's words, separated
-by spaces, and what comes out is its tree.
+With a model that was trained to parse, a line is a sentence's words, with
+single spaces between them, and its tree is printed.
 
-One line comes out for each line that goes in, in the same order. With
---nbest=N above 1, N lines come out, each "line number ||| text ||| score".
+Prints one line for each input line, in the same order. With --nbest=N above 1,
+prints N lines for each, as "line number ||| text ||| score".
 """
 
 import sys
@@ -17,14 +17,17 @@ from t2t_lite_data import text_files
 FLAGS = flags.FLAGS
 cli.define_model_flags()
 flags.adopt_module_key_flags(cli)
-flags.DEFINE_string("input", None, "A text file or .gz; default: stdin.")
-flags.DEFINE_string("output", None, "Where to write; default: stdout.")
-flags.DEFINE_integer("nbest", 1, "Translations of each line.", lower_bound=1)
-flags.DEFINE_bool("scores", False, "Put the score and a tab before each line.")
+flags.DEFINE_string(
+    "input", None, "Text file to read; may be .gz. Default: stdin."
+)
+flags.DEFINE_string("output", None, "File to write. Default: stdout.")
+flags.DEFINE_integer("nbest", 1, "Translations per line.", lower_bound=1)
+flags.DEFINE_bool("scores", False, "Print a score and a tab before each line.")
 flags.DEFINE_integer(
     "batch_lines",
     1000,
-    "Lines sorted by length and translated together; 1 on a terminal.",
+    "How many lines are sorted by length and translated together; 1 on a "
+    "terminal.",
     lower_bound=1,
 )
 

@@ -323,7 +323,8 @@ def test_flags_of_places_name_the_corpus_from_any_folder(
     [
         (
             ["--corpus=wsj", "--train_trees=a"],
-            "trees, not both; received --corpus=wsj and --train_trees=",
+            "give only one of --corpus, text files and treebank files; "
+            "received --corpus=wsj and --train_trees=",
         ),
         (
             ["--dev_trees=a", "--train_source=b"],
@@ -331,7 +332,7 @@ def test_flags_of_places_name_the_corpus_from_any_folder(
         ),
         (
             ["--corpus=embedded", "--wsj_dir=a"],
-            "--wsj_dir says where a corpus is that is not asked for; add wsj",
+            "--wsj_dir is for the corpus wsj; add wsj to --corpus",
         ),
         (["--wsj_dir=a"], "add wsj to --corpus"),
         (

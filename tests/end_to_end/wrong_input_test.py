@@ -78,7 +78,7 @@ _TRAIN_FLAGS = [
     (["--override=positions=none"], "must be sinusoidal or learned"),
     (["--override=tokens_per_batch=10"], "must be at least max_length=128"),
     (["--corpus=wmt14_en_dee"], "did you mean 'wmt14_en_de'?"),
-    (["--corpus=embedded", "--train_source=x"], "not both"),
+    (["--corpus=embedded", "--train_source=x"], "give only one of"),
     (["--train_source=x"], "--train_source needs --train_target"),
     (["--steps=0"], "steps must be at least 1; received steps=0"),
     (["--save_every_steps=0"], "save_every_steps must be at least 1"),
