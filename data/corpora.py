@@ -87,7 +87,7 @@ def _named(name: str, places: Mapping[str, str | None]) -> Corpus:
     if name in PLACES:
         flag = PLACES[name]
         if not places.get(flag):
-            raise InputError(f"--corpus={name} needs --{flag}, where it is")
+            raise InputError(f"--corpus={name} needs --{flag}, its location")
         return _PLACED[name](places[flag])
     known = [*CORPORA, *PLACES]
     near = difflib.get_close_matches(name, known, n=1)
@@ -215,7 +215,7 @@ def from_tree_files(
         if patterns
     }
     if not given:
-        raise InputError("no files of trees; give them with --train_trees")
+        raise InputError("no treebank files; give them with --train_trees")
     first = next(iter(given.values()))[0]
     return _treebank(_path_name(first), given, "--{}_trees")
 

@@ -141,8 +141,8 @@ def _stream(builder, language: str, split: str) -> Iterator[tuple[str, str]]:
                 yield source.decode("utf-8"), target.decode("utf-8")
     except (KeyError, ValueError, tf.errors.OpError) as error:
         raise InputError(
-            f"{builder.data_dir} is damaged; delete it, and it is prepared "
-            f"anew: {_one_line(error)}"
+            f"{builder.data_dir} is damaged; delete it to have it prepared "
+            f"again: {_one_line(error)}"
         ) from error
 
 

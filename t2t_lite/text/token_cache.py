@@ -92,7 +92,7 @@ def _checksums(path):
 def _make(path, pairs, tokenizer, key):
     """Writes the tokens aside and moves them to `path`; needs the lock."""
     if path.exists():
-        logging.warning("%s is damaged: making it anew.", path)
+        logging.warning("%s is damaged: writing it again.", path)
         shutil.rmtree(path)
     files.remove_leftovers(path.parent, path.name)
     logging.info("Tokenizing the training corpus into %s.", path)

@@ -119,7 +119,7 @@ def test_tree_files_become_a_corpus(folder):
 
 def test_missing_tree_files_are_refused_at_once(folder):
     assert refusal(corpora.from_tree_files) == (
-        "no files of trees; give them with --train_trees"
+        "no treebank files; give them with --train_trees"
     )
     assert refusal(corpora.from_tree_files, train="none") == (
         "no file matches 'none'; check the path"
@@ -200,7 +200,7 @@ def test_dev_and_test_are_looked_for_at_once(folder, missing):
 )
 def test_a_corpus_somewhere_needs_the_flag_that_says_where(name, flag):
     assert refusal(corpora.named, name) == (
-        f"--corpus={name} needs --{flag}, where it is"
+        f"--corpus={name} needs --{flag}, its location"
     )
 
 

@@ -148,7 +148,7 @@ def test_a_damaged_copy_is_made_anew(cache, vocabulary, caplog, name, damage):
     DAMAGE[damage](cache.copy() / name)
     pairs, _ = cache()
     assert_is_text(pairs, vocabulary)
-    assert "is damaged: making it anew" in caplog.text
+    assert "is damaged: writing it again" in caplog.text
     assert cache.times_read == 2
     caplog.clear()
     assert_is_text(cache()[0], vocabulary)
