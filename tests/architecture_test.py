@@ -41,7 +41,7 @@ MAY_IMPORT = {
     # What a task is: its methods name what the wings give and take.
     "task": "decoding evaluation model storage text",
     # The first task: only the registry and commands know it.
-    "translation_task": "decoding evaluation task text",
+    "translation_task": "decoding evaluation model storage task text",
     # The second task: only the registry and commands know it.
     "parsing": "decoding evaluation model storage task text",
     # The registry: the one module that knows every task.

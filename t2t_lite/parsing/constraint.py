@@ -1,6 +1,6 @@
 """Which symbols may come next, so that a beam search gives trees alone."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from keras import ops
@@ -8,19 +8,20 @@ from keras import ops
 from t2t_lite.decoding.beam_search import Constraint
 from t2t_lite.errors import InputError
 from t2t_lite.parsing import trees
+from t2t_lite.tensor import Tensor
 from t2t_lite.token_ids import EOS
 
-MOST_OPEN = trees.MAX_DEPTH - 1  # A word's own bracket is the innermost.
+MAX_OPEN = trees.MAX_DEPTH - 1  # A word's own bracket is the innermost.
 
 
 class TreeState(NamedTuple):
     """Where hypotheses stand in their trees."""
 
-    open_BWN: Any  # int32, the ids that close the N brackets there may be
-    depth_BW: Any  # int32, how many of them are open
-    is_empty_BW: Any  # bool, whether nothing is in the innermost yet
-    words_left_BW: Any  # int32, words that have no tag yet
-    tokens_left_BW: Any  # int32, how long a hypothesis may still become
+    closing_BWN: Tensor  # int32, the ids that close the open brackets
+    depth_BW: Tensor  # int32, how many brackets are open
+    is_empty_BW: Tensor  # bool, whether nothing is in the innermost yet
+    words_left_BW: Tensor  # int32, words that have no tag yet
+    tokens_left_BW: Tensor  # int32, how long a hypothesis may still become
 
 
 class TreeSymbols:
@@ -36,7 +37,7 @@ class TreeSymbols:
             outermost one is missing.
     """
 
-    def __init__(self, ids):
+    def __init__(self, ids: dict[str, int]):
         self.V = max(ids.values(), default=EOS) + 1
         self.is_opening_V = np.zeros(self.V, bool)
         self.is_tag_V = np.zeros(self.V, bool)
@@ -56,7 +57,13 @@ class TreeSymbols:
         self.is_root_V = np.arange(self.V) == root
         self.is_opening_V[root] = False
 
-    def constraint(self, num_words_B, max_lengths_B, beam_width, tags_BNV=None):
+    def constraint(
+        self,
+        num_words_B: Tensor,
+        max_lengths_B: Tensor,
+        beam_width: int,
+        tags_BNV: Tensor | None = None,
+    ) -> Constraint:
         """Returns the Constraint to trees over the words of B sentences.
 
         The outermost bracket is TOP and stands nowhere else, each bracket
@@ -73,15 +80,15 @@ class TreeSymbols:
         """
         B, W = ops.shape(num_words_B)[0], beam_width
 
-        def of_each_hypothesis(x_B):
+        def for_each_hypothesis(x_B):
             return ops.broadcast_to(ops.cast(x_B, "int32")[:, None], (B, W))
 
         state = TreeState(
-            open_BWN=ops.zeros((B, W, MOST_OPEN), "int32"),
+            closing_BWN=ops.zeros((B, W, MAX_OPEN), "int32"),
             depth_BW=ops.zeros((B, W), "int32"),
             is_empty_BW=ops.ones((B, W), "bool"),
-            words_left_BW=of_each_hypothesis(num_words_B),
-            tokens_left_BW=of_each_hypothesis(max_lengths_B),
+            words_left_BW=for_each_hypothesis(num_words_B),
+            tokens_left_BW=for_each_hypothesis(max_lengths_B),
         )
 
         if tags_BNV is None:
@@ -103,27 +110,29 @@ class TreeSymbols:
 
         return Constraint(state, self.advance, allowed, (num_words_B, tags_BNV))
 
-    def advance(self, state, ids_BW):
+    def advance(self, state: TreeState, ids_BW: Tensor) -> TreeState:
         """Returns the TreeState after one more symbol of each hypothesis."""
         opens_BW = _take(self.is_opening_V | self.is_root_V, ids_BW)
         is_tag_BW = _take(self.is_tag_V, ids_BW)
         is_start_BW = ops.equal(state.depth_BW, 0)
         closes_BW = ~(opens_BW | is_tag_BW | is_start_BW)
-        place_N = ops.arange(MOST_OPEN, dtype="int32")
+        place_N = ops.arange(MAX_OPEN, dtype="int32")
         is_new_BWN = opens_BW[..., None] & ops.equal(
             place_N, state.depth_BW[..., None]
         )
         closing_BW = _take(self.closing_V, ids_BW)
         moves_BW = opens_BW | is_tag_BW | closes_BW
         return TreeState(
-            ops.where(is_new_BWN, closing_BW[..., None], state.open_BWN),
-            state.depth_BW + _count(opens_BW) - _count(closes_BW),
-            opens_BW,
-            state.words_left_BW - _count(is_tag_BW),
-            state.tokens_left_BW - _count(moves_BW),
+            closing_BWN=ops.where(
+                is_new_BWN, closing_BW[..., None], state.closing_BWN
+            ),
+            depth_BW=state.depth_BW + _count(opens_BW) - _count(closes_BW),
+            is_empty_BW=opens_BW,
+            words_left_BW=state.words_left_BW - _count(is_tag_BW),
+            tokens_left_BW=state.tokens_left_BW - _count(moves_BW),
         )
 
-    def allowed(self, state, tags_BWV):
+    def allowed(self, state: TreeState, tags_BWV: Tensor) -> Tensor:
         """Returns bool [B, W, V]: the symbols that may come next.
 
         Args:
@@ -140,7 +149,7 @@ class TreeSymbols:
         may_open_BW = (
             may_tag_BW
             & (needed_BW <= state.tokens_left_BW)
-            & (depth_BW < MOST_OPEN)
+            & (depth_BW < MAX_OPEN)
         )
         is_outermost_BW = ops.equal(depth_BW, 1)
         may_close_BW = (
@@ -149,7 +158,9 @@ class TreeSymbols:
             & ~(is_outermost_BW & has_words_BW)
         )
         innermost_BW1 = ops.maximum(depth_BW - 1, 0)[..., None]
-        closing_BW1 = ops.take_along_axis(state.open_BWN, innermost_BW1, axis=2)
+        closing_BW1 = ops.take_along_axis(
+            state.closing_BWN, innermost_BW1, axis=2
+        )
         ids_V = ops.arange(self.V, dtype="int32")
         return (
             (may_tag_BW[..., None] & tags_BWV)

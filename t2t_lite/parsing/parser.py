@@ -1,6 +1,8 @@
 """Lines of words to their constituency trees."""
 
 import functools
+import os
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -8,12 +10,13 @@ import tensorflow as tf
 from t2t_lite.decoding.line_predictor import LinePredictor, Translation
 from t2t_lite.decoding.search import SearchOptions, ids_translator
 from t2t_lite.errors import InputError
-from t2t_lite.parsing import encoding, tag_dictionary, trees
+from t2t_lite.model.transformer import Transformer
+from t2t_lite.parsing import encoding, trees
 from t2t_lite.parsing.constraint import TreeSymbols
-from t2t_lite.storage import model_directory
+from t2t_lite.parsing.tag_dictionary import TagDictionary, load_tags
+from t2t_lite.storage.model_directory import ModelDirectory
+from t2t_lite.text.vocabulary import SPACE, Vocabulary
 from t2t_lite.token_ids import EOS
-
-_SPACE_OF_PIECES = "\u2581"  # What SentencePiece writes for a space.
 
 
 class LineParser(LinePredictor):
@@ -33,19 +36,20 @@ class LineParser(LinePredictor):
         description: str, where the weights are from.
 
     Raises:
-        InputError: the vocabulary has no trees, or there is no room for them.
+        InputError: the vocabulary has no symbols of trees, or the options leave
+            no room for them.
 
-    Source: section 6.3.
+    Source: section 6.3
     """
 
     def __init__(
         self,
-        model,
-        vocabulary,
-        options,
-        xla=False,
-        tag_dictionary=None,
-        description="a model in memory",
+        model: Transformer,
+        vocabulary: Vocabulary,
+        options: SearchOptions,
+        xla: bool = False,
+        tag_dictionary: TagDictionary | None = None,
+        description: str = "a model in memory",
     ):
         if options.max_extra_length < 2:
             raise InputError(
@@ -58,13 +62,15 @@ class LineParser(LinePredictor):
         )
         ids = vocabulary.control_symbols
         self._symbols = TreeSymbols(ids)
-        self._names = {i: symbol for symbol, i in ids.items()}
+        self._symbols_by_id = {i: symbol for symbol, i in ids.items()}
         pieces = vocabulary.tokens(range(vocabulary.size))
-        self._spaces_V = np.array([p.count(_SPACE_OF_PIECES) for p in pieces])
+        self._num_words_V = np.array([p.count(SPACE) for p in pieces])
         self._xla = xla
         self._tag_dictionary = tag_dictionary
 
-    def translate(self, lines, first_line=1):
+    def translate(
+        self, lines: list[str], first_line: int = 1
+    ) -> list[list[Translation]]:
         """Returns for each line a list of `nbest` Translations, best first.
 
         Args:
@@ -75,12 +81,11 @@ class LineParser(LinePredictor):
             InputError: a line is longer than the model's learned positions.
         """
         words = [trees.split_words(line) for line in lines]
-        ids = self._ids(words)
+        ids = self._encode(words)
+        self._check_lengths(ids, first_line)
         longest = max(map(len, ids), default=0)
-        self._check(ids, first_line)
-        found = self._searcher(self._room(longest))(
-            tf.ragged.constant(ids, tf.int32)
-        )
+        search = self._searcher(self._padded_length(longest))
+        found = search(tf.ragged.constant(ids, tf.int32))
         count = self.options.nbest
         ids_NWT = found.ids_BWT.numpy()[:, :count]
         scores_NW = found.scores_BW.numpy()[:, :count]
@@ -94,11 +99,11 @@ class LineParser(LinePredictor):
             )
         ]
 
-    def _ids(self, words):
+    def _encode(self, words):
         """Returns the ids of each line; none for one without words."""
         # As a treebank writes them, for the model has seen no others.
         lines = [
-            " ".join(map(trees.escaped, of_line)).replace(_SPACE_OF_PIECES, "_")
+            " ".join(map(trees.escaped, of_line)).replace(SPACE, "_")
             for of_line in words
         ]
         encoded = self.vocabulary.encode(lines)
@@ -107,7 +112,7 @@ class LineParser(LinePredictor):
             for ids, of_line in zip(encoded, words, strict=True)
         ]
 
-    def _check(self, ids, first_line):
+    def _check_lengths(self, ids, first_line):
         hparams = self.model.hparams
         if hparams.positions != "learned":
             return
@@ -119,12 +124,12 @@ class LineParser(LinePredictor):
                     f"positions of this model leave room for {most}"
                 )
 
-    def _room(self, longest):
-        """Returns the length to search up to: few, for each is a graph."""
-        room = self.model.hparams.max_length
-        while room < longest:
-            room *= 2
-        return room
+    def _padded_length(self, longest):
+        """Returns the length to search up to: one of few, each has a graph."""
+        length = self.model.hparams.max_length
+        while length < longest:
+            length *= 2
+        return length
 
     @functools.cache  # noqa: B019
     def _searcher(self, max_length):
@@ -138,29 +143,37 @@ class LineParser(LinePredictor):
 
     def _constraint(self, source_ids, max_lengths_B, beam_width):
         num_words_B = tf.reduce_sum(
-            tf.gather(tf.constant(self._spaces_V, tf.int32), source_ids), 1
+            tf.gather(tf.constant(self._num_words_V, tf.int32), source_ids), 1
         )
         tags_BNV = None
         if self._tag_dictionary is not None:
-            tags_BNV = self._tag_dictionary.tags(source_ids, self._spaces_V > 0)
+            tags_BNV = self._tag_dictionary.tags(
+                source_ids, self._num_words_V > 0
+            )
         return self._symbols.constraint(
             num_words_B, max_lengths_B, beam_width, tags_BNV
         )
 
     def _tree(self, ids_T, words):
-        """Returns a tree as a line; "" for no words, or no such tree found."""
+        """Returns a tree as a line; "" for no words, or no tree that ended."""
         ids = ids_T.tolist()
         if not words or EOS not in ids:
             return ""
-        symbols = [self._names[i] for i in ids[: ids.index(EOS)]]
+        symbols = [self._symbols_by_id[i] for i in ids[: ids.index(EOS)]]
         return trees.write(trees.delinearized(symbols, words))
 
 
 class Parser(LineParser):
     """Parses lines with the model of a model directory.
 
-    Args: those of Translator, but XLA is off: sentences of all lengths, with
-        room for 300 symbols more, would need many programs.
+    Args:
+        model_dir: path of a model directory.
+        checkpoint: "last", "best", "averaged", or the path of a checkpoint.
+        average_last: int; above 1, the mean of so many of the last ones.
+        precision: "float32", "bfloat16" or "float16".
+        xla: bool, whether XLA compiles the search. Sentences of all lengths,
+            with room for 300 symbols more, need many programs.
+        **options: what to change in the SearchOptions of the model's settings.
 
     Raises:
         InputError: the directory has no such model, or an option is wrong.
@@ -168,14 +181,14 @@ class Parser(LineParser):
 
     def __init__(
         self,
-        model_dir,
-        checkpoint="last",
-        average_last=1,
-        precision="float32",
-        xla=False,
-        **options,
+        model_dir: str | os.PathLike,
+        checkpoint: str = "last",
+        average_last: int = 1,
+        precision: str = "float32",
+        xla: bool = False,
+        **options: Any,
     ):
-        directory = model_directory.ModelDirectory(model_dir)
+        directory = ModelDirectory(model_dir)
         directory.require_task("parsing")
         vocabulary = directory.vocabulary()
         model, description = directory.load_model(
@@ -184,12 +197,11 @@ class Parser(LineParser):
             precision,
             num_target_ids=encoding.num_target_ids(vocabulary),
         )
-        options = SearchOptions.from_hparams(model.hparams, **options)
         super().__init__(
             model,
             vocabulary,
-            options,
-            xla,
-            tag_dictionary.load_from(directory),
-            description,
+            SearchOptions.from_hparams(model.hparams, **options),
+            xla=xla,
+            tag_dictionary=load_tags(directory),
+            description=description,
         )

@@ -12,6 +12,8 @@ section on the tag dictionary.
 """
 
 import collections
+import os
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -21,29 +23,29 @@ from t2t_lite import files
 from t2t_lite.errors import InputError
 from t2t_lite.parsing import encoding, trees
 from t2t_lite.storage.model_directory import ModelDirectory
+from t2t_lite.tensor import Tensor
+from t2t_lite.text.vocabulary import Vocabulary
 from t2t_lite.token_ids import EOS
 
 FILE = "tags.npz"  # In the model directory of a parser.
-_OFTEN = 5  # Times, from which on a piece has shown all the tags it has.
+_OFTEN = 5  # A piece seen so many times has shown all its tags.
 
 
 class TagDictionary(NamedTuple):
-    """The tags of words.
+    """The tags of words."""
 
-    may_have_RT: bool; R is 2 V, one row for each piece that is a word and one
-        for each that ends one, T the number of target ids.
-    """
-
+    # bool; R is 2 V: a row for each piece that is a word, then one for each
+    # piece that ends a longer word. T is the number of target ids.
     may_have_RT: np.ndarray
 
-    def save(self, path):
+    def save(self, path: str | os.PathLike) -> None:
         """Writes it to `path`, whole or not at all."""
         with files.atomic_file(path, "wb") as file:
             np.savez_compressed(file, may_have=self.may_have_RT)
 
     @classmethod
-    def load(cls, path):
-        """Returns the TagDictionary that was saved to `path`.
+    def load(cls, path: str | os.PathLike) -> "TagDictionary":
+        """Returns the TagDictionary that `save` wrote to `path`.
 
         Raises:
             InputError: it cannot be read.
@@ -56,7 +58,7 @@ class TagDictionary(NamedTuple):
                 f"cannot read the tags of words in {path}: {error}"
             ) from None
 
-    def tags(self, source_ids, starts_word_V):
+    def tags(self, source_ids: Tensor, starts_word_V: np.ndarray) -> Tensor:
         """Returns bool [B, S, T]: the tags that the n-th word may have.
 
         Args:
@@ -84,21 +86,23 @@ class TagDictionary(NamedTuple):
         return ops.take(ops.convert_to_tensor(self.may_have_RT), row_BS, axis=0)
 
 
-def load_from(directory: ModelDirectory) -> TagDictionary | None:
+def load_tags(directory: ModelDirectory) -> TagDictionary | None:
     """Returns the TagDictionary of a model directory, None if it has none."""
     if not directory.settings().hparams.tag_dictionary:
         return None
     return TagDictionary.load(directory.path / FILE)
 
 
-def learn(read_trees, vocabulary):
+def learn(
+    forest: Iterable[trees.Tree], vocabulary: Vocabulary
+) -> TagDictionary:
     """Returns the TagDictionary of a treebank.
 
     Args:
-        read_trees: iterable of Tree.
+        forest: iterable of Tree.
         vocabulary: Vocabulary with the symbols of these trees.
     """
-    leaves = (leaf for tree in read_trees for leaf in trees.pre_terminals(tree))
+    leaves = (leaf for tree in forest for leaf in trees.pre_terminals(tree))
     counts = collections.Counter(
         (leaf.children[0], leaf.label) for leaf in leaves
     )

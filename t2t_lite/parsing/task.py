@@ -1,8 +1,21 @@
 """Parsing as a task: lines of words to lines that are their trees."""
 
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 from t2t_lite.errors import InputError
+from t2t_lite.hparams import HParams
 from t2t_lite.parsing import trees
-from t2t_lite.task import Task
+from t2t_lite.task import ReadPairs, Task
+
+if TYPE_CHECKING:
+    from t2t_lite.decoding.line_predictor import LinePredictor
+    from t2t_lite.decoding.search import SearchOptions
+    from t2t_lite.evaluation.scores import Score
+    from t2t_lite.model.transformer import Transformer
+    from t2t_lite.storage.model_directory import ModelDirectory
+    from t2t_lite.text.vocabulary import FlatIds, Vocabulary
 
 
 class ParsingTask(Task):
@@ -14,7 +27,7 @@ class ParsingTask(Task):
     # Of all sentences: what EVALB leaves out must not make a model the best.
     primary_score = "f1_of_all"
 
-    def check_hparams(self, hparams):
+    def check_hparams(self, hparams: HParams) -> None:
         if hparams.max_extra_length < 2:
             raise InputError(
                 "max_extra_length must be at least 2, for the outermost "
@@ -22,7 +35,7 @@ class ParsingTask(Task):
                 f"max_extra_length={hparams.max_extra_length}"
             )
 
-    def check_pair(self, source, target):
+    def check_pair(self, source: str, target: str) -> tuple[str, str]:
         tree = _normalized(target) if target.strip() else None
         words = [] if tree is None else trees.words(tree)
         if trees.split_words(source) != words:
@@ -32,14 +45,18 @@ class ParsingTask(Task):
             )
         return source, trees.write(tree) if words else ""
 
-    def learn_vocabulary(self, read_pairs, kind, size):
+    def learn_vocabulary(
+        self, read_pairs: ReadPairs, kind: str, size: int
+    ) -> "Vocabulary":
         from t2t_lite.text import learning
 
         symbols = trees.symbols(_forest(read_pairs))
         lines = (words for words, _ in read_pairs())
         return learning.learn(lines, kind, size, symbols)
 
-    def check_vocabulary(self, vocabulary, read_pairs=None):
+    def check_vocabulary(
+        self, vocabulary: "Vocabulary", read_pairs: ReadPairs | None = None
+    ) -> None:
         from t2t_lite.parsing import encoding
 
         if not encoding.has_tree_symbols(vocabulary):
@@ -60,30 +77,45 @@ class ParsingTask(Task):
                 "these trees too, or start without it"
             )
 
-    def num_target_ids(self, vocabulary):
+    def num_target_ids(self, vocabulary: "Vocabulary") -> int:
         from t2t_lite.parsing import encoding
 
         return encoding.num_target_ids(vocabulary)
 
-    def encode_targets(self, vocabulary, lines):
+    def encode_targets(
+        self, vocabulary: "Vocabulary", lines: Sequence[str]
+    ) -> "FlatIds":
         from t2t_lite.parsing import encoding
         from t2t_lite.text.vocabulary import FlatIds
 
         return FlatIds.from_lists(encoding.encode_trees(vocabulary, lines))
 
-    def save_extras(self, directory, hparams, vocabulary, read_pairs):
+    def save_extras(
+        self,
+        directory: "ModelDirectory",
+        hparams: HParams,
+        vocabulary: "Vocabulary",
+        read_pairs: ReadPairs,
+    ) -> None:
         from t2t_lite.parsing import tag_dictionary
 
         if hparams.tag_dictionary:
             dictionary = tag_dictionary.learn(_forest(read_pairs), vocabulary)
             dictionary.save(directory.path / tag_dictionary.FILE)
 
-    def open(self, model_dir, **options):
+    def open(
+        self, model_dir: str | os.PathLike, **options: Any
+    ) -> "LinePredictor":
         from t2t_lite.parsing.parser import Parser
 
         return Parser(model_dir, **options)
 
-    def from_model(self, model, directory, options):
+    def from_model(
+        self,
+        model: "Transformer",
+        directory: "ModelDirectory",
+        options: "SearchOptions",
+    ) -> "LinePredictor":
         from t2t_lite.parsing import tag_dictionary
         from t2t_lite.parsing.parser import LineParser
 
@@ -91,10 +123,16 @@ class ParsingTask(Task):
             model,
             directory.vocabulary(),
             options,
-            tag_dictionary=tag_dictionary.load_from(directory),
+            tag_dictionary=tag_dictionary.load_tags(directory),
         )
 
-    def scores(self, outputs, references, language=None, with_margins=False):
+    def scores(
+        self,
+        outputs: Sequence[str],
+        references: Sequence[str],
+        language: str | None = None,
+        with_margins: bool = False,
+    ) -> dict[str, "Score"]:
         """Returns the Scores of trees, in per cent: by EVALB's rules.
 
         Source: section 6.3, Table 4
@@ -141,7 +179,7 @@ def _normalized(line):
     except InputError as error:
         raise InputError(
             "a parser's target lines are trees (treebanks go in --train_trees, "
-            f"--dev_trees and --test_trees), and one is none: {error}"
+            f"--dev_trees and --test_trees), and one is not: {error}"
         ) from None
 
 
