@@ -1,8 +1,8 @@
 """Shows what every head attends to in a sentence and its translation.
 
---output is one HTML page to explore all layers and heads with; --png_prefix
-gives PREFIX-matrix.png and PREFIX-lines.png of the kind, the layer and the
-heads that are chosen, 300 dots per inch; the lines are as in Figures 3 to 5.
+--output writes one HTML page with all layers and heads. --png_prefix writes
+PREFIX-matrix.png and PREFIX-lines.png, at 300 dots per inch, of the chosen
+kind, layer and heads; the lines are those of the paper's Figures 3 to 5.
 """
 
 from absl import flags
@@ -13,28 +13,30 @@ from t2t_lite.errors import InputError, require_extra
 FLAGS = flags.FLAGS
 cli.define_model_flags(xla=False)
 flags.adopt_module_key_flags(cli)
-flags.DEFINE_string("sentence", None, "Required: what is translated.")
+flags.DEFINE_string("sentence", None, "Required: the sentence to translate.")
 flags.mark_flag_as_required("sentence")
-flags.DEFINE_string("translation", None, "Default: what the model finds.")
+flags.DEFINE_string(
+    "translation", None, "A translation to show. Default: the model's."
+)
 flags.DEFINE_bool("words", False, "Join the pieces of each word.")
 flags.DEFINE_string("output", None, "The HTML page to write.")
-flags.DEFINE_string("png_prefix", None, "Pictures: the start of their names.")
+flags.DEFINE_string("png_prefix", None, "Start of the names of the pictures.")
 flags.DEFINE_enum(
     "kind",
     "encoder_self",
     ["encoder_self", "decoder_self", "encoder_decoder"],
-    "Pictures: which attention. The page starts with it, too.",
+    "Which attention the pictures show, and the page shows first.",
 )
 flags.DEFINE_integer(
-    "layer", None, "Pictures: which layer, from 0; default: the last."
+    "layer", None, "Which layer the pictures show, from 0. Default: the last."
 )
 flags.DEFINE_multi_integer(
     "head",
     None,
-    "Pictures: which head, from 0; may be repeated; default: all.",
+    "Which head the pictures show, from 0. May be repeated. Default: all.",
 )
 flags.DEFINE_string(
-    "png_token", None, "Draw the lines of this attending token alone."
+    "png_token", None, "Draw only the lines of this attending token."
 )
 
 
