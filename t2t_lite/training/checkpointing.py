@@ -61,7 +61,7 @@ class Checkpointer:
 
         Args:
             step: updates done.
-            tensors: all that the run needs to go on.
+            tensors: all that the run needs to be resumed.
             is_stop: whether a signal makes it.
         """
         path = self._directory.checkpoints / f"step-{step}"

@@ -1,7 +1,12 @@
 """Adam and the learning rate of the paper."""
 
+from typing import Any
+
 import keras
 from keras import ops
+
+from t2t_lite.hparams import HParams
+from t2t_lite.tensor import Tensor
 
 
 @keras.saving.register_keras_serializable("t2t_lite")
@@ -12,21 +17,23 @@ class NoamSchedule(keras.optimizers.schedules.LearningRateSchedule):
     first update is step 1.
 
     Args:
-        d_model: int.
-        warmup_steps: int.
-        scale: float, 1 in the paper.
+        d_model: D.
+        warmup_steps: updates until the rate is highest.
+        scale: a factor of the rate, 1 in the paper.
 
     Source: section 5.3, Eq. 3.
     """
 
-    def __init__(self, d_model, warmup_steps=4000, scale=1.0):
+    def __init__(
+        self, d_model: int, warmup_steps: int = 4000, scale: float = 1.0
+    ):
         super().__init__()
         self.d_model = d_model
         self.warmup_steps = warmup_steps
         self.scale = scale
 
-    def __call__(self, updates_done):
-        """Returns the float32 rate of update `updates_done` + 1."""
+    def __call__(self, updates_done: int | Tensor) -> Tensor:
+        """Returns the rate of update `updates_done` + 1, float32 []."""
         step = ops.cast(updates_done, "float32") + 1
         rising = step * self.warmup_steps**-1.5
         return (
@@ -35,7 +42,8 @@ class NoamSchedule(keras.optimizers.schedules.LearningRateSchedule):
             * ops.minimum(ops.rsqrt(step), rising)
         )
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments, as Keras saves them."""
         return {
             "d_model": self.d_model,
             "warmup_steps": self.warmup_steps,
@@ -43,15 +51,20 @@ class NoamSchedule(keras.optimizers.schedules.LearningRateSchedule):
         }
 
 
-def schedule(hparams):
-    """Returns the NoamSchedule of an HParams' settings."""
+def schedule(hparams: HParams) -> NoamSchedule:
+    """Returns the learning rate of these settings."""
     return NoamSchedule(
-        hparams.d_model, hparams.warmup_steps, hparams.learning_rate_scale
+        d_model=hparams.d_model,
+        warmup_steps=hparams.warmup_steps,
+        scale=hparams.learning_rate_scale,
     )
 
 
-def adam(hparams):
-    """Returns the paper's Adam with its schedule, of an HParams' settings."""
+def adam(hparams: HParams) -> keras.optimizers.Adam:
+    """Returns the paper's Adam, with its learning rate, of these settings.
+
+    Source: section 5.3.
+    """
     return keras.optimizers.Adam(
         schedule(hparams),
         beta_1=hparams.adam_beta1,

@@ -1,4 +1,4 @@
-"""What a run shows while it goes on: lines, or a bar on a terminal."""
+"""What a run shows as it trains: lines, or a bar on a terminal."""
 
 import contextlib
 import io

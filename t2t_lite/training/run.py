@@ -1,4 +1,4 @@
-"""A training run: from text pairs to checkpoints, and on from any of them."""
+"""A training run: from text pairs to checkpoints; any of them resumes it."""
 
 import contextlib
 import signal
@@ -136,14 +136,14 @@ class _Run:
         self.progress = Progress(self.trainer, hparams.steps, summaries)
 
     def _restore(self, warm_start: tuple[str, dict[str, Any]] | None) -> None:
-        """Goes back to the newest checkpoint, else to weights to start from."""
+        """Resumes from the newest checkpoint, or starts from other weights."""
         found = self.checkpointer.restore()
         if found is not None:
             path, tensors = found
             self.trainer.restore(tensors, str(path))
             self.dev.state = DevState.restored(tensors)
             self.cost = Cost.restored(tensors, self.cost.num_devices)
-            logging.info("Going on from %s.", path)
+            logging.info("Resuming from %s.", path)
         elif warm_start is not None:
             description, tensors = warm_start
             model_directory.assign(self.trainer.weights, tensors, description)
@@ -154,7 +154,7 @@ class _Run:
 
     def loop(self, stop: StopSignal) -> None:
         """Updates until the last step, or until a stop or too little gain."""
-        self._evaluate_if_due(stop)  # A stop may have come before it.
+        self._evaluate_if_due(stop)  # A signal may have stopped it here.
         for source_ids, target_ids in self._batches():
             update = self.trainer.update(
                 source_ids,
@@ -166,7 +166,7 @@ class _Run:
                 break
             self._count_operations(source_ids, target_ids)
             self.progress.add(update)
-            # Before it is saved, so that what is saved knows of it.
+            # First, so that the checkpoint knows the score.
             self._evaluate_if_due(stop)
             if self.checkpointer.is_due(self.trainer.step):
                 self._save(is_stop=False)
@@ -193,11 +193,8 @@ class _Run:
             hparams.num_buckets,
         )
         plan = batching.BatchPlan(buckets, hparams.seed)
-        last_step = (
-            0
-            if self.dev.has_lost_patience(self.trainer.step)
-            else hparams.steps
-        )
+        is_over = self.dev.has_lost_patience(self.trainer.step)
+        last_step = 0 if is_over else hparams.steps
         return batching.training_batches(
             pairs, plan, self.trainer.step, last_step
         ).as_numpy_iterator()
@@ -235,7 +232,7 @@ class _Run:
         self.checkpointer.note_saved(step)
 
     def _tensors(self) -> dict[str, Any]:
-        """Returns all that a run needs to go on from here."""
+        """Returns all that a run needs to be resumed from here."""
         return (
             self.trainer.tensors()
             | self.dev.state.tensors()

@@ -325,7 +325,7 @@ class Trainer:
         return [*self.weights, *self.optimizer.variables]
 
     def tensors(self) -> dict[str, Any]:
-        """Returns what a later Trainer must `restore` to go on from here."""
+        """Returns all that a later Trainer needs to `restore` this state."""
         scale = self.loss_scale.scale if self.is_scaled else 0.0
         return model_directory.named_tensors(self._variables) | {
             "step": np.int64(self.step),
@@ -336,7 +336,7 @@ class Trainer:
         }
 
     def restore(self, tensors: dict[str, Any], description: str) -> None:
-        """Goes back to what `tensors` returned.
+        """Restores the state in which `tensors` returned them.
 
         Args:
             tensors: dict of str to tensor or array.

@@ -112,7 +112,7 @@ def test_killed_runs_end_with_the_same_bits(whole, corpus, tmp_path):
     killed_at = checkpoints.paths(model_dir / "checkpoints")[-1].name
     status, _, errors = binaries.run("train", *_flags(corpus, model_dir))
     assert status == 0, errors
-    assert re.search(f"Going on from .*{killed_at}", errors)
+    assert re.search(f"Resuming from .*{killed_at}", errors)
     _assert_same(_last(model_dir), _last(whole[0]))
 
 
