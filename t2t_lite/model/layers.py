@@ -113,6 +113,7 @@ class _TransformerLayer(keras.layers.Layer):
         x: Tensor,
         sublayer: keras.layers.Layer,
         output: Tensor,
+        *,
         training: bool = False,
     ) -> Tensor:
         """Returns LayerNorm(x + Dropout(output of the sublayer)).
@@ -182,9 +183,11 @@ class EncoderLayer(_TransformerLayer):
         attended = self.self_attention(
             x, may_attend=may_attend, training=training
         )
-        x = self._add_and_norm(x, self.self_attention, attended, training)
+        x = self._add_and_norm(
+            x, self.self_attention, attended, training=training
+        )
         return self._add_and_norm(
-            x, self.feed_forward, self.feed_forward(x), training
+            x, self.feed_forward, self.feed_forward(x), training=training
         )
 
     def compute_output_shape(self, x_shape: Shape) -> Shape:
@@ -237,13 +240,17 @@ class DecoderLayer(_TransformerLayer):
         attended = self.self_attention(
             x, may_attend=may_attend, training=training
         )
-        x = self._add_and_norm(x, self.self_attention, attended, training)
+        x = self._add_and_norm(
+            x, self.self_attention, attended, training=training
+        )
         attended = self.memory_attention(
             x, memory, may_attend=may_attend_memory, training=training
         )
-        x = self._add_and_norm(x, self.memory_attention, attended, training)
+        x = self._add_and_norm(
+            x, self.memory_attention, attended, training=training
+        )
         return self._add_and_norm(
-            x, self.feed_forward, self.feed_forward(x), training
+            x, self.feed_forward, self.feed_forward(x), training=training
         )
 
     def step(

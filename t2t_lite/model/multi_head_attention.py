@@ -143,9 +143,17 @@ class MultiHeadAttention(keras.layers.Layer):
         q_BHLK: Tensor,
         memory: KeysValues,
         may_attend: Tensor | None,
+        *,
         training: bool = False,
     ) -> Tensor:
-        """Returns [B, L, D]: the heads' attention, merged."""
+        """Returns [B, L, D]: the heads' attention, merged.
+
+        Args:
+            q_BHLK: float.
+            memory: keys and values of what is attended to.
+            may_attend: bool, broadcasts to [B, H, L, M]; None for no limits.
+            training: whether attention weights are dropped.
+        """
         heads_BHLK = dot_product_attention(
             q_BHLK,
             *memory,
@@ -196,15 +204,16 @@ class MultiHeadAttention(keras.layers.Layer):
         else:
             q_BHLK, keys_values = self.queries(x), self.keys_and_values(memory)
         may_attend = masks.merge(may_attend, memory_mask)
-        if self.window is None or memory is not None:
-            return self.attend(q_BHLK, keys_values, may_attend, training)
-        return self._attend_in_window(q_BHLK, keys_values, may_attend, training)
+        has_window = self.window is not None and memory is None
+        attend = self._attend_in_window if has_window else self.attend
+        return attend(q_BHLK, keys_values, may_attend, training=training)
 
     def _attend_in_window(
         self,
         q_BHLK: Tensor,
         keys_values: KeysValues,
         may_attend: Tensor | None,
+        *,
         training: bool,
     ) -> Tensor:
         if may_attend is not None and may_attend.shape[1:3] != (1, 1):

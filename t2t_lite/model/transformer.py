@@ -240,6 +240,7 @@ class Decoder(_Stack):
         x_BWD: Tensor,
         cache: DecoderCache,
         fused_qkv: list[Tensor],
+        *,
         grows: bool = False,
     ) -> tuple[Tensor, DecoderCache]:
         """Returns the next vectors and cache; equals `call` at one position.
@@ -260,7 +261,7 @@ class Decoder(_Stack):
         x_BWD = self._embed_at(cache.position, x_BWD)
         past = []
         for n, layer in enumerate(self.layers):
-            x_BWD, past_of_layer = layer.step(
+            x_BWD, layer_past = layer.step(
                 x_BWD,
                 fused_qkv_DJ=fused_qkv[n],
                 past=cache.past[n],
@@ -268,7 +269,7 @@ class Decoder(_Stack):
                 memory=cache.memory[n],
                 may_attend_B11S=cache.may_attend_B11S,
             )
-            past.append(past_of_layer)
+            past.append(layer_past)
         return x_BWD, cache._replace(
             position=cache.position + 1, past=tuple(past)
         )
@@ -416,7 +417,9 @@ class Transformer(keras.Model):
 
         def step(ids_BW, cache):
             x_BWD = self.embedding(ids_BW)
-            x_BWD, cache = self.decoder.step(x_BWD, cache, fused_qkv, grows)
+            x_BWD, cache = self.decoder.step(
+                x_BWD, cache, fused_qkv, grows=grows
+            )
             return self.embedding.project(x_BWD, projection_DV), cache
 
         return step, self.decoder.empty_cache(

@@ -219,16 +219,15 @@ def test_gradient_reaches_the_embedding_from_source_target_and_logits():
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
-def test_mixed_precision_logits_are_float32_and_near(tiny_hparams, precision):
-    exact = tiny_transformer(tiny_hparams)
-    mixed = Transformer(tiny_hparams, dtype=f"mixed_{precision}")
+def test_mixed_precision_logits_are_float32_and_near(model, logits, precision):
+    mixed = Transformer(model.hparams, dtype=f"mixed_{precision}")
     mixed.build()
-    mixed.set_weights(exact.get_weights())
+    mixed.set_weights(model.get_weights())
     assert {w.dtype for w in mixed.weights} == {"float32"}
     assert mixed.encode(SOURCE).dtype.name == precision
-    logits, expected = eager_logits(mixed), eager_logits(exact)
-    assert logits.dtype == np.float32
-    difference = np.abs(logits - expected).max() / np.abs(expected).max()
+    found, expected = eager_logits(mixed), logits()
+    assert found.dtype == np.float32
+    difference = np.abs(found - expected).max() / np.abs(expected).max()
     assert 0 < difference < {"bfloat16": 0.1, "float16": 0.01}[precision]
 
 
