@@ -2,6 +2,7 @@
 
 import functools
 import os
+from collections.abc import Callable
 
 from absl import flags
 
@@ -15,7 +16,7 @@ _TEXT_FLAGS = [
 _TREE_FLAGS = [f"{split}_trees" for split in corpora.SPLITS]
 
 
-def define(default=corpora.DEFAULT):
+def define(default: str = corpora.DEFAULT) -> None:
     """Defines --corpus, --train_source, --train_target and so on.
 
     Args:
@@ -53,11 +54,13 @@ def define(default=corpora.DEFAULT):
     )
 
 
-def given(default=corpora.DEFAULT):
-    """Returns the flags that name the corpus, by name: what `corpus` takes.
+def given_flags(
+    default: str | None = corpora.DEFAULT,
+) -> dict[str, str] | None:
+    """Returns the flags that name the corpus, for `find_corpus`.
 
     Args:
-        default: the corpus that no flags mean; None to return None for them.
+        default: the corpus where no flag is given; None to return None there.
 
     Raises:
         InputError: a flag is empty.
@@ -76,17 +79,17 @@ def given(default=corpora.DEFAULT):
     return (names | {"corpus": corpus_name} if corpus_name else names) or None
 
 
-def corpus(names):
+def find_corpus(names: dict[str, str]) -> corpora.Corpus:
     """Returns the corpora.Corpus that the flags in `names` mean.
 
     Raises:
-        InputError: they mean none, or two.
+        InputError: they mean no corpus, or two.
     """
     kinds = [
-        [name for name in of_kind if name in names]
-        for of_kind in (["corpus"], _TEXT_FLAGS, _TREE_FLAGS)
+        [name for name in kind if name in names]
+        for kind in (["corpus"], _TEXT_FLAGS, _TREE_FLAGS)
     ]
-    given_kinds = [of_kind[0] for of_kind in kinds if of_kind]
+    given_kinds = [kind[0] for kind in kinds if kind]
     if len(given_kinds) > 1:
         first, second = given_kinds[:2]
         raise corpora.InputError(
@@ -106,7 +109,7 @@ def corpus(names):
     )
 
 
-def require_task(corpus, task):
+def require_task(corpus: corpora.Corpus, task: str) -> None:
     """Raises InputError where a Corpus is for another task.
 
     Args:
@@ -131,13 +134,15 @@ def _refuse_places_of_other_corpora(names):
             )
 
 
-def readers(of):
+def readers(
+    corpus: corpora.Corpus,
+) -> dict[str, Callable[[], corpora.Pairs]]:
     """Returns for each split of a Corpus the function that reads it anew.
 
     There is one for "train" in any case; it says what is missing.
     """
-    splits = dict.fromkeys(("train", *of.splits))
-    return {split: functools.partial(of.pairs, split) for split in splits}
+    splits = dict.fromkeys(("train", *corpus.splits))
+    return {split: functools.partial(corpus.pairs, split) for split in splits}
 
 
 def _absolute(paths):
@@ -149,7 +154,9 @@ def _absolute(paths):
     )
 
 
-def held_out(corpus, splits=None):
+def held_out(
+    corpus: corpora.Corpus, splits: list[str] | None = None
+) -> list[tuple[str, corpora.Pairs]]:
     """Returns (split, its pairs) of the splits that a model is scored on.
 
     Args:

@@ -120,7 +120,7 @@ def lines(path: str) -> Iterator[str]:
     number = 0
     try:
         with _open(path) as file:
-            for line in lines_of(file, path):
+            for line in decode_lines(file, path):
                 number += 1
                 yield line
     except OSError as error:
@@ -135,11 +135,15 @@ def lines(path: str) -> Iterator[str]:
         raise InputError(f"{path} is empty; it must hold a sentence per line")
 
 
-def lines_of(file: BinaryIO, name: str) -> Iterator[str]:
+def decode_lines(file: BinaryIO, name: str) -> Iterator[str]:
     """Yields the lines of an open file, without their ends or a leading BOM.
 
+    Args:
+        file: opened for bytes.
+        name: of the file, for messages.
+
     Raises:
-        InputError: a line is not UTF-8; it says which one of `name`.
+        InputError: a line is not UTF-8.
     """
     for number, line in enumerate(file, start=1):
         if number == 1:
@@ -155,14 +159,14 @@ def lines_or_standard_input(path: str | None) -> Iterator[str]:
             before any is streamed.
     """
     if path is None:
-        return lines_of(sys.stdin.buffer, "standard input")
+        return decode_lines(sys.stdin.buffer, "standard input")
     if not os.path.exists(path):
         raise InputError(f"{path} does not exist")
     stream = lines(_not_a_directory(path))
     return itertools.chain([next(stream)], stream)
 
 
-def _open(path: str):
+def _open(path: str) -> BinaryIO:
     return gzip.open(path) if path.endswith(".gz") else open(path, "rb")
 
 

@@ -67,8 +67,8 @@ def _tensorflow_datasets():
 
 def _require_hosts(builder, language: str) -> None:
     """Raises InputError where a host of the download does not answer."""
-    url_of = {urlsplit(url).netloc: url for url in _urls(builder, language)}
-    failures = _failures(url_of)
+    urls = {urlsplit(url).netloc: url for url in _urls(builder, language)}
+    failures = _failures(urls)
     if failures:
         raise InputError(
             f"the corpus is not in {builder.data_dir} and cannot be downloaded"
@@ -90,34 +90,34 @@ def _urls(builder, language: str) -> list[str]:
     ]
 
 
-def _failures(url_of: dict[str, str]) -> list[str]:
+def _failures(urls: dict[str, str]) -> list[str]:
     """Returns "host (reason)" for each host that fails to serve its URL."""
-    reason_of = dict.fromkeys(url_of, f"no answer in {PROBE_SECONDS} s")
+    reasons = dict.fromkeys(urls, f"no answer in {PROBE_SECONDS} s")
     # Threads, as the time to look up a host's name has no bound of its own.
     threads = [
-        threading.Thread(target=_ask, args=(*item, reason_of), daemon=True)
-        for item in url_of.items()
+        threading.Thread(target=_ask, args=(*item, reasons), daemon=True)
+        for item in urls.items()
     ]
     deadline = time.monotonic() + PROBE_SECONDS
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(max(0, deadline - time.monotonic()))
-    return [f"{host} ({why})" for host, why in reason_of.items() if why]
+    return [f"{host} ({why})" for host, why in reasons.items() if why]
 
 
-def _ask(host: str, url: str, reason_of: dict[str, str]) -> None:
+def _ask(host: str, url: str, reasons: dict[str, str]) -> None:
     """Asks for `url`, reading none of it; notes why that failed, or ""."""
     import requests  # The client of TFDS: same proxies, same certificates.
 
     try:
         with requests.get(url, stream=True, timeout=PROBE_SECONDS) as response:
             status = response.status_code
-            reason_of[host] = "" if response.ok else f"HTTP {status}"
+            reasons[host] = "" if response.ok else f"HTTP {status}"
     except requests.Timeout:
         pass  # The reason noted beforehand.
     except requests.RequestException as error:
-        reason_of[host] = type(error).__name__
+        reasons[host] = type(error).__name__
 
 
 def _download(builder) -> None:

@@ -155,7 +155,8 @@ def resume(directory, **overrides):
     run.train(directory.path, hparams, text, options)
 
 
-def test_a_run_is_resumed_to_the_same_weights(begun):
+def test_a_run_is_resumed_to_the_same_weights(begun, monkeypatch):
+    monkeypatch.setattr(run, "final_report", lambda *_: "")  # It translates.
     resume(begun, steps=604)
     found = checkpoints.read(begun.checkpoints / "step-604")
     del found["device_seconds"]

@@ -41,8 +41,8 @@ def main(_):
     translator = tasks.open_model(**cli.model_flags())
     hparams = translator.model.hparams
     directory = ModelDirectory(FLAGS.model_dir)
-    names = corpus_flags.given(default=None) or directory.settings().corpus
-    corpus = corpus_flags.corpus(names)
+    given = corpus_flags.given_flags(default=None)
+    corpus = corpus_flags.find_corpus(given or directory.settings().corpus)
     task = tasks.task_of(hparams)
     corpus_flags.require_task(corpus, hparams.task)
     splits = {

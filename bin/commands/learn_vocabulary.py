@@ -26,7 +26,7 @@ def main(_):
     files.require_folder_of(FLAGS.output)
     from t2t_lite import tasks
 
-    corpus = corpus_flags.corpus(corpus_flags.given())
+    corpus = corpus_flags.find_corpus(corpus_flags.given_flags())
     task = tasks.named(corpus.task or "translation")
     vocabulary = task.learn_vocabulary(
         functools.partial(corpus.pairs, "train"), FLAGS.type, FLAGS.size

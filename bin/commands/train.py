@@ -101,8 +101,8 @@ def main(_):
     settings = hparams.override(
         hparams.preset(FLAGS.hparams), [*FLAGS.override, *steps]
     )
-    names = corpus_flags.given()
-    corpus = corpus_flags.corpus(names)
+    names = corpus_flags.given_flags()
+    corpus = corpus_flags.find_corpus(names)
     corpus_flags.require_task(corpus, settings.task)
     tasks.task_of(settings)  # Refuses settings that the task cannot have.
     is_one_device = FLAGS.strategy == "one_device" or (

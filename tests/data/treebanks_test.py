@@ -262,7 +262,7 @@ def test_corpora_of_other_languages_are_not_mixed(folder):
 
 @pytest.fixture
 def given(monkeypatch):
-    """Returns what corpus_flags.given makes of a command line."""
+    """Returns what corpus_flags.given_flags makes of a command line."""
 
     def given(*arguments):
         values = flags.FlagValues()
@@ -274,7 +274,7 @@ def given(monkeypatch):
         )
         corpus_flags.define()
         values(["program", *arguments])
-        return corpus_flags.given()
+        return corpus_flags.given_flags()
 
     defined = flags.DEFINE_string
     return given
@@ -292,7 +292,7 @@ def test_flags_of_trees_name_the_corpus_from_any_folder(
         "test_trees": f"{folder}/test,x.mrg",
     }
     monkeypatch.chdir("/")
-    corpus = corpus_flags.corpus(names)
+    corpus = corpus_flags.find_corpus(names)
     assert corpus.splits == ("train", "test")
     assert sentences(corpus, "train") == ["a", "b"]
     assert sentences(corpus, "test") == ["c"]
@@ -314,7 +314,7 @@ def test_flags_of_places_name_the_corpus_from_any_folder(
         "high_confidence_trees": f"{folder}/x.mrg",
     }
     monkeypatch.chdir("/")
-    corpus = corpus_flags.corpus(names)
+    corpus = corpus_flags.find_corpus(names)
     assert sentences(corpus, "train")[-2:] == ["of21", "x"]
 
 
@@ -348,4 +348,4 @@ def test_wrong_flags_are_refused(folder, given, arguments, message):
     if message.startswith("unknown"):
         write_wsj("ptb")
         arguments = [*arguments, "--wsj_dir=ptb"]
-    assert message in refusal(corpus_flags.corpus, given(*arguments))
+    assert message in refusal(corpus_flags.find_corpus, given(*arguments))
