@@ -117,8 +117,10 @@ def test_a_model_scores_as_ever(request, name, folder, target):
     report = evaluate(
         model,
         {"dev": [task.check_pair(*p) for p in read_pairs("dev", target)]},
-        functools.partial(task.scores, language=target, with_margins=True),
-        functools.partial(task.encode_targets, model.vocabulary),
+        score=functools.partial(
+            task.scores, language=target, with_margins=True
+        ),
+        encode_targets=functools.partial(task.encode_targets, model.vocabulary),
     )
     found = report.as_dict()
     expected = EXPECTED[f"evaluate {folder}"]

@@ -1,4 +1,4 @@
-"""The right-branching baseline: what it learns, and what it makes of it."""
+"""The right-branching baseline: what it learns, and the trees it builds."""
 
 import itertools
 
@@ -6,24 +6,23 @@ import pytest
 from benchmarks import right_branching
 from benchmarks.right_branching import VARIANTS, by_place, by_tag, by_two_tags
 
-from t2t_lite.parsing import evalb as bracketing
-from t2t_lite.parsing import trees
+from t2t_lite.parsing import evalb, trees
 
 
-def tree_of(text):
+def read_tree(text):
     (tree,) = trees.read(f"(TOP {text})")
     return tree
 
 
 TRAINING = [
-    tree_of("(S (NP (NN a)) (VP (VB b) (NP (DT c) (NN d))) (. .))"),
-    tree_of("(S (NN a) (VP (VB b) (NP (NN d))) (. .))"),
-    tree_of("(NP (DT c) (NN d))"),
+    read_tree("(S (NP (NN a)) (VP (VB b) (NP (DT c) (NN d))) (. .))"),
+    read_tree("(S (NN a) (VP (VB b) (NP (NN d))) (. .))"),
+    read_tree("(NP (DT c) (NN d))"),
 ]
 
 
 @pytest.mark.parametrize(
-    ("contexts_of", "contexts"),
+    ("get_contexts", "contexts"),
     [
         (by_place, [(False, False), (True, False), (False, True)]),
         (by_tag, [((False, False), "``"), ((True, False), "NN")]),
@@ -34,14 +33,14 @@ TRAINING = [
     ],
 )
 def test_contexts_know_the_first_and_the_last_word_that_counts(
-    contexts_of, contexts
+    get_contexts, contexts
 ):
-    found = contexts_of(["``", "NN", "VB", "."])
+    found = get_contexts(["``", "NN", "VB", "."])
     assert found[: len(contexts)] == contexts
 
 
 def test_only_constituents_up_to_the_end_are_counted():
-    places, matches, gold = right_branching.counts(TRAINING, by_tag)
+    places, matches, gold = right_branching.count_brackets(TRAINING, by_tag)
     assert places[(False, True), "NN"] == 3
     assert places[(True, False), "NN"] == 2
     assert matches == {
@@ -55,13 +54,13 @@ def test_only_constituents_up_to_the_end_are_counted():
 
 
 def test_the_classical_tree_has_a_bracket_before_every_word():
-    pairs = right_branching.everywhere(
-        right_branching.counts(TRAINING, by_place)
+    pairs = right_branching.most_frequent(
+        right_branching.count_brackets(TRAINING, by_place)
     )
     tree = right_branching.right_branching(
         list(trees.pre_terminals(TRAINING[0])), by_place, pairs
     )
-    assert tree == tree_of(
+    assert tree == read_tree(
         "(S (NN a) (VP (VB b) (VP (DT c) (NP (NN d) (. .)))))"
     )
 
@@ -69,14 +68,14 @@ def test_the_classical_tree_has_a_bracket_before_every_word():
 def test_several_labels_may_open_before_a_word():
     pairs = {((True, True), "NP"), ((True, True), "S")}
     tree = right_branching.right_branching(
-        list(trees.pre_terminals(tree_of("(NN a)"))), by_place, pairs
+        list(trees.pre_terminals(read_tree("(NN a)"))), by_place, pairs
     )
-    assert tree == tree_of("(S (NP (NN a)))")
+    assert tree == read_tree("(S (NP (NN a)))")
 
 
 def test_brackets_that_help_have_the_best_f1_of_all_choices():
-    counts = right_branching.counts(TRAINING, by_tag)
-    chosen = right_branching.where_f1_gains(counts)
+    counts = right_branching.count_brackets(TRAINING, by_tag)
+    chosen = right_branching.best_f1(counts)
 
     def f1(pairs):
         parses = [
@@ -85,7 +84,7 @@ def test_brackets_that_help_have_the_best_f1_of_all_choices():
             )
             for tree in TRAINING
         ]
-        return bracketing.report(TRAINING, parses).all.f1
+        return evalb.report(TRAINING, parses).all.f1
 
     all_choices = itertools.chain.from_iterable(
         itertools.combinations(counts.matches, size) for size in range(6)
@@ -96,7 +95,7 @@ def test_brackets_that_help_have_the_best_f1_of_all_choices():
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_variant_scores_every_sentence(variant):
-    report = right_branching.report(TRAINING, TRAINING, variant)
+    report = right_branching.score_variant(TRAINING, TRAINING, variant)
     assert report.all.valid == len(TRAINING)
     assert report.all.tagging_accuracy == 1
     assert report.all.f1 > 0.5

@@ -55,7 +55,9 @@ def main(_):
     encode_targets = functools.partial(
         task.encode_targets, translator.vocabulary
     )
-    report = evaluate(translator, splits, score, encode_targets)
+    report = evaluate(
+        translator, splits, score=score, encode_targets=encode_targets
+    )
     print(report.as_text())
     if FLAGS.json:
         with files.output_file(FLAGS.json) as file:

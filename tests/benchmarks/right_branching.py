@@ -14,30 +14,35 @@ import argparse
 import collections
 import pathlib
 import sys
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Sequence
+from typing import NamedTuple, TypeAlias
 
 sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
 
 import checkout  # noqa: F401, the code that this belongs to
 
-from t2t_lite.parsing import evalb as bracketing
-from t2t_lite.parsing import trees
+from t2t_lite.parsing import evalb, trees
 from t2t_lite.parsing.trees import Tree
 from t2t_lite_data import text_files
 
+Context: TypeAlias = Hashable  # What a word's place and tag are known by.
+GetContexts: TypeAlias = Callable[[Sequence[str]], list[Context]]
+# A constituent of this label opens before each word in this context.
+Brackets: TypeAlias = set[tuple[Context, str]]
 
-def by_place(tags):
+
+def by_place(tags: Sequence[str]) -> list[Context]:
     """Returns for each word whether it is the first, and whether the last."""
-    counted = [i for i, tag in enumerate(tags) if bracketing.is_counted(tag)]
+    counted = [i for i, tag in enumerate(tags) if evalb.is_counted(tag)]
     return [(i in counted[:1], i in counted[-1:]) for i in range(len(tags))]
 
 
-def by_tag(tags):
+def by_tag(tags: Sequence[str]) -> list[Context]:
     """Returns for each word its place, and its tag."""
     return list(zip(by_place(tags), tags, strict=True))
 
 
-def by_two_tags(tags):
+def by_two_tags(tags: Sequence[str]) -> list[Context]:
     """Returns for each word its place, its tag and the one before."""
     before = [None, *tags[:-1]]
     return list(zip(by_place(tags), before, tags, strict=True))
@@ -51,17 +56,19 @@ class Counts(NamedTuple):
     gold: int  # constituents of any shape
 
 
-def counts(training, contexts_of):
-    """Returns the Counts of trees, each word in the context it is given."""
+def count_brackets(
+    training: Sequence[Tree], get_contexts: GetContexts
+) -> Counts:
+    """Returns the Counts of trees, each word in its context."""
     places, matches, gold = collections.Counter(), collections.Counter(), 0
     for tree in training:
         tags = trees.tags(tree)
         contexts = [
             context
-            for context, tag in zip(contexts_of(tags), tags, strict=True)
-            if bracketing.is_counted(tag)
+            for context, tag in zip(get_contexts(tags), tags, strict=True)
+            if evalb.is_counted(tag)
         ]
-        constituents = bracketing.analysis(tree).constituents
+        constituents = evalb.analysis(tree).constituents
         gold += len(constituents)
         places.update(contexts)
         matches.update(
@@ -72,15 +79,15 @@ def counts(training, contexts_of):
     return Counts(places, matches, gold)
 
 
-def everywhere(counts):
-    """Returns (context, label) pairs: of each context the most frequent one."""
+def most_frequent(counts: Counts) -> Brackets:
+    """Returns for each context its most frequent label."""
     best = {}
     for (context, label), _ in counts.matches.most_common():
         best.setdefault(context, label)
     return set(best.items())
 
 
-def where_f1_gains(counts):
+def best_f1(counts: Counts) -> Brackets:
     """Returns the (context, label) pairs with the best F1 in training.
 
     Brackets are taken in the order of their precision for as long as they help.
@@ -90,59 +97,62 @@ def where_f1_gains(counts):
         for pair, number in counts.matches.items()
     }
     ranked = sorted(precision, key=lambda pair: (-precision[pair], str(pair)))
-    best_f1, best_size, matched, predicted = 0.0, 0, 0, 0
+    highest, best_size, matched, predicted = 0.0, 0, 0, 0
     for size, pair in enumerate(ranked, start=1):
         matched += counts.matches[pair]
         predicted += counts.places[pair[0]]
         f1 = 2 * matched / (predicted + counts.gold)
-        if f1 > best_f1:
-            best_f1, best_size = f1, size
+        if f1 > highest:
+            highest, best_size = f1, size
     return set(ranked[:best_size])
 
 
-def right_branching(leaves, contexts_of, pairs):
+def right_branching(
+    leaves: Sequence[Tree], get_contexts: GetContexts, brackets: Brackets
+) -> Tree:
     """Returns the right-branching tree of a sentence.
 
     Args:
         leaves: pre-terminals, words with their tags.
-        contexts_of: from the tags to a context for each.
-        pairs: set of (context, label): a constituent of this label opens before
-            each word in this context.
+        get_contexts: from the tags to a context for each.
+        brackets: which constituents open where.
     """
     labels = collections.defaultdict(list)
-    for context, label in sorted(pairs, key=str):
+    for context, label in sorted(brackets, key=str):
         labels[context].append(label)
-    contexts = contexts_of([leaf.label for leaf in leaves])
+    contexts = get_contexts([leaf.label for leaf in leaves])
     children = ()
     for leaf, context in zip(reversed(leaves), reversed(contexts), strict=True):
         children = (leaf, *children)
-        if bracketing.is_counted(leaf.label):
+        if evalb.is_counted(leaf.label):
             for label in labels[context]:
                 children = (Tree(label, children),)
     return Tree(trees.ROOT, children)
 
 
 VARIANTS = {
-    "a bracket before every word": (by_place, everywhere),
-    "the same, labels by tag": (by_tag, everywhere),
-    "brackets that help, by place": (by_place, where_f1_gains),
-    "brackets that help, by tag": (by_tag, where_f1_gains),
-    "brackets that help, by two tags": (by_two_tags, where_f1_gains),
+    "a bracket before every word": (by_place, most_frequent),
+    "the same, labels by tag": (by_tag, most_frequent),
+    "brackets that help, by place": (by_place, best_f1),
+    "brackets that help, by tag": (by_tag, best_f1),
+    "brackets that help, by two tags": (by_two_tags, best_f1),
 }
 
 
-def report(training, gold, variant):
-    """Returns the bracketing.Report of one of VARIANTS."""
-    contexts_of, choose = VARIANTS[variant]
-    pairs = choose(counts(training, contexts_of))
+def score_variant(
+    training: Sequence[Tree], gold: Sequence[Tree], variant: str
+) -> evalb.Report:
+    """Returns the evalb.Report of one of VARIANTS."""
+    get_contexts, choose = VARIANTS[variant]
+    brackets = choose(count_brackets(training, get_contexts))
     parses = [
-        right_branching(list(trees.pre_terminals(tree)), contexts_of, pairs)
+        right_branching(list(trees.pre_terminals(tree)), get_contexts, brackets)
         for tree in gold
     ]
-    return bracketing.report(gold, parses)
+    return evalb.report(gold, parses)
 
 
-def read(path):
+def read_trees(path: str) -> list[Tree]:
     """Returns the normalized trees of a file."""
     found = map(trees.normalized, trees.read(text_files.lines(path), path))
     return [tree for tree in found if tree is not None]
@@ -156,13 +166,12 @@ def main():
     parser.add_argument("test_trees")
     parser.add_argument("train_trees", nargs="+")
     args = parser.parse_args()
-    gold = read(args.test_trees)
-    training = [tree for path in args.train_trees for tree in read(path)]
+    gold = read_trees(args.test_trees)
+    training = [tree for path in args.train_trees for tree in read_trees(path)]
     print(f"{len(training)} trees to learn from")
     for variant in VARIANTS:
-        print(
-            f"{variant}\n{bracketing.as_text(report(training, gold, variant))}"
-        )
+        report = score_variant(training, gold, variant)
+        print(f"{variant}\n{evalb.as_text(report)}")
 
 
 if __name__ == "__main__":

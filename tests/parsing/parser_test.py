@@ -315,8 +315,10 @@ def test_a_run_learns_to_parse_and_its_directory_parses(tmp_path):
     report = evaluate(
         parser,
         {"dev": pairs},
-        task.scores,
-        functools.partial(task.encode_targets, parser.vocabulary),
+        score=task.scores,
+        encode_targets=functools.partial(
+            task.encode_targets, parser.vocabulary
+        ),
     )
     text = make_card(report, directory, parser.model, "best").as_markdown()
     assert "| F1 of all | 100.00 |" in text
