@@ -40,11 +40,11 @@ MAY_IMPORT = {
     "evaluation": "decoding model paper storage text",
     # What a task is: its methods name what the wings give and take.
     "task": "decoding evaluation model storage text",
-    # The first task: only the registry and commands know it.
+    # The first task: only the registry knows it.
     "translation_task": "decoding evaluation model storage task text",
-    # The second task: only the registry and commands know it.
+    # The second task: only the registry knows it.
     "parsing": "decoding evaluation model storage task text",
-    # The registry: the one module that knows every task.
+    # The registry of tasks, each imported when it is opened.
     "tasks": "decoding parsing storage task translation_task",
     # A task gives it targets and a score on dev.
     "training": "decoding evaluation model paper storage task tasks text",
