@@ -6,9 +6,8 @@ import re
 import sys
 import tomllib
 
-from checkout import PACKAGES
+from checkout import PACKAGES, ROOT
 from imports import MODULES, imported_packages
-from paths import ROOT
 
 # Only these modules import what an extra installs.
 EXTRAS = {
@@ -33,12 +32,16 @@ def foreign_packages(path):
     return imported_packages(path) - sys.stdlib_module_names - set(PACKAGES)
 
 
-def test_every_folder_with_modules_is_installed():
-    listed = pyproject()["tool"]["setuptools"]["packages"]
-    packages = {n for n, path in MODULES.items() if path.stem == "__init__"}
-    assert sorted(listed) == sorted(packages)
-    for name in set(MODULES) - packages:
-        assert name.rpartition(".")[0] in packages
+def test_pip_finds_the_packages_where_a_checkout_does():
+    (where,) = pyproject()["tool"]["setuptools"]["packages"]["find"]["where"]
+    linked = {path.name: path.resolve() for path in (ROOT / where).iterdir()}
+    assert {name: linked.get(name) for name in PACKAGES} == PACKAGES
+
+
+def test_every_folder_with_modules_is_a_package():
+    for name in MODULES:
+        folder = name.rpartition(".")[0]
+        assert not folder or MODULES[folder].name == "__init__.py"
 
 
 def test_files_that_are_not_modules_are_installed():
