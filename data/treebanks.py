@@ -47,7 +47,7 @@ def pairs(files: Iterable[str]) -> Iterator[tuple[str, str]]:
     empty = 0
     for path in files:
         for tree in trees.read(text_files.lines(path), path):
-            normalized = trees.normalized(tree)
+            normalized = trees.normalize(tree)
             if normalized is None:
                 empty += 1
             else:

@@ -49,5 +49,5 @@ def encode_trees(
     ids, unknown = vocabulary.control_symbols, vocabulary.unknown_id
     return [
         [*(ids.get(symbol, unknown) for symbol in symbols), EOS]
-        for symbols in map(trees.linearized, map(trees.read_one, lines))
+        for symbols in map(trees.linearize, map(trees.read_one, lines))
     ]

@@ -10,7 +10,7 @@ COLLINS.prm, by which results on the Wall Street Journal are published:
   each tree's own: `?` as a tag is a word.
 - A constituent is its label and the words that it spans; a sentence may have
   one several times, and then counts it so often. Labels end before the first
-  `-` or `=`. TOP is not a constituent (ROOT and S1 are: `trees.normalized`
+  `-` or `=`. TOP is not a constituent (ROOT and S1 are: `trees.normalize`
   renames them), tags are not, and PRT is ADVP.
 - A sentence whose parse has no word left is skipped. One where the words that
   count differ is an error: also where only a tag differs that decides whether
@@ -56,7 +56,7 @@ def is_counted(tag: str) -> bool:
     return tag not in _NOT_COUNTED
 
 
-def analysis(tree: Tree | None) -> Analysis:
+def analyze(tree: Tree | None) -> Analysis:
     """Returns what counts of a tree; nothing does where there is none."""
     seen = Analysis([], [], [])
     if tree is not None:
@@ -131,27 +131,30 @@ def compare(gold: Tree, predicted: Tree | None) -> Sentence:
         gold: Tree.
         predicted: Tree of the same words, or None for a parser that failed.
     """
-    of_gold, of_predicted = analysis(gold), analysis(predicted)
+    gold_analysis, predicted_analysis = analyze(gold), analyze(predicted)
     known = (
         sum(tag != trees.TRACE for tag in trees.tags(gold)),
-        len(of_gold.constituents),
+        len(gold_analysis.constituents),
     )
-    if not of_predicted.words:
+    if not predicted_analysis.words:
         return Sentence("skip", *known)
-    if of_gold.words != of_predicted.words:
+    if gold_analysis.words != predicted_analysis.words:
         return Sentence("error", *known)
     counts = [
-        collections.Counter(a.constituents) for a in (of_gold, of_predicted)
+        collections.Counter(a.constituents)
+        for a in (gold_analysis, predicted_analysis)
     ]
     return Sentence(
         "valid",
         *known,
         matched=(counts[0] & counts[1]).total(),
-        gold=len(of_gold.constituents),
-        predicted=len(of_predicted.constituents),
-        crossing=_num_crossing(of_gold, of_predicted),
-        words=len(of_gold.words),
-        correct_tags=sum(map(str.__eq__, of_gold.tags, of_predicted.tags)),
+        gold=len(gold_analysis.constituents),
+        predicted=len(predicted_analysis.constituents),
+        crossing=_num_crossing(gold_analysis, predicted_analysis),
+        words=len(gold_analysis.words),
+        correct_tags=sum(
+            map(str.__eq__, gold_analysis.tags, predicted_analysis.tags)
+        ),
     )
 
 
@@ -236,7 +239,7 @@ def _ratio(part: float, whole: float) -> float:
     return part / whole if whole else 0.0
 
 
-def total(sentences: Iterable[Sentence]) -> Scores:
+def sum_up(sentences: Iterable[Sentence]) -> Scores:
     """Returns the Scores of sentences."""
     sentences = list(sentences)
     valid = [s for s in sentences if s.status == "valid"]
@@ -286,7 +289,7 @@ def report(gold: Sequence[Tree], predicted: Sequence[Tree | None]) -> Report:
         )
     sentences = list(map(compare, gold, predicted))
     short = (s for s in sentences if s.length <= MAX_WORDS)
-    return Report(sentences, total(sentences), total(short))
+    return Report(sentences, sum_up(sentences), sum_up(short))
 
 
 def as_text(scores: Report) -> str:

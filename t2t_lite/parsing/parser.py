@@ -103,7 +103,7 @@ class LineParser(LinePredictor):
         """Returns the ids of each line; none for one without words."""
         # As a treebank writes them, for the model has seen no others.
         lines = [
-            " ".join(map(trees.escaped, of_line)).replace(SPACE, "_")
+            " ".join(map(trees.escape, of_line)).replace(SPACE, "_")
             for of_line in words
         ]
         encoded = self.vocabulary.encode(lines)
@@ -160,7 +160,7 @@ class LineParser(LinePredictor):
         if not words or EOS not in ids:
             return ""
         symbols = [self._symbols_by_id[i] for i in ids[: ids.index(EOS)]]
-        return trees.write(trees.delinearized(symbols, words))
+        return trees.write(trees.delinearize(symbols, words))
 
 
 class Parser(LineParser):

@@ -175,7 +175,7 @@ def _forest(read_pairs):
 
 def _normalized(line):
     try:
-        return trees.normalized(trees.read_one(line))
+        return trees.normalize(trees.read_one(line))
     except InputError as error:
         raise InputError(
             "a parser's target lines are trees (treebanks go in --train_trees, "

@@ -190,11 +190,11 @@ def write(tree: Tree) -> str:
         InputError: a word is empty or holds white space.
     """
     if tree.is_pre_terminal:
-        return f"({tree.label} {escaped(tree.children[0])})"
+        return f"({tree.label} {escape(tree.children[0])})"
     return f"({tree.label} {' '.join(map(write, tree.children))})"
 
 
-def escaped(word: str) -> str:
+def escape(word: str) -> str:
     """Returns a word as a treebank writes it, with -LRB- for `(`.
 
     Raises:
@@ -211,7 +211,7 @@ def escaped(word: str) -> str:
 # Normalization.
 
 
-def normalized(tree: Tree) -> Tree | None:
+def normalize(tree: Tree) -> Tree | None:
     """Returns a tree as parsers are trained and scored on it.
 
     Traces go, and constituents that only held traces. Labels lose what follows
@@ -278,19 +278,19 @@ def is_tag(symbol: str) -> bool:
     return not is_opening(symbol) and not is_closing(symbol)
 
 
-def linearized(tree: Tree) -> list[str]:
+def linearize(tree: Tree) -> list[str]:
     """Returns the symbols of a tree, without its words.
 
     Source: section 6.3; Vinyals et al. 2015
     """
     if tree.is_pre_terminal:
         return [tree.label]
-    inner = [symbol for child in tree.children for symbol in linearized(child)]
+    inner = [symbol for child in tree.children for symbol in linearize(child)]
     return [opening(tree.label), *inner, closing(tree.label)]
 
 
-def delinearized(symbols: Sequence[str], words: Sequence[str]) -> Tree:
-    """Returns the tree that `linearized` made these symbols of.
+def delinearize(symbols: Sequence[str], words: Sequence[str]) -> Tree:
+    """Returns the tree that `linearize` made these symbols of.
 
     Args:
         symbols: exactly one outermost bracket and what is in it.
@@ -343,4 +343,4 @@ def _refuse(position: int, symbol: str, rule: str):
 
 def symbols(trees: Iterable[Tree]) -> list[str]:
     """Returns the sorted symbols of the linearizations of these trees."""
-    return sorted({symbol for tree in trees for symbol in linearized(tree)})
+    return sorted({symbol for tree in trees for symbol in linearize(tree)})

@@ -68,7 +68,7 @@ def count_brackets(
             for context, tag in zip(get_contexts(tags), tags, strict=True)
             if evalb.is_counted(tag)
         ]
-        constituents = evalb.analysis(tree).constituents
+        constituents = evalb.analyze(tree).constituents
         gold += len(constituents)
         places.update(contexts)
         matches.update(
@@ -154,7 +154,7 @@ def score_variant(
 
 def read_trees(path: str) -> list[Tree]:
     """Returns the normalized trees of a file."""
-    found = map(trees.normalized, trees.read(text_files.lines(path), path))
+    found = map(trees.normalize, trees.read(text_files.lines(path), path))
     return [tree for tree in found if tree is not None]
 
 

@@ -72,7 +72,7 @@ def test_a_tree_of_a_pair_has_the_words_of_its_sentence(folder):
     for sentence, line in treebanks.pairs(["a.mrg"]):
         (tree,) = trees.read(line)
         assert trees.words(tree) == sentence.split(" ")
-        assert trees.normalized(tree) == tree
+        assert trees.normalize(tree) == tree
 
 
 def test_trees_without_words_are_left_out_and_counted(folder, caplog):

@@ -17,7 +17,7 @@ IDS = {name: i for i, name in enumerate(NAMES) if i > 2}
 
 def is_tree(symbols, num_words):
     try:
-        tree = trees.delinearized(symbols, ["w"] * num_words)
+        tree = trees.delinearize(symbols, ["w"] * num_words)
     except InputError:
         return False
     inner = [s for s in symbols[1:-1] if s.endswith(trees.ROOT)]

@@ -206,7 +206,7 @@ SENTENCES = [
 
 
 def test_the_scores_of_a_corpus_are_ratios_of_sums():
-    scores = evalb.total(SENTENCES)
+    scores = evalb.sum_up(SENTENCES)
     assert (scores.sentences, scores.errors, scores.skips) == (4, 1, 1)
     assert scores.valid == 2
     assert scores.recall == 6 / 10
@@ -220,7 +220,7 @@ def test_the_scores_of_a_corpus_are_ratios_of_sums():
 
 
 def test_no_sentences_have_scores_of_zero():
-    scores = evalb.total([])
+    scores = evalb.sum_up([])
     assert scores.f1 == scores.recall == scores.complete_match == 0
     assert scores.f1_of_all == scores.tagging_accuracy == 0
 

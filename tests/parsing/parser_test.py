@@ -93,7 +93,7 @@ def assert_parses(line, words):
     """Asserts that a line is a normalized tree of the words."""
     tree = trees.read_one(line)
     assert trees.words(tree) == words
-    assert trees.normalized(tree) == tree
+    assert trees.normalize(tree) == tree
 
 
 def test_every_output_is_a_tree_over_exactly_the_words(vocabulary):
@@ -158,7 +158,7 @@ def test_odd_words_come_back(parser):
         "(NP",
     ]
     assert_parses(
-        parser(" ".join(words)), [*words[:-1], trees.escaped(words[-1])]
+        parser(" ".join(words)), [*words[:-1], trees.escape(words[-1])]
     )
     assert_parses(parser("  the \t cat  "), ["the", "cat"])
 
@@ -239,7 +239,7 @@ def test_target_ids_are_the_symbols_of_trees(vocabulary):
     tree = trees.read_one(TREES[1])
     (ids,) = encoding.encode_trees(vocabulary, [TREES[1]])
     names = {i: name for name, i in vocabulary.control_symbols.items()}
-    assert [names[i] for i in ids[:-1]] == trees.linearized(tree)
+    assert [names[i] for i in ids[:-1]] == trees.linearize(tree)
     assert ids[-1] == 1
 
 
@@ -391,4 +391,4 @@ def test_random_trees_survive_the_vocabulary():
         strict=True,
     ):
         symbols = [names[i] for i in ids[:-1]]
-        assert trees.delinearized(symbols, trees.words(tree)) == tree
+        assert trees.delinearize(symbols, trees.words(tree)) == tree

@@ -19,8 +19,8 @@ def tree_of(text):
     return tree
 
 
-def normalized(text):
-    return trees.write(trees.normalized(tree_of(text)))
+def normalized_line(text):
+    return trees.write(trees.normalize(tree_of(text)))
 
 
 # Reading.
@@ -85,8 +85,8 @@ def test_the_deepest_tree_goes_through_everything():
     tree = tree_of(deep(trees.MAX_DEPTH))
     wrapped = tree_of(f"({deep(trees.MAX_DEPTH - 1)})")
     assert tree == tree_of(trees.write(tree))
-    assert trees.delinearized(trees.linearized(tree), ["x"]) == tree
-    assert trees.normalized(wrapped) == Tree("TOP", wrapped.children)
+    assert trees.delinearize(trees.linearize(tree), ["x"]) == tree
+    assert trees.normalize(wrapped) == Tree("TOP", wrapped.children)
     assert trees.words(tree) == ["x"]
     assert trees.tags(tree) == ["X"]
     assert len({tree, tree_of(deep(trees.MAX_DEPTH))}) == 1
@@ -166,14 +166,14 @@ def test_random_trees_survive_text():
     ],
 )
 def test_function_tags_and_indices_go(label, category):
-    assert normalized(f"(TOP ({label} (NN a)) ({label} b))") == (
+    assert normalized_line(f"(TOP ({label} (NN a)) ({label} b))") == (
         f"(TOP ({category} (NN a)) ({category} b))"
     )
 
 
 def test_traces_go_with_what_held_only_them():
     text = "(TOP (S (NP (-NONE- *)) (VP (VB go) (SBAR (S (-NONE- *T*-1))))))"
-    assert normalized(text) == "(TOP (S (VP (VB go))))"
+    assert normalized_line(text) == "(TOP (S (VP (VB go))))"
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_traces_go_with_what_held_only_them():
     ],
 )
 def test_the_root_becomes_top(text):
-    assert normalized(text) == "(TOP (S (NN a)))"
+    assert normalized_line(text) == "(TOP (S (NN a)))"
 
 
 @pytest.mark.parametrize(
@@ -206,17 +206,17 @@ def test_the_root_becomes_top(text):
     ],
 )
 def test_what_stands_under_the_root_stays(text, expected):
-    assert normalized(text) == expected
+    assert normalized_line(text) == expected
 
 
 def test_words_are_not_changed():
-    tree = trees.normalized(tree_of("(NP-1 (NN a-b=c|d) (-LRB- -LRB-))"))
+    tree = trees.normalize(tree_of("(NP-1 (NN a-b=c|d) (-LRB- -LRB-))"))
     assert trees.words(tree) == ["a-b=c|d", "-LRB-"]
 
 
 @pytest.mark.parametrize("text", ["(-NONE- *)", "((S (NP-1 (-NONE- *))))"])
 def test_a_tree_without_words_is_none(text):
-    assert trees.normalized(tree_of(text)) is None
+    assert trees.normalize(tree_of(text)) is None
 
 
 def test_normalization_twice_changes_nothing_more():
@@ -225,9 +225,9 @@ def test_normalization_twice_changes_nothing_more():
     for _ in range(300):
         leaves = random_leaves(rng, rng.randint(1, 6))
         tree = relabelled(rng, random_tree(rng, leaves), labels)
-        once = trees.normalized(tree)
+        once = trees.normalize(tree)
         changed += once not in (tree, None)
-        assert once is None or trees.normalized(once) == once
+        assert once is None or trees.normalize(once) == once
     assert changed > 100
 
 
@@ -248,10 +248,10 @@ def test_the_symbols_of_a_sentence():
         *("(TOP", "(S", "(NP", "DT", "NN", ")NP"),
         *("(VP", "VBZ", ")VP", ".", ")S", ")TOP"),
     ]
-    assert trees.linearized(tree) == symbols
+    assert trees.linearize(tree) == symbols
     assert trees.words(tree) == ["The", "cat", "sleeps", "."]
     assert trees.tags(tree) == ["DT", "NN", "VBZ", "."]
-    assert trees.delinearized(symbols, ["The", "cat", "sleeps", "."]) == tree
+    assert trees.delinearize(symbols, ["The", "cat", "sleeps", "."]) == tree
 
 
 def test_brackets_are_told_from_tags():
@@ -269,8 +269,8 @@ def test_random_trees_survive_linearization():
         tree = random_tree(rng, random_leaves(rng, rng.randint(1, 30)))
         several_roots += len(tree.children) > 1
         bare += tree.children[0].is_pre_terminal
-        symbols = trees.linearized(tree)
-        assert trees.delinearized(symbols, trees.words(tree)) == tree
+        symbols = trees.linearize(tree)
+        assert trees.delinearize(symbols, trees.words(tree)) == tree
     assert several_roots > 50
     assert bare > 50
 
@@ -303,7 +303,7 @@ def test_symbols_are_all_that_linearizations_need():
 )
 def test_symbols_that_are_no_tree_are_refused(symbols, num_words, message):
     with pytest.raises(InputError) as refusal:
-        trees.delinearized(symbols.split(), num_words * ["a"])
+        trees.delinearize(symbols.split(), num_words * ["a"])
     assert message in str(refusal.value)
 
 
@@ -322,12 +322,12 @@ def test_every_tree_of_the_treebanks_survives_linearization(treebank_files):
     total = 0
     for path in treebank_files:
         with path.open(encoding="utf-8", newline="\n") as file:
-            for tree in map(trees.normalized, trees.read(file, path.name)):
+            for tree in map(trees.normalize, trees.read(file, path.name)):
                 words = trees.words(tree)
-                symbols = trees.linearized(tree)
-                assert trees.delinearized(symbols, words) == tree
+                symbols = trees.linearize(tree)
+                assert trees.delinearize(symbols, words) == tree
                 assert tree_of(trees.write(tree)) == tree
-                assert trees.normalized(tree) == tree
+                assert trees.normalize(tree) == tree
                 total += 1
     print(f"{total} of {total} trees")
     assert total > 0
