@@ -18,6 +18,7 @@ import functools
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from t2t_lite.errors import InputError
 from t2t_lite_data import grammar
@@ -58,7 +59,7 @@ class Draw(random.Random):
     def chance(self, probability: float) -> bool:
         return self.random() < probability
 
-    def one_of(self, *choices):
+    def one_of(self, *choices: Any) -> Any:
         return self.choice(choices)
 
 
@@ -213,7 +214,9 @@ def person_noun(noun: Noun) -> bool:
     return "person" in noun.classes
 
 
-def determiner(draw: Draw, subject: Phrase, noun: Noun, plural: bool):
+def determiner(
+    draw: Draw, subject: Phrase, noun: Noun, plural: bool
+) -> str | int:
     """An article, possessive, quantifier or count that suits the noun."""
     whose = possessive(subject)
     if whose and not noun.classes.isdisjoint(PRIVATE) and draw.chance(0.35):
@@ -244,7 +247,9 @@ MODALS = ("can", "must", "may", "should", "would like", "want", "wanted", "had")
 NEGATIVE_MODALS = {"must": "have", "may": "must not", "had": "could"}
 
 
-def activity(draw: Draw, subject: Phrase, tense: str, extras=0.3) -> Clause:
+def activity(
+    draw: Draw, subject: Phrase, tense: str, extras: float = 0.3
+) -> Clause:
     """`subject` doing something: a verb with fitting objects and adverbials."""
     verb = draw.choice(verbs_for(tense))
     clause = fill(draw, Clause(subject, verb, steady(verb, tense)))
@@ -401,7 +406,9 @@ def pastime(draw: Draw, subject: Phrase, tense: str) -> Clause:
     return Clause(subject, VERB["play"], tense, complement=what)
 
 
-def doing(draw: Draw, subject: Phrase, tense: str, extras=0.3) -> Clause:
+def doing(
+    draw: Draw, subject: Phrase, tense: str, extras: float = 0.3
+) -> Clause:
     """Any of the above."""
     roll = draw.random()
     if roll < 0.13:
@@ -620,7 +627,9 @@ def localized(draw: Draw, subject: Phrase, kind: str, tense: str) -> Clause:
     return doing(draw, subject, tense)
 
 
-def leisure(draw: Draw, subject: Phrase, tense: str, extras=0.3) -> Clause:
+def leisure(
+    draw: Draw, subject: Phrase, tense: str, extras: float = 0.3
+) -> Clause:
     """Something done in a place of its own."""
     placed = [verb for verb in verbs_for("progressive") if verb.places]
     clause = Clause(subject, draw.choice(placed), tense)

@@ -61,7 +61,7 @@ class HParams:
     # Parsing: whether words have only tags that training has shown with them.
     tag_dictionary: bool = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if field.type is float and type(value) is int:

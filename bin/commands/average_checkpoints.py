@@ -21,7 +21,7 @@ flags.DEFINE_integer(
 )
 
 
-def main(_):
+def main(_: list[str]) -> int:
     cli.load_tensorflow()
     from t2t_lite.storage import model_directory
 

@@ -29,7 +29,7 @@ flags.DEFINE_string(
 )
 
 
-def main(_):
+def main(_: list[str]) -> int:
     for path in filter(None, (FLAGS.json, FLAGS.report)):
         files.require_folder_of(path)
     cli.load_tensorflow(num_parts=1 if FLAGS.xla else 2)

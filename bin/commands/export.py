@@ -30,7 +30,7 @@ flags.DEFINE_integer(
 )
 
 
-def main(_):
+def main(_: list[str]) -> int:
     cli.load_tensorflow()
     logging.set_verbosity(logging.WARNING)  # Saving logs a lot.
     from t2t_lite.decoding.search import SearchOptions
@@ -62,3 +62,4 @@ def main(_):
         precision=FLAGS.precision,
     )
     print(path)
+    return 0

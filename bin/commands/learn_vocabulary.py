@@ -22,7 +22,7 @@ flags.DEFINE_enum("type", "bpe", ["bpe", "unigram"], "How pieces are learned.")
 flags.DEFINE_integer("size", 37_000, "Size of the vocabulary.", lower_bound=1)
 
 
-def main(_):
+def main(_: list[str]) -> int:
     files.require_folder_of(FLAGS.output)
     from t2t_lite import tasks
 

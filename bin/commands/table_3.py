@@ -6,6 +6,6 @@ bin/train --hparams=NAME --corpus=wmt14_en_de trains one.
 from t2t_lite import paper
 
 
-def main(_):
+def main(_: list[str]) -> int:
     print(paper.table_3_text())
     return 0

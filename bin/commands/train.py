@@ -96,7 +96,7 @@ flags.DEFINE_float(
 )
 
 
-def main(_):
+def main(_: list[str]) -> int:
     steps = [] if FLAGS.steps is None else [f"steps={FLAGS.steps}"]
     settings = hparams.override(
         hparams.preset(FLAGS.hparams), [*FLAGS.override, *steps]

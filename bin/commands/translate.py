@@ -32,7 +32,7 @@ flags.DEFINE_integer(
 )
 
 
-def main(_):
+def main(_: list[str]) -> int:
     is_typed = FLAGS.input is None and sys.stdin.isatty()
     lines_at_once = 1 if is_typed else FLAGS.batch_lines
     lines = text_files.lines_or_standard_input(FLAGS.input)

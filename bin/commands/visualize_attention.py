@@ -40,7 +40,7 @@ flags.DEFINE_string(
 )
 
 
-def main(_):
+def main(_: list[str]) -> int:
     if FLAGS.output is None and FLAGS.png_prefix is None:
         raise InputError("give --output, --png_prefix, or both")
     for path in filter(None, (FLAGS.output, FLAGS.png_prefix)):
@@ -75,3 +75,4 @@ def main(_):
             path = f"{FLAGS.png_prefix}-{name}.png"
             with files.output_file(path, mode="wb") as file:
                 file.write(draw(maps, selection))
+    return 0

@@ -25,7 +25,9 @@ class TiedEmbedding(keras.layers.Layer):
     Source: section 3.4.
     """
 
-    def __init__(self, vocabulary_size: int, d_model: int, **kwargs) -> None:
+    def __init__(
+        self, vocabulary_size: int, d_model: int, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
         self.vocabulary_size = vocabulary_size
@@ -111,7 +113,7 @@ class PositionEmbedding(keras.layers.Layer):
     """
 
     def __init__(
-        self, d_model: int, learned: int | None = None, **kwargs
+        self, d_model: int, learned: int | None = None, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True

@@ -22,7 +22,7 @@ class FeedForward(keras.layers.Layer):
     Source: section 3.3, Eq. 2.
     """
 
-    def __init__(self, d_ff: int, **kwargs) -> None:
+    def __init__(self, d_ff: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
         self.d_ff = d_ff
@@ -58,7 +58,7 @@ class _TransformerLayer(keras.layers.Layer):
         dropout: float = 0.1,
         attention_dropout: float = 0.0,
         attention_window: int = 0,
-        **kwargs,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True

@@ -69,7 +69,7 @@ class MultiHeadAttention(keras.layers.Layer):
         d_v: int | None = None,
         dropout: float = 0.0,
         window: tuple[int, int] | None = None,
-        **kwargs,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True

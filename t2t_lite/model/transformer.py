@@ -37,7 +37,7 @@ class _Stack(keras.layers.Layer):
         attention_dropout: float = 0.0,
         attention_window: int = 0,
         learned_positions: int | None = None,
-        **kwargs,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
@@ -316,7 +316,7 @@ class Transformer(keras.Model):
         hparams: HParams | dict[str, Any],
         vocabulary_size: int | None = None,
         num_target_ids: int | None = None,
-        **kwargs,
+        **kwargs: Any,
     ) -> None:
         kwargs.setdefault("name", "transformer")
         super().__init__(**kwargs)

@@ -38,7 +38,7 @@ class RunOptions:
     cache_dir: str | None = None  # of tokens; None: the model directory
     sustained_tflops: float | None = None  # of one device, to estimate the cost
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in _AT_LEAST_1:
             value = getattr(self, name)
             if value is not None and value < 1:

@@ -1,0 +1,113 @@
+"""Public functions are annotated, and docstrings are of one dialect."""
+
+import ast
+import itertools
+import re
+
+import pytest
+from imports import MODULES, tree_of
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+IMPERATIVE = re.compile(
+    r"(Add|Build|Check|Compute|Draw|Give|Load|Make|Parse|Print|Raise|Read"
+    r"|Return|Run|Save|Set|Start|Train|Write|Yield) "
+)
+SECTION = re.compile(r"(Args|Attributes|Raises|Returns|Yields):$")
+
+
+def is_public(name):
+    return not name.startswith("_") or name.endswith("__")
+
+
+def public_functions(body, prefix=""):
+    """Yields (dotted name, node) of public functions and methods."""
+    for node in body:
+        if isinstance(node, FUNCTIONS) and is_public(node.name):
+            yield prefix + node.name, node
+        elif isinstance(node, ast.ClassDef) and is_public(node.name):
+            yield from public_functions(node.body, f"{prefix}{node.name}.")
+
+
+def parameters(function):
+    """Returns all of a function's parameters, as nodes of its tree."""
+    every = function.args
+    named = [*every.posonlyargs, *every.args, *every.kwonlyargs]
+    return named + [each for each in (every.vararg, every.kwarg) if each]
+
+
+def not_annotated(function):
+    """Yields what a function does not annotate."""
+    for each in parameters(function):
+        if each.annotation is None and each.arg not in ("self", "cls"):
+            yield each.arg
+    if function.returns is None and function.name != "__init__":
+        yield "what it returns"
+
+
+def parameters_of(node):
+    """Returns the names that a docstring's Args may explain; None for any."""
+    if isinstance(node, ast.ClassDef):
+        methods = {getattr(each, "name", None): each for each in node.body}
+        node = methods.get("__init__")
+    if node is None or node.args.kwarg:
+        return None
+    return {each.arg for each in parameters(node)}
+
+
+def misspoken(node):
+    """Yields what a function's or class's docstring does not do as all do."""
+    lines = (ast.get_docstring(node) or "").split("\n")
+    if IMPERATIVE.match(lines[0]):
+        yield f"begins with {lines[0].split()[0]!r}, not in the third person"
+    for header, line in itertools.pairwise(lines):
+        if SECTION.match(header) and not re.match(r" {4}\S", line):
+            yield f"does not indent {header} by four"
+
+
+def explained(node):
+    """Yields the names that the Args of a docstring explain."""
+    section = None
+    for line in (ast.get_docstring(node) or "").split("\n"):
+        if line and not line.startswith(" "):
+            section = line
+        entry = re.match(r" {4}(\*{0,2}\w+(?:, \*{0,2}\w+)*): ", line)
+        if section == "Args:" and entry:
+            yield from entry[1].replace("*", "").split(", ")
+
+
+def documented(tree):
+    """Yields the functions and classes of a module, at any depth."""
+    for node in ast.walk(tree):
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            yield node
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_public_functions_are_annotated(name):
+    missing = [
+        f"line {node.lineno}, {function}: {each}"
+        for function, node in public_functions(tree_of(MODULES[name]).body)
+        for each in not_annotated(node)
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstrings_are_of_one_dialect(name):
+    found = [
+        f"line {node.lineno}, {node.name}: {fault}"
+        for node in documented(tree_of(MODULES[name]))
+        for fault in misspoken(node)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstrings_explain_arguments_that_exist(name):
+    found = [
+        f"line {node.lineno}, {node.name}: {each}"
+        for node in documented(tree_of(MODULES[name]))
+        for each in explained(node)
+        if each not in (parameters_of(node) or [each])
+    ]
+    assert found == []
