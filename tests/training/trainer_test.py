@@ -186,9 +186,14 @@ def test_an_update_that_is_given_up_leaves_no_trace(trainer_of):
     _assert_same(_weights(trainer), expected)
 
 
-def test_one_worker_alone_has_nobody_to_agree_with_on_a_stop(with_dropout):
-    assert with_dropout.update(*_batch(), should_stop=lambda: False)
+def test_a_worker_that_is_alone_has_nobody_to_agree_with_on_a_stop(
+    with_dropout, monkeypatch
+):
+    answers = iter([False, True])
+    assert with_dropout.update(*_batch(), should_stop=lambda: next(answers))
     assert not with_dropout.agree_to_stop()
+    monkeypatch.setattr(with_dropout, "has_other_workers", True)
+    assert with_dropout.agree_to_stop()
 
 
 def test_a_restored_trainer_goes_on_to_the_same_bits(with_dropout, monkeypatch):
