@@ -1,4 +1,4 @@
-"""How good parses are: labelled bracketing F1, as EVALB counts it.
+"""How good parses are: labeled bracketing F1, as EVALB counts it.
 
     print(evalb.as_text(evalb.report(gold, predicted)))
 
@@ -305,7 +305,7 @@ def as_text(scores: Report) -> str:
 def _lines(title: str, scores: Scores) -> Iterator[str]:
     yield f"{title}: {scores.sentences}"
     yield (
-        f"  labelled F1 {_percent(scores.f1)} (recall {_percent(scores.recall)}"
+        f"  labeled F1 {_percent(scores.f1)} (recall {_percent(scores.recall)}"
         f", precision {_percent(scores.precision)}: {scores.matched} matched of"
         f" {scores.gold} gold and {scores.predicted} predicted)"
     )

@@ -152,8 +152,8 @@ class ParsingTask(Task):
         named_ratios = {
             "f1_of_all": ("F1 of all", found.f1_of_all),
             "f1": ("F1 without errors and skips", found.f1),
-            "recall": ("labelled recall", found.recall),
-            "precision": ("labelled precision", found.precision),
+            "recall": ("labeled recall", found.recall),
+            "precision": ("labeled precision", found.precision),
             "complete_match": ("complete match", found.complete_match),
             "tagging_accuracy": ("tagging accuracy", found.tagging_accuracy),
             "f1_short": (

@@ -1,4 +1,4 @@
-"""Labelled bracketing, rule by rule, with figures that EVALB gives or by hand.
+"""Labeled bracketing, rule by rule, with figures that EVALB gives or by hand.
 
 A tree is written here without the outermost bracket where that is TOP.
 """
@@ -250,7 +250,7 @@ def test_a_report_is_text():
     report = evalb.report(gold, [gold[0], flat, None, other])
     assert evalb.as_text(report).splitlines()[:5] == [
         "all sentences: 4",
-        "  labelled F1 76.92 (recall 62.50, precision 100.00: 5 matched of 8 "
+        "  labeled F1 76.92 (recall 62.50, precision 100.00: 5 matched of 8 "
         "gold and 5 predicted)",
         "  left out as EVALB does: 1 errors (other words), 1 skips (no parse); "
         "F1 47.62 where these are parses without brackets",
