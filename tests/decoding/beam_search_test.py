@@ -1,5 +1,6 @@
 """The beam search against brute force, on models that are tables of logits."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -14,6 +15,7 @@ from t2t_lite.decoding.beam_search import beam_search
 from t2t_lite.model import cache as decoder_cache
 from t2t_lite.model import rows
 from t2t_lite.tensor import NEG_INF
+from t2t_lite.token_ids import PAD
 
 EOS = 1
 V, T = 4, 4  # 27 hypotheses of length T without EOS, 40 with it.
@@ -498,16 +500,30 @@ def test_xla_and_a_graph_find_what_eager_does():
             np.testing.assert_allclose(scores, eager.scores_BW, rtol=1e-5)
 
 
+def without_padding_id(step):
+    """Returns `step` that finds no padding, as the search of a model does."""
+
+    def step_without(ids_BW, cache):
+        logits_BWV, cache = step(ids_BW, cache)
+        is_padding_V = ops.arange(logits_BWV.shape[-1]) == PAD
+        return ops.where(is_padding_V, NEG_INF, logits_BWV), cache
+
+    return step_without
+
+
 def test_cached_decoding_finds_what_full_passes_do(tiny_hparams):
-    """The Transformer's own step and cache against a step that has none."""
-    model = tiny_transformer(tiny_hparams)
+    """The Transformer's own step and cache against a step that has none.
+
+    Of one layer; test_cached_steps_equal_one_teacher_forced_pass has more.
+    """
+    model = tiny_transformer(dataclasses.replace(tiny_hparams, num_layers=1))
     source = np.array([[2, 9, 4, 3, 1], [5, 8, 1, 0, 0]])
     W, longest = 3, 6
     rules = {"beam_width": W, "alpha": 0.6, "eos": EOS, "num_best": W}
     lengths_B = ops.convert_to_tensor([longest, 4])
     step, cache = model.start_decoding(source, W, longest)
     cached = beam_search(
-        step,
+        without_padding_id(step),
         cache,
         decoder_cache.reorder,
         lengths_B,
@@ -536,7 +552,7 @@ def test_cached_decoding_finds_what_full_passes_do(tiny_hparams):
         )
 
     full = beam_search(
-        full_pass,
+        without_padding_id(full_pass),
         (ops.convert_to_tensor(0), ops.zeros((2, W, longest), "int32")),
         reorder,
         lengths_B,
@@ -555,7 +571,7 @@ def test_cached_decoding_finds_what_full_passes_do(tiny_hparams):
     def with_shapes_that_change(source, lengths_B):
         step, cache = model.start_decoding(source, W)
         return beam_search(
-            step,
+            without_padding_id(step),
             cache,
             decoder_cache.reorder,
             lengths_B,
