@@ -212,20 +212,12 @@ def ids_translator(
             "programs.",
             len(shapes.batch_shapes(max_length, W)),
         )
-    search_batch = tf.function(
-        lambda source_ids: search(
-            model,
-            source_ids,
-            options,
-            min_finished=min_finished,
-            constraint=constraint,
-            xla=xla,
-        ),
-        input_signature=[tf.TensorSpec([None, None], tf.int32)],
-        jit_compile=xla or None,
-        autograph=False,
-        # Called twice, for both parts of a batch; kept once in the graph.
-        experimental_attributes={"_noinline": True},
+    search_batch = _search_function(
+        model,
+        options,
+        min_finished=min_finished,
+        constraint=constraint,
+        xla=xla,
     )
 
     def translate(ids):
@@ -252,6 +244,24 @@ def ids_translator(
         translate,
         input_signature=[tf.RaggedTensorSpec([None, None], tf.int32)],
         autograph=False,
+    )
+
+
+def _search_function(
+    model: Transformer, options: SearchOptions, *, xla: bool, **arguments: Any
+) -> Callable:
+    """Returns `search` as a tf.function of int32 source ids [B, S]."""
+
+    def search_batch(source_ids):
+        return search(model, source_ids, options, xla=xla, **arguments)
+
+    return tf.function(
+        search_batch,
+        input_signature=[tf.TensorSpec([None, None], tf.int32)],
+        jit_compile=xla or None,
+        autograph=False,
+        # Called twice, for both parts of a batch; kept once in the graph.
+        experimental_attributes={"_noinline": True},
     )
 
 

@@ -86,7 +86,7 @@ class LineTranslator(LinePredictor):
         ):
             parts[n].append(translations)
         nothing = [Translation("", 0.0)] * self.options.nbest
-        return [_join(of_line) if of_line else nothing for of_line in parts]
+        return [_join(each) if each else nothing for each in parts]
 
     def _translate_pieces(self, ids: list[list[int]]) -> list:
         """Returns the list of Translations of each piece."""

@@ -236,7 +236,7 @@ def test_scores_depend_on_no_batch_mate(signatures):
         )
 
 
-def test_sources_and_targets_must_be_as_many(signatures):
+def test_there_must_be_one_target_for_each_source(signatures):
     with pytest.raises(tf.errors.InvalidArgumentError, match="one target"):
         served(signatures["score"], sources=["a", "b"], targets=["a"])
 
