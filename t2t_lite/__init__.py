@@ -22,8 +22,8 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Decoder": "model.transformer",
-    "Encoder": "model.transformer",
+    "Decoder": "model.stacks",
+    "Encoder": "model.stacks",
     "Transformer": "model.transformer",
     "DecoderLayer": "model.layers",
     "EncoderLayer": "model.layers",

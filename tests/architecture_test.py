@@ -63,6 +63,7 @@ ANY_BACKEND = (
     "t2t_lite.token_ids",
     "t2t_lite.model.*",
     "t2t_lite.decoding.beam_search",
+    "t2t_lite.decoding.top_k",
 )
 
 

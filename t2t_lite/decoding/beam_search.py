@@ -5,13 +5,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import keras
-import numpy as np
 from keras import ops
 
+from t2t_lite.decoding.top_k import top_k
 from t2t_lite.model.rows import gather
 from t2t_lite.tensor import NEG_INF, Tensor
-
-_CHUNK = 128  # Numbers whose maximum `_top_k` looks at first.
 
 Cache = Any  # a nested structure of tensors
 Step = Callable[[Tensor, Cache], tuple[Tensor, Cache]]
@@ -311,9 +309,7 @@ class _Search:
         B, W, V = ops.shape(log_probs_BWV)
         K = self.beam_width * min(2, log_probs_BWV.shape[-1])
         log_probs_BWV = log_probs_BWV + state.alive_log_probs_BW[..., None]
-        log_probs_BK, flat_BK = _top_k(
-            ops.reshape(log_probs_BWV, (B, W * V)), K
-        )
+        log_probs_BK, flat_BK = top_k(ops.reshape(log_probs_BWV, (B, W * V)), K)
         parents_BK, tokens_BK = flat_BK // V, flat_BK % V
         ids_BKT = gather(state.alive_ids_BWT, parents_BK)
         is_next_T = ops.arange(ops.shape(ids_BKT)[2]) == state.length
@@ -395,30 +391,3 @@ def _is_possible(scores: Tensor) -> Tensor:
 
 def _count(is_true_B: Tensor) -> Tensor:
     return ops.sum(ops.cast(is_true_B, "int32"))
-
-
-def _top_k(x_BN: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Returns what `ops.top_k` does, ties included, from less of x.
-
-    The k best numbers are in the k chunks of the largest maxima. Finding those
-    is a plain reduction, which is much faster than the search for the best.
-    """
-    B, N = ops.shape(x_BN)
-    num_chunks = -(-N // _CHUNK)
-    if num_chunks <= k:
-        best_BK, index_BK = ops.top_k(x_BN, k)
-        return best_BK, ops.cast(index_BK, "int32")
-    if num_chunks * _CHUNK > N:
-        missing = num_chunks * _CHUNK - N
-        x_BN = ops.pad(x_BN, ((0, 0), (0, missing)), constant_values=-np.inf)
-    x_BNC = ops.reshape(x_BN, (B, num_chunks, _CHUNK))
-    _, chunk_BK = ops.top_k(ops.max(x_BNC, axis=-1), k)
-    # In order: of equal numbers the first one is the better.
-    chunk_BK = ops.sort(ops.cast(chunk_BK, "int32"), axis=-1)
-    candidates_BKC = gather(x_BNC, chunk_BK)
-    best_BK, place_BK = ops.top_k(
-        ops.reshape(candidates_BKC, (B, k * _CHUNK)), k
-    )
-    place_BK = ops.cast(place_BK, "int32")
-    best_chunk_BK = gather(chunk_BK, place_BK // _CHUNK)
-    return best_BK, best_chunk_BK * _CHUNK + place_BK % _CHUNK

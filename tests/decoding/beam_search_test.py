@@ -10,7 +10,7 @@ import tensorflow as tf
 from keras import ops
 from tiny_models import tiny_transformer
 
-from t2t_lite.decoding import beam_search as module
+from t2t_lite.decoding import beam_search as search_module
 from t2t_lite.decoding.beam_search import beam_search
 from t2t_lite.model import cache as decoder_cache
 from t2t_lite.model import rows
@@ -213,7 +213,7 @@ def test_stopping_early_returns_what_running_to_the_end_does(
     kwargs = {"beam_width": 3, "alpha": alpha, "num_best": num_best}
     stopped = search(table, [5] * 12, **kwargs)
     monkeypatch.setattr(
-        module._Search,
+        search_module._Search,
         "may_improve",
         lambda _, state: state.length < state.max_lengths_B,
     )
@@ -587,7 +587,7 @@ def test_cached_decoding_finds_what_full_passes_do(tiny_hparams):
 
 def never_twice(num_rows, beam_width):
     """Returns the Constraint that no token follows itself."""
-    return module.Constraint(
+    return search_module.Constraint(
         state=tf.fill([num_rows, beam_width], -1),
         # The first token that it is given stands before all others.
         advance=lambda newest_BW, ids_BW: tf.where(newest_BW == -1, -2, ids_BW),
@@ -640,24 +640,6 @@ def test_a_constrained_beam_keeps_the_models_probabilities():
     assert found[0, 0].tolist() == [2, 3, EOS]
 
 
-@pytest.mark.parametrize("size", [9, 1025, 1152, 5000, 32_000])
-@pytest.mark.parametrize("distinct", [2, 40, 10**6])
-@pytest.mark.parametrize("k", [1, 2, 8])
-def test_the_best_of_the_best_chunks_are_the_best_of_all(size, distinct, k):
-    """Few distinct numbers are many ties, of which the first ones count."""
-    random = np.random.default_rng(size)
-    x = random.integers(distinct, size=(5, size)).astype("float32")
-    x[1, size // 2 :] = NEG_INF
-    x[2:] -= distinct
-    x[4, :-1] = -np.inf
-    for row in x[2:4]:  # A few large numbers are in as many chunks.
-        row[random.choice(size, 9, replace=False)] = [3, 2, 2, 2, 2, 1, 1, 1, 1]
-    expected, expected_index = ops.top_k(x, k)
-    found, index = module._top_k(x, k)
-    np.testing.assert_array_equal(found, expected)
-    np.testing.assert_array_equal(index, expected_index)
-
-
 def test_gather_takes_from_each_sentence_its_own():
     x = np.random.default_rng(0).normal(size=(3, 5, 2))
     index = np.array([[4, 4], [0, 1], [3, 0]])
@@ -668,7 +650,7 @@ def test_gather_takes_from_each_sentence_its_own():
 def test_length_penalty_is_that_of_wu_et_al():
     for alpha in ALPHAS:
         found = ops.convert_to_numpy(
-            module.length_penalty(np.array([1, 7, 25]), alpha)
+            search_module.length_penalty(np.array([1, 7, 25]), alpha)
         )
         expected = [((5 + n) / 6) ** alpha for n in (1, 7, 25)]
         np.testing.assert_allclose(found, expected, rtol=1e-6)
