@@ -1,12 +1,14 @@
 """Files and folders that appear once they are complete, and locks.
 
-What is not complete yet lies beside its place, as writing-NAME-PROCESS.
+What is not complete yet lies beside its place, as writing-NAME-PROCESS-RANDOM:
+processes in different containers can have the same number.
 """
 
 import contextlib
 import fcntl
 import os
 import pathlib
+import secrets
 import shutil
 import sys
 from collections.abc import Iterator
@@ -65,7 +67,6 @@ def scratch_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     on the same disk.
     """
     folder = _aside(path)
-    shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     try:
         yield folder
@@ -75,7 +76,8 @@ def scratch_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
 
 def _aside(path):
     path = pathlib.Path(path)
-    return path.with_name(f"{_PREFIX}{path.name}-{os.getpid()}")
+    unique = f"{os.getpid()}-{secrets.token_hex(4)}"
+    return path.with_name(f"{_PREFIX}{path.name}-{unique}")
 
 
 def remove_leftovers(folder: str | os.PathLike, name: str = "") -> None:
@@ -146,8 +148,10 @@ def locked(
     Raises:
         InputError: another process has the lock, and there is a refusal.
     """
-    create = 0 if os.path.isdir(path) else os.O_CREAT
-    descriptor = os.open(path, os.O_RDONLY | create)
+    # NFS locks only what is open for writing, which a folder never is.
+    is_folder = os.path.isdir(path)
+    mode = os.O_RDONLY if is_folder else os.O_RDWR | os.O_CREAT
+    descriptor = os.open(path, mode, 0o666)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -76,7 +76,9 @@ class ModelDirectory:
             "another --model_dir"
         )
         with files.locked(self.path, refusal):
-            files.remove_leftovers(self.path)
+            # No others: a program may be writing its output here.
+            for path in (self.settings_path, self.vocabulary_path, self.tokens):
+                files.remove_leftovers(self.path, path.name)
             try:
                 yield
             finally:

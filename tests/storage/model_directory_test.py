@@ -2,6 +2,7 @@
 
 import pytest
 
+from t2t_lite import files
 from t2t_lite.errors import InputError
 from t2t_lite.storage.model_directory import ModelDirectory
 
@@ -15,6 +16,17 @@ def test_only_one_run_is_at_work_in_a_directory(tmp_path):
     assert not path.exists()  # For nothing was written there.
     with ModelDirectory(path).locked():
         pass
+
+
+def test_a_run_removes_its_own_leftovers_alone(tmp_path):
+    killed = tmp_path / "writing-settings.json-1-0"
+    killed.write_text("half")
+    # Another program, such as bin/translate, needs no lock for its output.
+    with files.atomic_file(tmp_path / "output") as output:
+        output.write("all")
+        with ModelDirectory(tmp_path).locked():
+            assert not killed.exists()
+    assert (tmp_path / "output").read_text() == "all"
 
 
 @pytest.mark.parametrize("which", ["best", "averaged", "step-3"])
