@@ -15,7 +15,7 @@ import pytest
 import tiny_run
 from refusal import assert_refused
 
-from t2t_lite.model import flops as training_cost
+from t2t_lite.model import flops
 from t2t_lite.storage import checkpoints
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text import batching, token_files
@@ -175,7 +175,7 @@ def test_a_run_counts_the_operations_of_its_batches(whole):
         pairs, plan, 0, _STEPS
     ):
         sizes = (*source_ids.shape, target_ids.shape[1])
-        expected += training_cost.update_flops(
+        expected += flops.update_flops(
             settings.hparams, settings.vocabulary_size, *sizes
         )
     assert _last(whole[0])[1]["training_flops"] == expected

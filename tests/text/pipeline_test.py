@@ -10,7 +10,7 @@ from tiny_translator import LINES, TINY, learn_vocabulary
 
 import t2t_lite
 from t2t_lite.text.batching import length_ladder
-from t2t_lite.training import optimizer as optimization
+from t2t_lite.training import optimizer
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +114,7 @@ def test_a_model_fits_text_by_these_steps(vocabulary):
     hparams = dataclasses.replace(TINY, num_layers=1, warmup_steps=20)
     model = t2t_lite.Transformer(hparams, vocabulary.size)
     model.compile(
-        optimization.adam(hparams),
+        optimizer.adam(hparams),
         t2t_lite.LabelSmoothedCrossEntropy(),
         jit_compile=False,  # It would compile for each length.
     )
