@@ -119,8 +119,8 @@ def require_task(corpus: corpora.Corpus, task: str) -> None:
     if corpus.task not in (None, task):
         raise corpora.InputError(
             f"{corpus.name} is a corpus for {corpus.task}, and the model is "
-            f"for {task}: choose a corpus for {task}, or a preset (--hparams) "
-            f"for {corpus.task}"
+            f"for {task}: give a corpus for {task}, or train a "
+            f"model for {corpus.task} (--hparams)"
         )
 
 

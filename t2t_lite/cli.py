@@ -38,7 +38,7 @@ def run(command: ModuleType) -> None:
     """
     _show_in_help(command)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    # Exits in good order, so that half-written files are removed.
+    # Exits cleanly, so that half-written files are removed.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     flags.FLAGS.set_default("verbosity", logging.INFO)
     logging.get_absl_handler().setFormatter(LogFormatter())

@@ -1,4 +1,4 @@
-"""The shapes of batches: sequences of like length go together.
+"""The shapes of batches: sequences of similar length go together.
 
 All of it happens in the graph, so that a served model batches as this package
 does.
@@ -66,7 +66,7 @@ def run_in_batches(
 ) -> tuple[tf.Tensor, ...]:
     """Returns what `run` computes for N sequences, batch by batch.
 
-    Sequences go together that are of like length, or short.
+    Sequences of similar length, or short ones, go together.
 
     Args:
         run: a function (int32 rows_R, int32 num_rows, int32 length) to the
@@ -152,7 +152,7 @@ def _batch_sizes(length, capacity):
 
 
 def _next_batch_size(num_rows):
-    """Returns the smallest of _BATCH_SIZES that holds so many rows."""
+    """Returns the smallest of _BATCH_SIZES that holds this many rows."""
     place = tf.searchsorted(tf.constant(_BATCH_SIZES), num_rows[None])[0]
     return tf.constant(_BATCH_SIZES)[place]
 

@@ -172,7 +172,7 @@ class Translator(LineTranslator):
     Args:
         model_dir: path of a model directory.
         checkpoint: "last", "best", "averaged", or the path of a checkpoint.
-        average_last: int; above 1, the mean of so many of the last ones.
+        average_last: int; above 1, the mean of that many of the last ones.
         precision: "float32", "bfloat16" or "float16".
         xla: bool, whether XLA compiles the search, once for each shape; None:
             where there is a GPU.

@@ -11,7 +11,7 @@ from t2t_lite.model.transformer import Transformer, shift_right
 from t2t_lite.text import batching
 from t2t_lite.text.batching import Bucket, TokenPairs
 
-_LARGEST_EXPONENT = 700.0  # exp of it is a float still.
+_LARGEST_EXPONENT = 700.0  # exp of more overflows.
 
 
 class TokenScores(NamedTuple):

@@ -47,7 +47,7 @@ class Positions(NamedTuple):
 class PastView(NamedTuple):
     """What all layers share at one position: where to write, what to see."""
 
-    position: Tensor | None  # int32 [], where to write; None for at the end
+    position: Tensor | None  # int32 [], where to write; None to append
     visible: Positions | None  # which self-attention reaches; None for all
     is_ancestor_B1WP: Tensor  # bool, P slots at the visible positions
 
@@ -137,7 +137,7 @@ def _write(old_BXP: Tensor, new_BXW: Tensor, position: Tensor | None) -> Tensor:
     Args:
         old_BXP: what was written at all positions.
         new_BXW: what to write at one.
-        position: int32 [], which; None for behind the last.
+        position: int32 [], which; None to append them.
     """
     if position is None:
         return ops.concatenate([old_BXP, new_BXW], 2)

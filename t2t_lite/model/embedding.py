@@ -89,7 +89,7 @@ class TiedEmbedding(keras.layers.Layer):
             num_ids: V; None for all.
         """
         if num_ids in (None, self.vocabulary_size):
-            return self.embedding  # A slice would be a copy, forth and back.
+            return self.embedding  # A slice copies, its gradient too.
         return self.embedding[:num_ids]
 
     def compute_output_shape(self, ids_shape: Shape) -> Shape:

@@ -107,7 +107,7 @@ def tokens_flops(
     tokens: int | None = None,
     mean_length: float = TYPICAL_LENGTH,
 ) -> float:
-    """Returns the operations of one update of so many tokens on each side.
+    """Returns the operations of one update of this many tokens on each side.
 
     >>> from t2t_lite.hparams import PRESETS
     >>> f"{tokens_flops(PRESETS['transformer_base']):.2e}"

@@ -169,7 +169,7 @@ class Parser(LineParser):
     Args:
         model_dir: path of a model directory.
         checkpoint: "last", "best", "averaged", or the path of a checkpoint.
-        average_last: int; above 1, the mean of so many of the last ones.
+        average_last: int; above 1, the mean of that many of the last ones.
         precision: "float32", "bfloat16" or "float16".
         xla: bool, whether XLA compiles the search. Sentences of all lengths,
             with room for 300 symbols more, need many programs.

@@ -28,7 +28,7 @@ from t2t_lite.text.vocabulary import Vocabulary
 from t2t_lite.token_ids import EOS
 
 FILE = "tags.npz"  # In the model directory of a parser.
-_OFTEN = 5  # A piece seen so many times has shown all its tags.
+_OFTEN = 5  # A piece seen this often has shown all its tags.
 
 
 class TagDictionary(NamedTuple):
@@ -39,7 +39,7 @@ class TagDictionary(NamedTuple):
     may_have_RT: np.ndarray
 
     def save(self, path: str | os.PathLike) -> None:
-        """Writes it to `path`, whole or not at all."""
+        """Writes it to `path`, atomically."""
         with files.atomic_file(path, "wb") as file:
             np.savez_compressed(file, may_have=self.may_have_RT)
 

@@ -41,7 +41,7 @@ def export(
         export_dir: path of the folder of all versions, made if there is none.
         options: ServingOptions.
         checkpoint: "last", "best", "averaged", or the path of a checkpoint.
-        average_last: int; above 1, the mean of so many of the last ones.
+        average_last: int; above 1, the mean of that many of the last ones.
         precision: "float32", "bfloat16" or "float16", of the computation.
 
     Raises:

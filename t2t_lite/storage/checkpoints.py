@@ -1,4 +1,4 @@
-"""Checkpoints: named tensors in TensorFlow's format, whole or not at all.
+"""Checkpoints: named tensors in TensorFlow's format, written atomically.
 
 A checkpoint is the pair of files step-N.index and step-N.data-00000-of-00001
 that `tf.train.load_checkpoint` reads. The index is moved into place last, so
@@ -127,8 +127,8 @@ def prune(
 ) -> None:
     """Removes what the checkpoint just written makes useless.
 
-    That is all but the newest `keep` up to it, those above it, from which the
-    run did not go on, and what was left half-written.
+    That is all but the newest `keep` up to it, those of later steps, which the
+    run was not resumed from, and what was left half-written.
 
     Args:
         directory: path of the folder of checkpoints.

@@ -115,7 +115,7 @@ class ModelDirectory:
             )
 
     def save_settings(self, settings: Settings) -> None:
-        """Writes settings.json, whole or not at all."""
+        """Writes settings.json atomically."""
         text = json.dumps(dataclasses.asdict(settings), indent=2)
         with files.atomic_file(self.settings_path) as file:
             file.write(text + "\n")
@@ -131,10 +131,10 @@ class ModelDirectory:
 
         Args:
             which: "last", "best", "averaged", or the path of a checkpoint.
-            average_last: int; above 1, the mean of so many of the last ones.
+            average_last: int; above 1, the mean of that many of the last ones.
 
         Raises:
-            InputError: there is no such checkpoint, or not so many.
+            InputError: there is no such checkpoint, or too few.
         """
         if average_last > 1 and which != "last":
             raise InputError(

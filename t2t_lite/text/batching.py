@@ -1,4 +1,4 @@
-"""Batches of token pairs of like length.
+"""Batches of token pairs of similar length.
 
 Which pairs make the batch of a step follows from the lengths and (seed, step)
 alone, so any step's batch can be had at once: resuming replays nothing.
@@ -136,7 +136,7 @@ class _Grid:
         return which_ST
 
     def shapes(self, num_shapes):
-        """Returns at most so many shapes that leave little padding."""
+        """Returns at most `num_shapes` shapes that leave little padding."""
         shapes = [tuple(n - 1 for n in self.counts_ST.shape)]
         while len(shapes) < num_shapes:
             saving, shape = self._best_added_shape(shapes)

@@ -59,7 +59,7 @@ def encoded(vocabulary: Vocabulary) -> Step:
 
 
 def batched_by_tokens(tokens_per_batch: int, max_length: int) -> Step:
-    """Returns the step from pairs of ids to padded batches of like length.
+    """Returns the step from pairs of ids to padded batches of similar length.
 
     Both sides of a batch are padded to one length of a short ladder, and there
     are as many pairs as keep each side at `tokens_per_batch` tokens, padding

@@ -95,7 +95,7 @@ class Vocabulary:
             raise InputError(f"{path} is not a SentencePiece model") from None
 
     def save(self, path: str | os.PathLike) -> None:
-        """Writes the SentencePiece model to `path`, whole or not at all."""
+        """Writes the SentencePiece model to `path`, atomically."""
         with files.atomic_file(path, "wb") as file:
             file.write(self.model)
 

@@ -91,7 +91,7 @@ def peak_bytes(
 def _state_bytes(
     hparams: HParams, vocabulary_size: int, num_gradients: int
 ) -> int:
-    """Returns those of weights, Adam's two moments, sums, and gradients."""
+    """Returns the bytes of weights, Adam's moments, sums and gradients."""
     D, F = hparams.d_model, hparams.d_ff
     depths = hparams.num_heads * (hparams.d_k + hparams.d_v)
     layer_weights = 3 * 2 * D * depths + 2 * 2 * D * F
@@ -100,7 +100,7 @@ def _state_bytes(
 
 
 def _bytes_per_token(hparams: HParams, precision: str) -> int:
-    """Returns what is kept of a source and a target token to go backward."""
+    """Returns the bytes kept per source and target token to go backward."""
     width = 4 if precision == "float32" else 2
     D, F = hparams.d_model, hparams.d_ff
     per_layer = 40 * D + 6 * F + 6 * hparams.num_heads * hparams.max_length
@@ -108,7 +108,7 @@ def _bytes_per_token(hparams: HParams, precision: str) -> int:
 
 
 def loss_bytes(hparams: HParams, vocabulary_size: int, tokens: int) -> int:
-    """Returns those of a chunk's logits, thrice, and two more embeddings.
+    """Returns the bytes of a chunk's logits, three times, and two embeddings.
 
     Args:
         hparams: HParams.

@@ -96,7 +96,7 @@ _TRAIN_FLAGS = [
     ),
     (
         [f"--train_trees={__file__}"],
-        "or a preset (--hparams) for parsing",
+        "or train a model for parsing (--hparams)",
     ),
     (
         ["--hparams=transformer_parsing_small"],
