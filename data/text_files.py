@@ -53,7 +53,7 @@ def paired_files(
     if len(sources) != len(targets):
         raise InputError(
             "the n-th source file pairs with the n-th target file, so there "
-            f"must be equally many of each; received {len(sources)} of "
+            f"must be the same number of each; received {len(sources)} of "
             f"{source_pattern} and {len(targets)} of {target_pattern}"
         )
     return list(zip(sources, targets, strict=True))

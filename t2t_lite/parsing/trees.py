@@ -135,7 +135,7 @@ def _take(token: str, stack: list[_Bracket], line: int) -> Tree | None:
     """Puts a token on the stack; returns the tree that it completes, if any."""
     if token == "(":
         if len(stack) == MAX_DEPTH:
-            raise InputError(f"a tree may be {MAX_DEPTH} brackets deep")
+            raise InputError(f"a tree may be at most {MAX_DEPTH} brackets deep")
         stack.append(_Bracket(line))
     elif not stack:
         what = "a closing bracket" if token == ")" else f"the word {token!r}"

@@ -128,7 +128,7 @@ def test_files_are_read_as_they_are_asked_for(folder):
         (
             "?.en",
             "a.de",
-            "equally many of each; received 2 of ?.en and 1 of a.de",
+            "the same number of each; received 2 of ?.en and 1 of a.de",
         ),
     ],
 )
