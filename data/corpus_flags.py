@@ -137,7 +137,7 @@ def _refuse_places_of_other_corpora(names):
 def readers(
     corpus: corpora.Corpus,
 ) -> dict[str, Callable[[], corpora.Pairs]]:
-    """Returns for each split of a Corpus the function that reads it anew.
+    """Returns for each split of a Corpus the function that reads it.
 
     There is one for "train" in any case; it says what is missing.
     """

@@ -60,8 +60,12 @@ def _prepared(language: str):
 def _tensorflow_datasets():
     require_extra("tensorflow_datasets", "corpora")
     require_extra("importlib_resources", "corpora")  # TFDS does not ask for it.
-    import tensorflow_datasets
-
+    try:
+        import tensorflow_datasets
+    except ImportError as error:
+        raise InputError(
+            f"tensorflow-datasets is installed but cannot be imported: {error}"
+        ) from error
     return tensorflow_datasets
 
 

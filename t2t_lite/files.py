@@ -83,7 +83,8 @@ def _aside(path):
 def remove_leftovers(folder: str | os.PathLike, name: str = "") -> None:
     """Removes what killed processes have left half-written in a folder.
 
-    Only for who holds a lock: a process at work would lose what it writes.
+    Call it while holding a lock: it takes from a process at work what that
+    one writes.
 
     Args:
         folder: path.

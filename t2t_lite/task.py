@@ -49,7 +49,7 @@ class Task(abc.ABC):
         """Returns the Vocabulary learned from both sides of a corpus.
 
         Args:
-            read_pairs: a function that returns the (source, target) pairs anew.
+            read_pairs: a function; each call reads the (source, target) pairs.
             kind: "bpe" or "unigram".
             size: int, V.
 

@@ -47,7 +47,7 @@ def score_text(
         language: of both, as `paper_bleu.corpus_bleu` takes it; None to leave
             that score out.
         with_margins: whether sacrebleu estimates the margins of its scores, by
-            drawing the sentences anew BOOTSTRAP_RESAMPLES times.
+            resampling the sentences BOOTSTRAP_RESAMPLES times.
     """
     metrics = {"bleu": ("BLEU", BLEU()), "chrf": ("chrF", CHRF())}
     scores = {}

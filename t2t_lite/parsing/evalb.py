@@ -8,8 +8,8 @@ COLLINS.prm, by which results on the Wall Street Journal are published:
 - Words tagged `,` `:` a pair of quotes or `.` count for nothing, and traces
   neither; a constituent that only held such words is gone. The tags decide,
   each tree's own: `?` as a tag is a word.
-- A constituent is its label and the words that it spans; a sentence may have
-  one several times, and then counts it so often. Labels end before the first
+- A constituent is its label and the words that it spans; one that a
+  sentence has several times counts as often. Labels end before the first
   `-` or `=`. TOP is not a constituent (ROOT and S1 are: `trees.normalize`
   renames them), tags are not, and PRT is ADVP.
 - A sentence whose parse has no word left is skipped. One where the words that

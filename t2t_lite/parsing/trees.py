@@ -177,7 +177,9 @@ def _closed(stack: list[_Bracket]) -> Tree | None:
         stack[-1].children.extend(closed)
         return None
     if len(closed) > 1:
-        raise InputError(f"({label} ...) holds several words, each needs a tag")
+        raise InputError(
+            f"({label} ...) holds several words, and each needs a tag"
+        )
     return closed[0]
 
 

@@ -4,7 +4,7 @@ NAME/       what token_files.tokenize_pairs writes, and checksums.json
 NAME.lock   held by the run that makes NAME
 
 A copy appears when it is complete, and nobody writes to it then. One whose
-checksums do not hold is made anew.
+checksums do not match is made again.
 """
 
 import hashlib
@@ -44,7 +44,7 @@ def shared_tokens(
 
     Args:
         cache_dir: path, made if there is none.
-        read_pairs: a function that returns the (source, target) pairs anew.
+        read_pairs: a function; each call reads the (source, target) pairs.
         data_sha256: their hash, as of token_files.hash_pairs.
         tokenizer: PairTokenizer.
 

@@ -30,7 +30,7 @@ class TrainingText:
     Args:
         flags: the flags that name them, kept with the settings.
         readers: for "train", and for "dev" and "test" if there are any, a
-            function that returns the (source, target) pairs anew.
+            function; each call reads the (source, target) pairs.
     """
 
     flags: dict[str, str]

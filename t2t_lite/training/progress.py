@@ -15,6 +15,8 @@ from absl import logging
 from t2t_lite.errors import InputError
 from t2t_lite.training.trainer import Trainer, Update
 
+_SECONDS_BETWEEN_SUMMARIES = 10.0
+
 
 class Report(NamedTuple):
     """How training went since the last report."""
@@ -124,7 +126,7 @@ class Progress:
         self._pending: list[Update] = []
         # The first update builds the graphs: speed counts from its end on.
         self._first_step, self._first_update_at = trainer.step, None
-        self._reported_at = -math.inf
+        self._reported_at = self._summarized_at = -math.inf
         self._start_interval()
 
     def _start_interval(self) -> None:
@@ -195,14 +197,19 @@ class Progress:
             ),
         )
         self._display.show(report)
-        with self._writer.as_default(step=step):
+        self._reported_at = now
+        self._start_interval()
+        if now - self._summarized_at >= _SECONDS_BETWEEN_SUMMARIES:
+            self._summarize(report)
+            self._summarized_at = now
+
+    def _summarize(self, report: Report) -> None:
+        with self._writer.as_default(step=report.step):
             tf.summary.scalar("train/loss", report.loss)
             tf.summary.scalar("train/learning_rate", report.learning_rate)
             tf.summary.scalar(
                 "train/target_tokens_per_second", report.tokens_per_second
             )
-        self._reported_at = now
-        self._start_interval()
 
 
 def not_finite_error(subject: str, trainer: Trainer, step: int) -> InputError:

@@ -107,7 +107,7 @@ def test_the_deepest_tree_goes_through_everything():
         ("(S ((NN a)))", "is the tree that begins on line 1 not closed?"),
         ("(((NN a)))", "is the tree that begins on line 1 not closed?"),
         ("((S (NN a))\n((S (NN b)))", "line 2: only an outermost bracket"),
-        ("(NP the dog)", "(NP ...) holds several words, each needs a tag"),
+        ("(NP the dog)", "(NP ...) holds several words, and each needs a tag"),
         (deep(trees.MAX_DEPTH + 1), "a tree may be at most 200 brackets deep"),
     ],
 )
