@@ -42,7 +42,11 @@ def run(command: ModuleType) -> None:
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     flags.FLAGS.set_default("verbosity", logging.INFO)
     logging.get_absl_handler().setFormatter(LogFormatter())
-    app.run(lambda arguments: _guarded_main(command, arguments))
+    try:
+        app.run(lambda arguments: _guarded_main(command, arguments))
+    except BrokenPipeError:  # Of --help, which is printed before main runs.
+        _discard_stdout()
+        sys.exit(1)
 
 
 def _guarded_main(command: ModuleType, arguments: list[str]) -> int:
@@ -57,8 +61,7 @@ def _guarded_main(command: ModuleType, arguments: list[str]) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # Python would complain again when it flushes stdout at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_stdout()
         return 1
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
@@ -66,6 +69,11 @@ def _guarded_main(command: ModuleType, arguments: list[str]) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _discard_stdout() -> None:
+    """Keeps Python from complaining when it flushes a closed pipe at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class LogFormatter(python_logging.Formatter):

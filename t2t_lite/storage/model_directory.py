@@ -110,8 +110,7 @@ class ModelDirectory:
         if trained_for != name:
             raise InputError(
                 f"{self.path} was trained for {trained_for}; this takes a "
-                f"model for {name} (in Python, t2t_lite.tasks.open_model "
-                "opens either)"
+                f"model for {name}"
             )
 
     def save_settings(self, settings: Settings) -> None:
@@ -197,7 +196,8 @@ class ModelDirectory:
         if len(paths) < count:
             raise InputError(
                 f"{self.path} keeps {len(paths)} checkpoints, too few to "
-                f"average the last {count}: give a smaller --average_last"
+                f"average the last {count}: give a smaller --average_last, or "
+                "train with --save_every_steps"
             )
         return paths, tensors
 

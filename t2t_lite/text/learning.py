@@ -60,9 +60,9 @@ def learn(
             raise
     largest = int(largest[1])
     logging.warning(
-        "The corpus supports a vocabulary of %d, not of %d: learning that.",
-        largest + FIRST_PIECE,
+        "The corpus is too small for a vocabulary of %d: learning one of %d.",
         size,
+        largest + FIRST_PIECE,
     )
     return _train(sentences, kind, largest, symbols)
 

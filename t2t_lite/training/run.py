@@ -110,7 +110,7 @@ class _Run:
             "Training a model of %s weights in %s on %s.",
             f"{self.trainer.model.count_params():,}",
             directory.path,
-            ", ".join(strategy.extended.worker_devices),
+            ", ".join(map(_short_name, strategy.extended.worker_devices)),
         )
         self.micro_batch_tokens = _agreed_micro_batch_tokens(
             strategy, self.prepared.settings
@@ -178,7 +178,7 @@ class _Run:
         self.progress.flush()
         if self.trainer.step > self.checkpointer.saved_step:
             self._save(stop.is_requested())
-        elif not stop.is_requested():
+        if self.trainer.step >= self.hparams.steps:
             logging.info("All %d updates are done.", self.trainer.step)
         if stop.is_requested():
             logging.info("Stopped; run the same command again to resume.")
@@ -279,6 +279,15 @@ def _make_trainer(
         num_target_ids=task.num_target_ids(prepared.vocabulary),
         num_parts=best_num_parts(strategy, options.xla),
     )
+
+
+def _short_name(device: str) -> str:
+    """Returns the name of a device without that of its machine.
+
+    >>> _short_name("/job:localhost/replica:0/task:0/device:CPU:0")
+    'CPU:0'
+    """
+    return device.rpartition("device:")[2]
 
 
 def _agreed_micro_batch_tokens(
