@@ -72,7 +72,7 @@ def _guarded_main(command: ModuleType, arguments: list[str]) -> int:
 
 
 def _discard_stdout() -> None:
-    """Keeps Python from complaining when it flushes a closed pipe at its end."""
+    """Keeps Python from complaining about a closed pipe when it exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -25,7 +25,7 @@ def test_a_small_corpus_gets_the_most_it_supports_and_a_warning(kind, caplog):
     # The bytes and the characters of these lines, and not much more.
     assert 256 + 20 < vocabulary.size < 1000
     (warning,) = caplog.messages
-    assert f"vocabulary of {vocabulary.size}, not of 5003" in warning
+    assert f"vocabulary of 5003: learning one of {vocabulary.size}" in warning
     assert vocabulary.decode(vocabulary.encode(CORPUS)) == CORPUS
 
 
