@@ -20,11 +20,18 @@ PRINTED = {
 }
 
 
+@pytest.fixture
+def undrawn_weights():
+    """A scope in which variables have shapes alone: no weight is drawn."""
+    yield keras.StatelessScope(initialize_variables=False)
+    # Keras keeps a list of them, which the next scope would draw.
+    keras.utils.clear_session()
+
+
 @pytest.mark.parametrize("name", settings.PRESETS)
-def test_number_of_parameters_is_that_of_the_model(name):
+def test_number_of_parameters_is_that_of_the_model(name, undrawn_weights):
     hparams = settings.preset(name)
-    # Shapes alone: no weight is drawn.
-    with keras.StatelessScope(initialize_variables=False):
+    with undrawn_weights:
         model = Transformer(hparams)
         model.build()
         assert paper.num_parameters(hparams) == model.count_params()
