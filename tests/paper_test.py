@@ -35,8 +35,6 @@ def test_number_of_parameters_is_that_of_the_model(name, undrawn_weights):
         model = Transformer(hparams)
         model.build()
         assert paper.num_parameters(hparams) == model.count_params()
-    # Or the next scope of any test would draw them.
-    keras.utils.clear_session()
 
 
 def test_all_20_rows_of_the_paper_are_printed():
