@@ -237,7 +237,12 @@ def test_xla_gives_the_same_gradients(without_dropout, monkeypatch):
 
 @pytest.mark.parametrize(
     ("kind", "tolerance"),
-    [("dropout", 1e-5), ("bfloat16", 2**-5), ("float16", 2**-8)],
+    [
+        ("dropout", 1e-5),
+        ("no dropout", 1e-5),
+        ("bfloat16", 2**-5),
+        ("float16", 2**-8),
+    ],
 )
 def test_chunks_of_the_loss_give_the_gradient_of_every_weight(
     kind, tolerance, trainer_of
