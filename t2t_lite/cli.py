@@ -199,6 +199,19 @@ def define_model_flags(xla: bool | None = None) -> None:
     )
 
 
+def define_sentences_flag() -> None:
+    """Defines the flag that says which lines are split into sentences."""
+    flags.DEFINE_enum(
+        "sentences",
+        "auto",
+        ["auto", "split", "whole"],
+        "Which lines are translated sentence by sentence. auto: those of "
+        "several sentences if the model was trained on single ones, else those "
+        "longer than 99% of its training lines; split: all of several "
+        "sentences; whole: those only that are longer than the model takes.",
+    )
+
+
 def model_flags() -> dict[str, Any]:
     """Returns those flags as the arguments of a Translator."""
     return {name: flags.FLAGS[name].value for name in _TRANSLATOR_FLAGS}

@@ -88,7 +88,11 @@ class TranslationTask(Task):
         from t2t_lite.decoding.translation import LineTranslator
 
         return LineTranslator.from_model(
-            model, directory.vocabulary(), options, xla=False
+            model,
+            directory.vocabulary(),
+            options,
+            xla=False,
+            splitting=directory.settings().splitting(),
         )
 
     def scores(

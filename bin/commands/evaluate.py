@@ -14,6 +14,7 @@ from t2t_lite_data import corpus_flags
 
 FLAGS = flags.FLAGS
 cli.define_model_flags()
+cli.define_sentences_flag()
 corpus_flags.define(default="the corpus that the model was trained on")
 for module in (cli, corpus_flags):
     flags.adopt_module_key_flags(module)
@@ -38,7 +39,9 @@ def main(_: list[str]) -> int:
     from t2t_lite.evaluation.report import evaluate
     from t2t_lite.storage.model_directory import ModelDirectory
 
-    translator = tasks.open_model(**cli.model_flags())
+    translator = tasks.open_model(
+        **cli.model_flags(), sentences=FLAGS.sentences
+    )
     hparams = translator.model.hparams
     directory = ModelDirectory(FLAGS.model_dir)
     given = corpus_flags.given_flags(default=None)

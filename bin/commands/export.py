@@ -6,6 +6,7 @@ from t2t_lite import cli
 
 FLAGS = flags.FLAGS
 cli.define_model_flags(xla=False)
+cli.define_sentences_flag()
 flags.adopt_module_key_flags(cli)
 flags.DEFINE_string(
     "export_dir", None, "Required: the folder to write numbered versions to."
@@ -14,7 +15,8 @@ flags.mark_flag_as_required("export_dir")
 flags.DEFINE_integer(
     "max_length",
     None,
-    "Most tokens of a source; a longer one is truncated. Default: the model's.",
+    "Most tokens of a source, or of a sentence of it; a longer one is "
+    "truncated. Default: the model's.",
 )
 flags.DEFINE_integer(
     "attention_layer",
@@ -39,7 +41,8 @@ def main(_: list[str]) -> int:
     from t2t_lite.storage.model_directory import ModelDirectory
 
     directory = ModelDirectory(FLAGS.model_dir)
-    hparams = directory.settings().hparams
+    settings = directory.settings()
+    hparams = settings.hparams
     search_options = SearchOptions.from_hparams(
         hparams,
         beam_width=FLAGS.beam_width,
@@ -52,6 +55,7 @@ def main(_: list[str]) -> int:
         xla=FLAGS.xla,
         attention_layer=FLAGS.attention_layer,
         attention_head=FLAGS.attention_head,
+        splitting=settings.splitting(FLAGS.sentences),
     )
     path = export(
         directory,

@@ -114,7 +114,9 @@ def main(_: list[str]) -> int:
     result = run.train(
         FLAGS.model_dir or f"runs/{corpus.name}-{FLAGS.hparams}",
         settings,
-        preparation.TrainingText(names, corpus_flags.readers(corpus)),
+        preparation.TrainingText(
+            names, corpus_flags.readers(corpus), corpus.source_language
+        ),
         options.RunOptions.from_flags(FLAGS.flag_values_dict()),
     )
     if result.report is not None:

@@ -16,6 +16,7 @@ from t2t_lite_data import text_files
 
 FLAGS = flags.FLAGS
 cli.define_model_flags()
+cli.define_sentences_flag()
 flags.adopt_module_key_flags(cli)
 flags.DEFINE_string(
     "input", None, "Text file to read; may be .gz. Default: stdin."
@@ -42,7 +43,9 @@ def main(_: list[str]) -> int:
     from t2t_lite import tasks
     from t2t_lite.decoding.line_predictor import as_lines
 
-    translator = tasks.open_model(**cli.model_flags(), nbest=FLAGS.nbest)
+    translator = tasks.open_model(
+        **cli.model_flags(), sentences=FLAGS.sentences, nbest=FLAGS.nbest
+    )
     results = translator.stream(lines, lines_at_once)
     quiet = is_typed or not sys.stderr.isatty()
     with files.output_file(FLAGS.output) as output:

@@ -1,16 +1,14 @@
 """Lines of any length as pieces that a model takes."""
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from absl import logging
 
+from t2t_lite.text import sentences
+from t2t_lite.text.sentences import Splitting
 from t2t_lite.text.vocabulary import SPACE, Vocabulary
 from t2t_lite.token_ids import EOS
-
-# Also closing quotes and brackets, and the space after them.
-_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”»)\]]*\s+|(?<=[。！？])")  # noqa: RUF001
 
 
 class Pieces(NamedTuple):
@@ -23,16 +21,20 @@ class Pieces(NamedTuple):
 class LineSplitter:
     """Splits lines into pieces of token ids, none of them over-long.
 
-    A line that is too long is cut at sentence boundaries, and a sentence that
-    is itself too long between words; a warning says so.
+    A piece is a line, or a sentence of one that is to be split. A sentence that
+    is itself too long is cut between words; a warning says so.
 
     Args:
         vocabulary: Vocabulary.
         max_length: int, the most ids of a piece, EOS included.
+        splitting: Splitting.
     """
 
-    def __init__(self, vocabulary: Vocabulary, max_length: int):
+    def __init__(
+        self, vocabulary: Vocabulary, max_length: int, splitting: Splitting
+    ):
         self._vocabulary, self._max_length = vocabulary, max_length
+        self._splitting = splitting.limited_to(max_length)
 
     def split_lines(self, lines: list[str], first_line: int = 1) -> Pieces:
         """Returns the Pieces of all lines, none for a blank one.
@@ -41,41 +43,36 @@ class LineSplitter:
             lines: list of str.
             first_line: int, the number of the first line in warnings.
         """
+        split = self._sentences(lines)
+        line_indices = [n for n, texts in enumerate(split) for _ in texts]
+        encoded = self._encode([text for texts in split for text in texts])
         pieces = Pieces([], [])
-        for n, line in enumerate(lines):
-            if line.strip():
-                line_pieces = self.split(line, first_line + n)
-                pieces.ids.extend(line_pieces)
-                pieces.line_indices.extend([n] * len(line_pieces))
+        for n, ids in zip(line_indices, encoded, strict=True):
+            parts = [ids]
+            if len(ids) > self._max_length:
+                self._warn(first_line + n, len(ids))
+                parts = list(self._cut(ids))
+            pieces.ids.extend(parts)
+            pieces.line_indices.extend([n] * len(parts))
         return pieces
 
-    def split(self, line: str, line_number: int = 1) -> list[list[int]]:
-        """Returns the ids of each piece of a line, EOS at each end.
-
-        Args:
-            line: str.
-            line_number: int, its number in warnings.
-        """
-        (ids,) = self._encode([line])
-        if len(ids) <= self._max_length:
-            return [ids]
-        units = []
-        for sentence in self._encode(_split_sentences(line)):
-            if len(sentence) > self._max_length:
-                logging.warning(
-                    "Line %d has a sentence of %d tokens, more than the %d "
-                    "that this model takes: it is cut into pieces.",
-                    line_number,
-                    len(sentence),
-                    self._max_length,
-                )
-                units.extend(self._cut(sentence))
-            else:
-                units.append(sentence)
-        return list(self._packed(units))
+    def _sentences(self, lines: list[str]) -> list[list[str]]:
+        lengths = []
+        if self._splitting.whole_up_to:
+            lengths = [len(ids) for ids in self._encode(lines)]
+        return sentences.split_lines(lines, self._splitting, lengths)
 
     def _encode(self, texts: list[str]) -> list[list[int]]:
         return self._vocabulary.encode(texts, num_threads=1)
+
+    def _warn(self, line_number: int, num_tokens: int) -> None:
+        logging.warning(
+            "Line %d has a sentence of %d tokens, more than the %d "
+            "that this model takes: it is cut into pieces.",
+            line_number,
+            num_tokens,
+            self._max_length,
+        )
 
     def _cut(self, ids: list[int]) -> Iterator[list[int]]:
         """Yields pieces of a sentence's ids, cut before a word if possible."""
@@ -89,26 +86,3 @@ class LineSplitter:
             yield [*ids[:end], EOS]
             ids = ids[end:]
         yield [*ids, EOS]
-
-    def _packed(self, units: list[list[int]]) -> Iterator[list[int]]:
-        """Yields units of ids joined while they fit together."""
-        joined = []
-        for unit in units:
-            if joined and len(joined) + len(unit) > self._max_length:
-                yield [*joined, EOS]
-                joined = []
-            joined.extend(unit[:-1])
-        if joined:
-            yield [*joined, EOS]
-
-
-def _split_sentences(line: str) -> list[str]:
-    """Returns the sentences of a line.
-
-    >>> _split_sentences('He ran. "Stop!" she said.')
-    ['He ran.', '"Stop!"', 'she said.']
-    """
-    ends = [match.end() for match in _SENTENCE_END.finditer(line)]
-    bounds = zip([0, *ends], [*ends, len(line)], strict=True)
-    sentences = [line[start:end].strip() for start, end in bounds]
-    return [sentence for sentence in sentences if sentence]

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from t2t_lite.decoding.search import Engine, SearchOptions
 from t2t_lite.errors import InputError
+from t2t_lite.text.sentences import Splitting
 from t2t_lite.text.vocabulary import Vocabulary
 
 
@@ -18,6 +19,7 @@ class SavedModel(NamedTuple):
     engine: Engine
     vocabulary: Vocabulary
     options: SearchOptions  # what it was exported with
+    splitting: Splitting
 
 
 def load(path: str | os.PathLike) -> SavedModel:
@@ -52,6 +54,7 @@ def _load(path: pathlib.Path) -> SavedModel:
 
     metadata = json.loads((path / "assets/metadata.json").read_text("utf-8"))
     options = SearchOptions(**metadata["search"])
+    splitting = Splitting(**metadata.get("splitting", {}))
     max_length = metadata["max_length"]
     vocabulary = Vocabulary.load(path / "assets/vocabulary.model")
     root = tf.saved_model.load(str(path))
@@ -61,7 +64,7 @@ def _load(path: pathlib.Path) -> SavedModel:
         return root.translate_ids(ids)
 
     engine = Engine(translate_ids, max_length, str(path))
-    return SavedModel(engine, vocabulary, options)
+    return SavedModel(engine, vocabulary, options, splitting)
 
 
 def _first_line(error: Exception) -> str:

@@ -13,26 +13,32 @@ from t2t_lite.decoding.long_lines import LineSplitter
 from t2t_lite.decoding.search import Engine, SearchOptions, model_engine
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage.model_directory import ModelDirectory
+from t2t_lite.text.sentences import Splitting
 from t2t_lite.text.vocabulary import Vocabulary
 
 
 class LineTranslator(LinePredictor):
     """Translates lines of text, however long they are.
 
-    A line that is longer than the model was made for is translated in pieces,
-    cut at sentence boundaries, or between words where a sentence itself is too
-    long, which a warning says.
+    A line that is to be split is translated sentence by sentence, and a
+    sentence that is longer than the model was made for in pieces, cut between
+    words, which a warning says.
 
     Args:
         engine: Engine.
         vocabulary: Vocabulary.
         options: SearchOptions, those that the engine searches with.
+        splitting: Splitting; only what is over-long when not given.
     """
 
     _accepted = "a str, a list of str or a string tensor"
 
     def __init__(
-        self, engine: Engine, vocabulary: Vocabulary, options: SearchOptions
+        self,
+        engine: Engine,
+        vocabulary: Vocabulary,
+        options: SearchOptions,
+        splitting: Splitting | None = None,
     ):
         super().__init__(
             vocabulary,
@@ -42,7 +48,9 @@ class LineTranslator(LinePredictor):
         )
         self.translate_ids = engine.translate_ids
         self.max_length = engine.max_length
-        self._splitter = LineSplitter(vocabulary, engine.max_length)
+        if splitting is None:
+            splitting = Splitting(whole_up_to=engine.max_length)
+        self._splitter = LineSplitter(vocabulary, engine.max_length, splitting)
 
     @staticmethod
     def from_model(
@@ -50,10 +58,11 @@ class LineTranslator(LinePredictor):
         vocabulary: Vocabulary,
         options: SearchOptions,
         xla: bool | None = None,
+        splitting: Splitting | None = None,
     ) -> "LineTranslator":
         """Returns the LineTranslator of a Transformer in memory."""
         engine = model_engine(model, options, xla)
-        return LineTranslator(engine, vocabulary, options)
+        return LineTranslator(engine, vocabulary, options, splitting)
 
     @staticmethod
     def from_saved_model(path: str | os.PathLike) -> "LineTranslator":
@@ -68,7 +77,7 @@ class LineTranslator(LinePredictor):
             InputError: there is no such SavedModel.
         """
         loaded = saved_model.load(path)
-        return LineTranslator(loaded.engine, loaded.vocabulary, loaded.options)
+        return LineTranslator(*loaded)
 
     def translate(
         self, lines: list[str], first_line: int = 1
@@ -176,6 +185,9 @@ class Translator(LineTranslator):
         precision: "float32", "bfloat16" or "float16".
         xla: bool, whether XLA compiles the search, once for each shape; None:
             where there is a GPU.
+        sentences: "auto" to split lines of several sentences if the model was
+            trained on single ones, else only lines longer than most that it
+            was trained on; "split" for all; "whole" for none but the over-long.
         options: what to change in the SearchOptions of the model's settings.
 
     Raises:
@@ -189,6 +201,7 @@ class Translator(LineTranslator):
         average_last: int = 1,
         precision: str = "float32",
         xla: bool | None = None,
+        sentences: str = "auto",
         **options: Any,
     ):
         directory = ModelDirectory(model_dir)
@@ -201,6 +214,7 @@ class Translator(LineTranslator):
             model_engine(model, search_options, xla, description=description),
             directory.vocabulary(),
             search_options,
+            directory.settings().splitting(sentences),
         )
 
 

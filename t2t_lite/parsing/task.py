@@ -108,6 +108,11 @@ class ParsingTask(Task):
     ) -> "LinePredictor":
         from t2t_lite.parsing.parser import Parser
 
+        if options.pop("sentences", "auto") != "auto":
+            raise InputError(
+                "--sentences is for translation; a parser takes one sentence "
+                "per line"
+            )
         return Parser(model_dir, **options)
 
     def from_model(

@@ -88,6 +88,7 @@ def _metadata(
     """Returns what metadata.json says of the model and its options."""
     return {
         "search": options.search._asdict(),
+        "splitting": options.splitting._asdict(),
         "max_length": options.max_length,
         "xla": options.xla,
         "attention_layer": options.attention_layer,

@@ -16,6 +16,8 @@ from t2t_lite.hparams import HParams
 from t2t_lite.model import loss
 from t2t_lite.model.multi_head_attention import record_weights
 from t2t_lite.model.transformer import Transformer, shift_right
+from t2t_lite.text import sentences
+from t2t_lite.text.sentences import Splitting
 from t2t_lite.text.vocabulary import Vocabulary
 from t2t_lite.token_ids import EOS, PAD
 
@@ -27,10 +29,11 @@ class ServingOptions(NamedTuple):
     """What is fixed when a model is exported."""
 
     search: SearchOptions
-    max_length: int  # tokens of a source; longer ones are truncated
+    max_length: int  # tokens of a source or, if split, of a sentence of it
     xla: bool = False  # whether XLA compiles the search
     attention_layer: int | None = None  # of the decoder, from 0; None: last
     attention_head: int | None = None  # from 0; None: the mean of all
+    splitting: Splitting = Splitting()  # which texts are split
 
     def check(self, hparams: HParams) -> None:
         """Checks that a model of these hparams has such a layer and head.
@@ -111,14 +114,17 @@ class ServedModel:
     def _translate(self, inputs):
         """Returns the best translation of each text of string [B].
 
-        A text of more than `max_length` tokens is truncated.
+        A sentence of more than `max_length` tokens is truncated.
         """
-        ids, is_truncated_B = self._encode(inputs)
+        parts = self._split(inputs)
+        ids, is_truncated_P = self._encode(parts.flat_values)
         found = self.translate_ids(ids)
+        text_P = self._vocabulary.decode_tensor(found.ids_BWT[:, 0])
+        scores = parts.with_flat_values(found.scores_BW[:, 0])
         return {
-            "outputs": self._vocabulary.decode_tensor(found.ids_BWT[:, 0]),
-            "scores": found.scores_BW[:, 0],
-            "truncated": is_truncated_B,
+            "outputs": _joined(text_P, parts.value_rowids(), parts.nrows()),
+            "scores": tf.reduce_sum(scores, axis=1),
+            "truncated": _any_of(parts, is_truncated_P),
         }
 
     def _translate_nbest(self, inputs):
@@ -126,26 +132,46 @@ class ServedModel:
 
         The search ends when the best is certain and W have been found. The
         others are those found by then; where fewer came to their end within
-        the largest length, the rest is missing: "" with a score of -inf.
+        the largest length, the rest is missing: "" with a score of -inf. The
+        n-th best of a text has the n-th best of each of its sentences.
         """
-        ids, is_truncated_B = self._encode(inputs)
+        parts = self._split(inputs)
+        ids, is_truncated_P = self._encode(parts.flat_values)
         found = self._translate_ids_nbest(ids)
         W, T = found.ids_BWT.shape[1:]
-        text = self._vocabulary.decode_tensor(
+        text_PW = self._vocabulary.decode_tensor(
             tf.reshape(found.ids_BWT, [-1, T])
         )
-        has_ended_BW = tf.reduce_any(found.ids_BWT == EOS, axis=2)
-        is_there_BW = has_ended_BW | (tf.range(W) == 0)
-        scores_BW = found.scores_BW
+        row_PW = parts.value_rowids()[:, None] * W + tf.range(W, dtype=tf.int64)
+        B = parts.nrows()
+        text_BW = _joined(text_PW, tf.reshape(row_PW, [-1]), B * W)
+        has_ended_PW = tf.reduce_any(found.ids_BWT == EOS, axis=2)
+        is_there_PW = has_ended_PW | (tf.range(W) == 0)
+        scores_PW = tf.where(is_there_PW, found.scores_BW, -float("inf"))
+        scores_BW = tf.reduce_sum(parts.with_flat_values(scores_PW), axis=1)
+        has_text_B1 = parts.row_lengths()[:, None] > 0
+        is_there_BW = tf.math.is_finite(scores_BW) & (
+            has_text_B1 | (tf.range(W) == 0)
+        )
         return {
-            "outputs": tf.where(is_there_BW, tf.reshape(text, [-1, W]), ""),
+            "outputs": tf.where(is_there_BW, tf.reshape(text_BW, [-1, W]), ""),
             "scores": tf.where(is_there_BW, scores_BW, -float("inf")),
-            "truncated": is_truncated_B,
+            "truncated": _any_of(parts, is_truncated_P),
         }
+
+    def _split(self, text_B):
+        """Returns the parts of texts that are translated one by one."""
+        options = self._options
+        splitting = options.splitting.limited_to(options.max_length)
+        lengths_B = None
+        if splitting.whole_up_to:
+            lengths_B = self._vocabulary.encode_tensor(text_B).row_lengths()
+        return sentences.split_tensor(text_B, splitting, lengths_B)
 
     def _translate_aligned(self, inputs):
         """Returns tokens, and what each target token's position attended to.
 
+        Texts are not split into sentences: attention is that of one pass.
         Dense and padded: source tokens [B, S] and target tokens [B, T] with "",
         attention [B, T, S] with 0.
         """
@@ -267,6 +293,22 @@ class ServedModel:
             max_length=self._max_target_length,
             fixed_shapes=False,
         )
+
+
+def _joined(text_P, rows_P, num_rows):
+    """Returns the texts of each row as one, "" left out."""
+    has_text_P = tf.not_equal(text_P, "")
+    return tf.strings.unsorted_segment_join(
+        tf.boolean_mask(text_P, has_text_P),
+        tf.boolean_mask(rows_P, has_text_P),
+        num_rows,
+        separator=" ",
+    )
+
+
+def _any_of(parts, is_true_P):
+    """Returns bool [B], whether it is true of any part of a text."""
+    return tf.reduce_any(parts.with_flat_values(is_true_P), axis=1)
 
 
 def _lengths(ids_BL):

@@ -26,9 +26,11 @@ from t2t_lite import files, hparams
 from t2t_lite.errors import InputError
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage import checkpoints
+from t2t_lite.text.sentences import Splitting
 from t2t_lite.text.vocabulary import Vocabulary
 
 _MODEL = "transformer/"  # Begins the names of the model's tensors.
+_FEW = 0.01  # The share of lines with several sentences that is an accident.
 _RECORD = ("step", "training_flops", "device_seconds")  # Of its training.
 
 
@@ -42,6 +44,30 @@ class Settings:
     vocabulary_sha256: str
     vocabulary_size: int
     micro_batch_tokens: int
+    source_language: str | None = None  # ISO 639-1
+    multi_sentence_share: float | None = None  # of the training sources
+    long_line_tokens: int | None = None  # the 99th percentile of the sources
+
+    def splitting(self, sentences: str = "auto") -> Splitting:
+        """Returns which lines the model takes as single sentences.
+
+        Args:
+            sentences: "auto", "split" or "whole", as of a Translator. A run
+                that kept no figures counts as trained on single sentences.
+        """
+        if sentences == "split":
+            whole_up_to = 0
+        elif sentences == "whole":
+            whole_up_to = self.hparams.max_length
+        elif sentences == "auto":
+            is_single = (self.multi_sentence_share or 0) < _FEW
+            whole_up_to = 0 if is_single else self.long_line_tokens
+        else:
+            raise InputError(
+                "sentences must be auto, split or whole; received "
+                f"sentences={sentences!r}"
+            )
+        return Splitting(self.source_language, whole_up_to)
 
 
 class ModelDirectory:

@@ -16,6 +16,7 @@ from tiny_translator import (
     TINY,
     WORDS,
     learn_vocabulary,
+    sentence,
     write_model,
 )
 
@@ -29,6 +30,7 @@ from t2t_lite.model.transformer import shift_right
 from t2t_lite.serving import export
 from t2t_lite.serving.signatures import ServedModel, ServingOptions
 from t2t_lite.storage.model_directory import ModelDirectory
+from t2t_lite.text.sentences import Splitting
 from t2t_lite.token_ids import EOS
 
 SEARCH = SearchOptions.from_hparams(TINY)
@@ -305,6 +307,50 @@ def attention_by_hand(model, source, target, layer):
         )
         x = each(x, memory, may_attend=may_attend)
     return np.array(weights)[0]
+
+
+SENTENCES = [sentence(3), sentence(9, 4), sentence(1), sentence(12)]
+
+
+def test_texts_of_several_sentences_are_translated_one_by_one(
+    signatures, translator
+):
+    lines = [" ".join(SENTENCES), "", SENTENCES[1], "\n".join(SENTENCES[2:])]
+    found = served(signatures["serving_default"], inputs=lines)
+    texts, scores = translator(lines, with_scores=True)
+    assert text_of(found["outputs"]) == texts
+    assert texts[0] == " ".join(filter(None, translator(SENTENCES)))
+    np.testing.assert_allclose(found["scores"], scores, atol=1e-4)
+    assert not found["truncated"].any()
+    nbest = served(signatures["translate_nbest"], inputs=lines)
+    assert text_of(nbest["outputs"][:, 0]) == texts
+    of_parts = served(signatures["translate_nbest"], inputs=SENTENCES)
+    np.testing.assert_allclose(
+        nbest["scores"][0], of_parts["scores"].sum(0), atol=1e-4
+    )
+
+
+def test_a_text_is_truncated_where_one_of_its_sentences_is(signatures):
+    lines = [f"{SENTENCES[0]} {sentence(40)} {SENTENCES[1]}", SENTENCES[1]]
+    found = served(signatures["serving_default"], inputs=lines)
+    assert found["truncated"].tolist() == [True, False]
+
+
+def test_an_export_splits_what_its_model_takes_as_too_long(tmp_path):
+    splitting = Splitting(whole_up_to=15)
+    _, path = tiny_export(tmp_path, splitting=splitting)
+    short, long = " ".join(SENTENCES[:2]), " ".join(SENTENCES[:3])
+    translator = Translator.from_saved_model(path)
+    model = Translator(tmp_path / "model", xla=False, sentences="whole")
+    found = served(
+        tf.saved_model.load(str(path)).signatures["serving_default"],
+        inputs=[short, long],
+    )
+    texts = text_of(found["outputs"])
+    assert texts == translator([short, long])
+    assert texts[0] == model(short)
+    assert texts[1] == " ".join(filter(None, model(SENTENCES[:3])))
+    assert texts[1] != model(long)
 
 
 def test_an_empty_batch_gives_empty_results(signatures):

@@ -156,6 +156,19 @@ def test_a_warm_start_has_the_vocabulary_of_its_model(directory, tmp_path):
         )
 
 
+def test_settings_tell_how_many_sentences_a_training_line_has(directory):
+    pairs = [(f"A {n}. {'B b.' * (n < 3)}", "Ein a.") for n in range(60)]
+    settings = prepare_with(directory, pairs).settings
+    assert settings.multi_sentence_share == 0.05
+    lengths = [
+        len(ids) for ids in directory.vocabulary().encode([s for s, _ in pairs])
+    ]
+    assert settings.long_line_tokens == int(np.percentile(lengths, 99))
+    assert settings.splitting().whole_up_to == settings.long_line_tokens
+    again = prepare_with(directory, pairs).settings
+    assert again == settings
+
+
 def test_micro_batches_are_as_given_then_as_begun_then_as_fits(directory):
     fits = prepare_with(directory, micro_batch_tokens=None)
     assert fits.settings.micro_batch_tokens >= 64
