@@ -38,6 +38,11 @@ def refusal(folder, program, arguments):
             [f"--source={__file__}", f"--target={__file__}", "--tokens=20"],
             "--tokens must be at least 128",
         ),
+        (
+            "sentences_per_line",
+            ["m", "none.en", "x"],
+            "no file matches 'none.en'",
+        ),
         ("feeding_benchmark", [], "give --source and --target, or"),
         ("feeding_benchmark", ["--source=a.en"], "give --source and"),
         (

@@ -31,8 +31,8 @@ _BLANK = r"[\s\p{Z}\x{b}\x{1c}-\x{1f}\x{85}]*"
 _ABBREVIATIONS = {
     "en": "Mr Mrs Ms Mx Dr Prof Rev Hon Gen Col Capt Cpt Lt Sgt Maj Cpl Adm "
     "Cmdr Gov Sen Rep Pres St Mt Ft Messrs vs cf viz approx",
-    "de": "Dr Prof Hr Hrn Fr Frl Dipl Ing Mag St Str bzw ca vgl evtl ggf inkl "
-    "exkl zzgl bspw sog Mio Mrd",
+    "de": "Mr Mrs Dr Prof Hr Hrn Fr Frl Dipl Ing Mag St Str bzw ca vgl evtl "
+    "ggf inkl exkl zzgl bspw sog Mio Mrd",
     "fr": "MM Mme Mmes Mlle Mlles Dr Pr St Ste env",
     "es": "Sr Sra Sres Srta Dr Dra Prof Ud Uds Vd Vds EE UU Avda",
     "it": "Sig Sigg Dott Dr Prof Avv Ing Rag Geom",
@@ -41,7 +41,8 @@ _ABBREVIATIONS = {
 }
 # Those that stand before a number.
 _NUMBERED = {
-    "en": "No Nos no nos Nr Vol vol pp Art art Fig Figs fig Sec Ch Eq Op",
+    "en": "No Nos no nos Nr Vol vol pp Art art Fig Figs fig Sec Ch Eq Op "
+    "Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec",
     "de": "Nr Abb Abs Art Aufl Bd Jh Kap Tab Tel",
     "fr": "No no vol pp art chap fig",
     "es": "Núm núm pág págs art vol cap",

@@ -1,0 +1,83 @@
+"""What is lost where lines have several sentences: BLEU by sentences a line.
+
+    python tests/benchmarks/sentences_per_line.py MODEL SOURCE TARGET
+        [--sentences=auto] [--average_last=1]
+
+MODEL is a model directory, or one version of an export, whose signature
+serving_default then translates. Lines without an end mark are left out; the
+others are joined, 1, 2, 5 and 50 to a line.
+"""
+
+import argparse
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
+
+import checkout  # noqa: F401, the code that this belongs to
+
+from t2t_lite.errors import InputError
+from t2t_lite_data import text_files
+
+_END_MARKS = tuple('.!?"')
+
+
+def sentence_pairs(source: str, target: str) -> list[tuple[str, str]]:
+    """Returns the pairs of two files whose source has an end mark."""
+    pairs = text_files.pairs(source, target)
+    return [pair for pair in pairs if pair[0].rstrip().endswith(_END_MARKS)]
+
+
+def joined(lines: list[str], count: int) -> list[str]:
+    """Returns the lines, `count` of them joined by spaces to one."""
+    return [
+        " ".join(lines[start : start + count])
+        for start in range(0, len(lines), count)
+    ]
+
+
+def translator(model: str, sentences: str, average_last: int):
+    """Returns a function from a list of lines to that of translations."""
+    import tensorflow as tf
+    import tensorflow_text  # noqa: F401, the ops of an export
+
+    if not pathlib.Path(model, "saved_model.pb").exists():
+        from t2t_lite import Translator
+
+        return Translator(model, average_last=average_last, sentences=sentences)
+    served = tf.saved_model.load(model)
+    translate = served.signatures["serving_default"]
+
+    def translated(lines):
+        outputs = translate(inputs=tf.constant(lines))["outputs"].numpy()
+        return [text.decode() for text in outputs]
+
+    return translated
+
+
+def main() -> None:
+    """Prints a line for each number of sentences a line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("model", "source", "target"):
+        parser.add_argument(name)
+    parser.add_argument("--sentences", default="auto")
+    parser.add_argument("--average_last", type=int, default=1)
+    args = parser.parse_args()
+    try:
+        pairs = sentence_pairs(args.source, args.target)
+    except InputError as error:
+        sys.exit(f"error: {error}")
+    sources, targets = map(list, zip(*pairs, strict=True))
+
+    import sacrebleu
+
+    translate = translator(args.model, args.sentences, args.average_last)
+    print(f"{len(pairs)} sentences; sentences a line, BLEU:")
+    for count in (1, 2, 5, 50):
+        found = translate(joined(sources, count))
+        bleu = sacrebleu.corpus_bleu(found, [joined(targets, count)])
+        print(f"{count:3} {bleu.score:6.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
