@@ -16,18 +16,21 @@ _TEXT_FLAGS = [
 _TREE_FLAGS = [f"{split}_trees" for split in corpora.SPLITS]
 
 
-def define(default: str = corpora.DEFAULT) -> None:
+def define(
+    default: str = corpora.DEFAULT, several: str = "to train on all of them"
+) -> None:
     """Defines --corpus, --train_source, --train_target and so on.
 
     Args:
         default: in words, which corpus it is where none is given.
+        several: in words, what several corpora are given for.
     """
     names = ", ".join([*corpora.CORPORA, *corpora.PLACES])
     flags.DEFINE_string(
         "corpus",
         None,
-        f"One of {names}, or several separated by commas, to train on all of "
-        f"them. Default: the files given, or else {default}.",
+        f"One of {names}, or several separated by commas, {several}. Default: "
+        f"the files given, or else {default}.",
     )
     for name in _TEXT_FLAGS:
         split, side = name.split("_")

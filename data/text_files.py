@@ -118,6 +118,16 @@ def _refuse_lengths(
 def lines(path: str) -> Iterator[str]:
     """Yields the lines of one file, without their ends or a leading BOM."""
     number = 0
+    for line in _lines_if_any(path):
+        number += 1
+        yield line
+    if number == 0:
+        raise InputError(f"{path} is empty; it must hold a sentence per line")
+
+
+def _lines_if_any(path: str) -> Iterator[str]:
+    """Yields the lines of one file, which may be empty."""
+    number = 0
     try:
         with _open(path) as file:
             for line in decode_lines(file, path):
@@ -131,8 +141,6 @@ def lines(path: str) -> Iterator[str]:
         raise InputError(
             f"{path} is cut short or damaged after line {number}: {error}"
         ) from error
-    if number == 0:
-        raise InputError(f"{path} is empty; it must hold a sentence per line")
 
 
 def decode_lines(file: BinaryIO, name: str) -> Iterator[str]:
@@ -151,19 +159,27 @@ def decode_lines(file: BinaryIO, name: str) -> Iterator[str]:
         yield _decoded(line, name, number)
 
 
-def lines_or_standard_input(path: str | None) -> Iterator[str]:
-    """Yields the lines of a file, or of standard input where it is None.
+def input_lines(path: str | None) -> tuple[Iterator[str], int | None]:
+    """Returns the lines of a program's input, and how many they are.
+
+    A file is read to its end beforehand, so that what is wrong with it is said
+    before the work. The number is not known of standard input and of pipes.
+
+    Args:
+        path: of a file, which may be empty; None or "-" for standard input.
 
     Raises:
-        InputError: there is no such file or its first line cannot be had,
-            before any is streamed.
+        InputError: the file cannot be read, or standard input is closed.
     """
-    if path is None:
-        return decode_lines(sys.stdin.buffer, "standard input")
+    if path in (None, "-"):
+        if sys.stdin is None:
+            raise InputError("standard input is closed: give --input")
+        return decode_lines(sys.stdin.buffer, "standard input"), None
     if not os.path.exists(path):
         raise InputError(f"{path} does not exist")
-    stream = lines(_not_a_directory(path))
-    return itertools.chain([next(stream)], stream)
+    is_file = os.path.isfile(_not_a_directory(path))
+    count = sum(1 for _ in _lines_if_any(path)) if is_file else None
+    return _lines_if_any(path), count
 
 
 def _open(path: str) -> BinaryIO:

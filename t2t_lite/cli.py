@@ -1,9 +1,11 @@
 """What every program shares: how it runs, and the flags that choose a model."""
 
 import contextlib
+import functools
 import gc
 import logging as python_logging
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -12,26 +14,29 @@ from typing import Any
 
 from absl import app, flags, logging
 
-from t2t_lite.errors import InputError
+from t2t_lite.errors import InputError, program
 
+_SEARCH_FLAGS = ("beam_width", "length_penalty", "max_extra_length")
 _TRANSLATOR_FLAGS = (
     "model_dir",
     "checkpoint",
     "average_last",
     "precision",
     "xla",
-    "beam_width",
-    "length_penalty",
-    "max_extra_length",
+    *_SEARCH_FLAGS,
 )
+_MEMORY_FLAGS = ("beam_width", "micro_batch_tokens")
+_NO_SPACE = "No space left on device"
+# What absl says of a required flag that is not given.
+_REQUIRED = re.compile("^flag (--.*)=None: Flag .* must have a value.*")
 
 
 def run(command: ModuleType) -> None:
     """Runs a program and exits with the status that its main returns.
 
-    An InputError, or a file that the system refuses, becomes one line on
-    stderr and status 1; a closed pipe ends the program quietly, and Ctrl-C
-    gives status 130.
+    What the user can mend (an InputError, a wrong flag, a file that the system
+    refuses, too little memory) becomes one line on stderr and status 1; a
+    closed pipe ends the program quietly, and Ctrl-C gives status 130.
 
     Args:
         command: module with a docstring, flags, and main(arguments).
@@ -43,32 +48,86 @@ def run(command: ModuleType) -> None:
     flags.FLAGS.set_default("verbosity", logging.INFO)
     logging.get_absl_handler().setFormatter(LogFormatter())
     try:
-        app.run(lambda arguments: _guarded_main(command, arguments))
-    except BrokenPipeError:  # Of --help, which is printed before main runs.
+        _prepare_streams()
+        app.run(functools.partial(_main, command), flags_parser=_parse_flags)
+    except BrokenPipeError:
         _discard_stdout()
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:
+        line = _line_for_user(error)
+        if line is None:
+            raise
+        print(f"error: {line}", file=sys.stderr)
         sys.exit(1)
 
 
-def _guarded_main(command: ModuleType, arguments: list[str]) -> int:
-    """Returns the exit status of a program, whatever it raises."""
+def _main(command: ModuleType, arguments: list[str]) -> int:
+    if len(arguments) > 1:
+        raise InputError(
+            f"this program takes flags only; received {arguments[1]!r}"
+        )
+    return command.main(arguments)
+
+
+def _parse_flags(arguments: list[str]) -> list[str]:
+    """Returns the arguments that are no flags.
+
+    Raises:
+        InputError: a flag is missing, unknown or wrong.
+    """
     try:
-        if len(arguments) > 1:
-            raise InputError(
-                f"this program takes flags only; received {arguments[1]!r}"
-            )
-        return command.main(arguments)
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except BrokenPipeError:
-        _discard_stdout()
-        return 1
-    except OSError as error:
+        return flags.FLAGS(arguments)
+    except flags.Error as error:
+        problems = [
+            _REQUIRED.sub(r"\1 is required", problem).removeprefix("flag ")
+            for problem in str(error).splitlines()
+        ]
+        raise InputError("; ".join(problems)) from None
+    except SystemExit:  # absl's --help exits with 1.
+        sys.exit(0)
+
+
+def _line_for_user(error: Exception) -> str | None:
+    """Returns what to say of an error; None where the program is to blame."""
+    if isinstance(error, InputError):
+        return str(error)
+    if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
-        print(f"error: {where}{error.strerror or error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
+        return f"{where}{error.strerror or error}"
+    # TensorFlow's, which a program may not have imported.
+    is_exhausted = type(error).__name__ == "ResourceExhaustedError"
+    if is_exhausted and _NO_SPACE in str(error):
+        return _NO_SPACE
+    if is_exhausted or isinstance(error, MemoryError):
+        smaller = [f"--{n}" for n in _MEMORY_FLAGS if n in flags.FLAGS]
+        remedy = f": try a smaller {', '.join(smaller)}" if smaller else ""
+        return f"memory ran out{remedy}"
+    return None
+
+
+def _prepare_streams() -> None:
+    """Sees to it that what is printed can be, and goes nowhere else.
+
+    A file that is opened while stdin, stdout or stderr is closed takes its
+    place, and all that is written there.
+
+    Raises:
+        InputError: stdout is closed.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115, for all that follows
+        logging.get_absl_handler().python_handler.setStream(sys.stderr)
+    if sys.stdout is None:
+        raise InputError(
+            "standard output is closed: send it to a file, or to /dev/null"
+        )
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")
 
 
 def _discard_stdout() -> None:
@@ -100,7 +159,9 @@ class LogFormatter(python_logging.Formatter):
 
 def _show_in_help(command: ModuleType) -> None:
     """Makes --help show the docstring and the flags of a program's module."""
-    sys.modules["__main__"].__doc__ = command.__doc__
+    sys.modules["__main__"].__doc__ = re.sub(
+        r"\bbin/(\w+)", lambda found: program(found[1]), command.__doc__
+    )
     for flag in flags.FLAGS.get_key_flags_for_module(command):
         flags.FLAGS.register_key_flag_for_module(sys.argv[0], flag)
 
@@ -119,10 +180,15 @@ def load_tensorflow(num_parts: int = 1) -> None:
             is faster than parts that share all cores. The environment variable
             TF_NUM_INTRAOP_THREADS takes precedence.
     """
+    # Whatever the user's environment and keras.json choose for other programs.
+    os.environ["KERAS_BACKEND"] = "tensorflow"
+    os.environ.pop("TF_USE_LEGACY_KERAS", None)
     gc.disable()  # A million objects are made, and none is garbage.
     with _silent_stderr():
+        import keras
         import tensorflow as tf
 
+        keras.config.set_floatx("float32")
         gpus = tf.config.list_physical_devices("GPU")
     gc.freeze()
     gc.enable()
@@ -159,7 +225,9 @@ def define_model_flags(xla: bool | None = None) -> None:
         xla: the default of --xla; None to let the device decide.
     """
     flags.DEFINE_string(
-        "model_dir", None, "Required: the directory that bin/train wrote."
+        "model_dir",
+        None,
+        f"Required: the directory that {program('train')} wrote.",
     )
     flags.mark_flag_as_required("model_dir")
     flags.DEFINE_string(
@@ -210,6 +278,11 @@ def define_sentences_flag() -> None:
         "longer than 99% of its training lines; split: all of several "
         "sentences; whole: those only that are longer than the model takes.",
     )
+
+
+def search_flags() -> dict[str, Any]:
+    """Returns those of the flags that say how to search."""
+    return {name: flags.FLAGS[name].value for name in _SEARCH_FLAGS}
 
 
 def model_flags() -> dict[str, Any]:

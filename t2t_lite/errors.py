@@ -20,22 +20,49 @@ class InputError(ValueError):
     """
 
 
-def require_extra(module: str, extra: str) -> None:
+def program(name: str) -> str:
+    """Returns what users call a program: bin/NAME, or t2t-lite NAME."""
+    return f"bin/{name}" if _is_checkout() else f"t2t-lite {name}"
+
+
+def _is_checkout() -> bool:
+    checkout = pathlib.Path(__file__).resolve().parents[1]
+    return (checkout / "pyproject.toml").exists()
+
+
+def require_index(count: int, **received: int | None) -> None:
+    """Checks that indices, from 0, are those of one of `count` things.
+
+    Args:
+        count: How many there are.
+        **received: Indices by name; None is allowed.
+
+    Raises:
+        InputError: One is not.
+    """
+    for name, index in received.items():
+        if index is not None and not 0 <= index < count:
+            raise InputError(
+                f"{name} must be from 0 to {count - 1} for this model; "
+                f"received {name}={index}"
+            )
+
+
+def require_extra(module: str, extra: str, otherwise: str = "") -> None:
     """Checks that a module is installed that comes with an extra only.
 
     Args:
         module: Name of the module, such as "matplotlib"; it is not imported.
         extra: Name of the extra, such as "figures".
+        otherwise: What else the user can do, such as "leave out --png_prefix".
 
     Raises:
         InputError: The module is missing; the line says how to install it.
     """
     if importlib.util.find_spec(module.split(".")[0]) is not None:
         return
-    checkout = pathlib.Path(__file__).resolve().parents[1]
-    is_checkout = (checkout / "pyproject.toml").exists()
-    what = f"-e '.[{extra}]'" if is_checkout else f"'t2t_lite[{extra}]'"
+    what = f"-e '.[{extra}]'" if _is_checkout() else f"'t2t_lite[{extra}]'"
     raise InputError(
         f"{_EXTRAS[extra]} needs {module}, which is not installed: "
-        f"pip install {what}"
+        f"pip install {what}{otherwise and f', or {otherwise}'}"
     )

@@ -6,6 +6,7 @@ processes in different containers can have the same number.
 
 import contextlib
 import fcntl
+import gzip
 import os
 import pathlib
 import secrets
@@ -103,19 +104,27 @@ def output_file(path: str | None, mode: str = "w") -> Iterator[IO]:
     """Gives a program's output, which appears at `path` once it is complete.
 
     Args:
-        path: of the file; None for stdout, as text, flushed with each write.
+        path: of the file, compressed if it ends in .gz; None or "-" for stdout,
+            as text, flushed with each write.
         mode: "w" for text, in UTF-8, or "wb" for bytes.
 
     Raises:
         InputError: the file cannot be written.
     """
-    if path is None:
+    if path in (None, "-"):
         sys.stdout.reconfigure(encoding="utf-8", write_through=True)
         yield sys.stdout
         return
     try:
-        with atomic_file(path, mode) as file:
-            yield file
+        if mode != "w" or not path.endswith(".gz"):
+            with atomic_file(path, mode) as file:
+                yield file
+            return
+        with (
+            atomic_file(path, "wb") as file,
+            gzip.open(file, "wt", encoding="utf-8", newline="\n") as text,
+        ):
+            yield text
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
 

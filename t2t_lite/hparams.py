@@ -6,7 +6,7 @@ import typing
 from collections.abc import Iterable
 from typing import Any
 
-from t2t_lite.errors import InputError
+from t2t_lite.errors import InputError, program
 
 
 @dataclasses.dataclass(frozen=True)
@@ -298,9 +298,10 @@ def preset(name: str) -> HParams:
         InputError: there is none; a name like it is given, if there is one.
     """
     if name not in PRESETS:
+        all_presets = f"{program('train')} --help lists them"
         raise InputError(
             f"unknown preset {name!r}"
-            f"{_nearest(name, PRESETS) or '; bin/train --help lists them'}"
+            f"{_nearest(name, PRESETS) or f'; {all_presets}'}"
         )
     return PRESETS[name]
 

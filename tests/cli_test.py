@@ -1,18 +1,24 @@
 """What the programs share, and no run of one shows."""
 
+import errno
 import logging
 import os
 import re
+import shlex
 import signal
+import subprocess
 import sys
 import types
 
+import keras
 import pytest
 import tensorflow as tf
 from absl import app
 from absl import logging as absl_logging
+from paths import ROOT
 
 from t2t_lite import cli
+from t2t_lite.errors import InputError
 
 
 @pytest.mark.parametrize(
@@ -62,11 +68,100 @@ def test_a_program_logs_in_this_format(monkeypatch):
     handler = absl_logging.get_absl_handler()
     monkeypatch.setattr(handler.python_handler, "formatter", None)
     command = types.ModuleType("command", "Does nothing.")
-    monkeypatch.setattr(app, "run", lambda main: None)
+    monkeypatch.setattr(app, "run", lambda *_, **__: None)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.setattr(sys.modules["__main__"], "__doc__", None)
     cli.run(command)
     assert isinstance(handler.python_handler.formatter, cli.LogFormatter)
+
+
+# (what is raised, what the user reads)
+_OF_THE_USER = [
+    (InputError("give --output"), "give --output"),
+    (OSError(errno.EACCES, "Permission denied", "x"), "x: Permission denied"),
+    (MemoryError(), "memory ran out"),
+    (
+        tf.errors.ResourceExhaustedError(None, None, "OOM when\n a \n tensor"),
+        "memory ran out",
+    ),
+    (
+        tf.errors.ResourceExhaustedError(
+            None, None, "f; No space left on device"
+        ),
+        "No space left on device",
+    ),
+]
+
+
+@pytest.mark.parametrize(("raised", "line"), _OF_THE_USER)
+def test_what_the_user_can_mend_is_one_line(monkeypatch, capsys, raised, line):
+    def fail(*_, **__):
+        raise raised
+
+    monkeypatch.setattr(app, "run", fail)
+    monkeypatch.setattr(sys.modules["__main__"], "__doc__", None)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    with pytest.raises(SystemExit) as ended:
+        cli.run(types.ModuleType("command", "Fails."))
+    assert ended.value.code == 1
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"error: {line}")
+
+
+def test_keras_is_as_this_package_needs_it(monkeypatch):
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    monkeypatch.setenv("TF_USE_LEGACY_KERAS", "1")
+    keras.config.set_floatx("float64")
+    try:
+        cli.load_tensorflow()
+        assert keras.config.floatx() == "float32"
+    finally:
+        keras.config.set_floatx("float32")
+    assert os.environ["KERAS_BACKEND"] == "tensorflow"
+    assert "TF_USE_LEGACY_KERAS" not in os.environ
+
+
+_PROGRAM = """
+import sys
+import types
+
+from t2t_lite import cli
+
+command = types.ModuleType("command", "Prints.")
+command.main = lambda _: {main}
+cli.run(command)
+"""
+
+
+def run_main(main, streams, **environment):
+    """Runs a main in a process whose streams the shell changes."""
+    python = [sys.executable, "-c", _PROGRAM.format(main=main)]
+    return subprocess.run(
+        f"{shlex.join(python)} {streams}",
+        shell=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("streams", ["<&-", "2>&-", "<&- 2>&-"])
+def test_a_file_takes_the_place_of_no_closed_stream(streams):
+    done = run_main("print(open(cli.__file__).fileno() > 2)", streams)
+    assert (done.returncode, done.stdout) == (0, "True\n")
+
+
+def test_stdout_that_is_closed_is_refused():
+    done = run_main("print('lost')", ">&-")
+    assert done.returncode == 1
+    assert done.stderr == (
+        "error: standard output is closed: send it to a file, or to /dev/null\n"
+    )
+
+
+def test_what_stdout_cannot_encode_is_printed_all_the_same():
+    done = run_main("print('mödel')", "", PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stdout) == (0, "m\\xf6del\n")
 
 
 def test_a_program_that_a_signal_ended_says_so_by_its_status():

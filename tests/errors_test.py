@@ -36,6 +36,19 @@ def test_an_installed_package_names_itself(monkeypatch, tmp_path):
         errors.require_extra("no_such_package", "serving")
 
 
+def test_what_else_can_be_done_is_said():
+    otherwise = "leave out --png_prefix"
+    with pytest.raises(errors.InputError, match=rf"]', or {otherwise}$"):
+        errors.require_extra("no_such_package", "figures", otherwise)
+
+
+def test_programs_are_called_as_the_user_calls_them(monkeypatch, tmp_path):
+    assert errors.program("train") == "bin/train"
+    installed = tmp_path / "site-packages" / "t2t_lite" / "errors.py"
+    monkeypatch.setattr(errors, "__file__", str(installed))
+    assert errors.program("train") == "t2t-lite train"
+
+
 def test_the_extras_are_those_of_pyproject():
     metadata = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     extras = metadata["project"]["optional-dependencies"]

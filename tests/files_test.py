@@ -1,6 +1,7 @@
 """What is half-written is seen by nobody, and one process has a lock."""
 
 import errno
+import gzip
 import os
 import subprocess
 import sys
@@ -123,14 +124,23 @@ def test_output_that_cannot_be_written_is_refused(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_output_goes_to_stdout_where_no_file_is_given(capfd):
+@pytest.mark.parametrize("path", [None, "-"])
+def test_output_goes_to_stdout_where_no_file_is_given(capfd, path):
     program = (
         "from t2t_lite import files\n"
-        "with files.output_file(None) as f: f.write('\\u00e9\\n')"
+        f"with files.output_file({path!r}) as f: f.write('\\u00e9\\n')"
     )
     environment = os.environ | {"PYTHONPATH": str(ROOT), "LC_ALL": "C"}
     subprocess.run([sys.executable, "-c", program], env=environment, check=True)
     assert capfd.readouterr().out == "é\n"
+
+
+def test_output_to_gz_is_compressed(tmp_path):
+    path = tmp_path / "file.gz"
+    with files.output_file(str(path)) as file:
+        file.write("né\u2028w\n")
+    assert gzip.decompress(path.read_bytes()) == "né\u2028w\n".encode()
+    assert names(tmp_path) == ["file.gz"]
 
 
 def test_a_folder_that_cannot_hold_the_output_is_refused(tmp_path):

@@ -6,10 +6,14 @@ Other commands read it with --checkpoint=averaged.
 from absl import flags
 
 from t2t_lite import cli
+from t2t_lite.errors import program
+from t2t_lite.storage import settings_file
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string(
-    "model_dir", None, "Required: the directory that bin/train wrote."
+    "model_dir",
+    None,
+    f"Required: the directory that {program('train')} wrote.",
 )
 flags.mark_flag_as_required("model_dir")
 flags.DEFINE_integer(
@@ -22,6 +26,7 @@ flags.DEFINE_integer(
 
 
 def main(_: list[str]) -> int:
+    settings_file.read(FLAGS.model_dir)
     cli.load_tensorflow()
     from t2t_lite.storage import model_directory
 

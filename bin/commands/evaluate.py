@@ -6,22 +6,32 @@ is scored by EVALB's rules.
 """
 
 import functools
+import sys
 
 from absl import flags
 
-from t2t_lite import cli, files
+from t2t_lite import cli, files, terminal
+from t2t_lite.decoding import search_options
 from t2t_lite_data import corpus_flags
 
 FLAGS = flags.FLAGS
 cli.define_model_flags()
 cli.define_sentences_flag()
-corpus_flags.define(default="the corpus that the model was trained on")
+corpus_flags.define(
+    default="the corpus that the model was trained on",
+    several="to score the first that has dev and test text",
+)
 for module in (cli, corpus_flags):
     flags.adopt_module_key_flags(module)
 flags.DEFINE_list(
     "splits", None, "Which splits to score. Default: all but train."
 )
-flags.DEFINE_string("json", None, "Write the scores to this file as JSON.")
+flags.DEFINE_string(
+    "json",
+    None,
+    "Write the scores to this file as JSON; - prints them, and the text on "
+    "stderr.",
+)
 flags.DEFINE_string(
     "report",
     None,
@@ -33,6 +43,7 @@ flags.DEFINE_string(
 def main(_: list[str]) -> int:
     for path in filter(None, (FLAGS.json, FLAGS.report)):
         files.require_folder_of(path)
+    search_options.checked_hparams(FLAGS.model_dir, **cli.search_flags())
     cli.load_tensorflow(num_parts=1 if FLAGS.xla else 2)
     from t2t_lite import tasks
     from t2t_lite.evaluation.card import make_card
@@ -59,9 +70,9 @@ def main(_: list[str]) -> int:
         task.encode_targets, translator.vocabulary
     )
     report = evaluate(
-        translator, splits, score=score, encode_targets=encode_targets
+        translator, splits, score, encode_targets, terminal.with_bar
     )
-    print(report.as_text())
+    print(report.as_text(), file=sys.stderr if FLAGS.json == "-" else None)
     if FLAGS.json:
         with files.output_file(FLAGS.json) as file:
             file.write(report.as_json())

@@ -3,6 +3,9 @@
 from absl import flags, logging
 
 from t2t_lite import cli
+from t2t_lite.decoding import search_options
+from t2t_lite.decoding.search_options import SearchOptions
+from t2t_lite.serving import checks
 
 FLAGS = flags.FLAGS
 cli.define_model_flags(xla=False)
@@ -33,29 +36,30 @@ flags.DEFINE_integer(
 
 
 def main(_: list[str]) -> int:
+    checks.require_folder_of_versions(FLAGS.export_dir)
+    hparams = search_options.checked_hparams(
+        FLAGS.model_dir, **cli.search_flags()
+    )
+    max_length = (
+        hparams.max_length if FLAGS.max_length is None else FLAGS.max_length
+    )
+    checks.require_parts(
+        hparams, max_length, FLAGS.attention_layer, FLAGS.attention_head
+    )
     cli.load_tensorflow()
     logging.set_verbosity(logging.WARNING)  # Saving logs a lot.
-    from t2t_lite.decoding.search import SearchOptions
     from t2t_lite.serving.export import export
     from t2t_lite.serving.signatures import ServingOptions
     from t2t_lite.storage.model_directory import ModelDirectory
 
     directory = ModelDirectory(FLAGS.model_dir)
-    settings = directory.settings()
-    hparams = settings.hparams
-    search_options = SearchOptions.from_hparams(
-        hparams,
-        beam_width=FLAGS.beam_width,
-        length_penalty=FLAGS.length_penalty,
-        max_extra_length=FLAGS.max_extra_length,
-    )
     options = ServingOptions(
-        search_options,
-        hparams.max_length if FLAGS.max_length is None else FLAGS.max_length,
+        SearchOptions.from_hparams(hparams, **cli.search_flags()),
+        max_length,
         xla=FLAGS.xla,
         attention_layer=FLAGS.attention_layer,
         attention_head=FLAGS.attention_head,
-        splitting=settings.splitting(FLAGS.sentences),
+        splitting=directory.settings().splitting(FLAGS.sentences),
     )
     path = export(
         directory,

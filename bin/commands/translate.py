@@ -7,11 +7,10 @@ Prints one line for each input line, in the same order. With --nbest=N above 1,
 prints N lines for each, as "line number ||| text ||| score".
 """
 
-import sys
-
 from absl import flags
 
-from t2t_lite import cli, files
+from t2t_lite import cli, files, terminal
+from t2t_lite.decoding import search_options
 from t2t_lite_data import text_files
 
 FLAGS = flags.FLAGS
@@ -19,9 +18,13 @@ cli.define_model_flags()
 cli.define_sentences_flag()
 flags.adopt_module_key_flags(cli)
 flags.DEFINE_string(
-    "input", None, "Text file to read; may be .gz. Default: stdin."
+    "input", None, "Text file to read; may be .gz. Default: stdin, as with -."
 )
-flags.DEFINE_string("output", None, "File to write. Default: stdout.")
+flags.DEFINE_string(
+    "output",
+    None,
+    "File to write, compressed if it ends in .gz. Default: stdout, as with -.",
+)
 flags.DEFINE_integer("nbest", 1, "Translations per line.", lower_bound=1)
 flags.DEFINE_bool("scores", False, "Print a score and a tab before each line.")
 flags.DEFINE_integer(
@@ -34,12 +37,17 @@ flags.DEFINE_integer(
 
 
 def main(_: list[str]) -> int:
-    is_typed = FLAGS.input is None and sys.stdin.isatty()
+    search_options.checked_hparams(
+        FLAGS.model_dir, **cli.search_flags(), nbest=FLAGS.nbest
+    )
+    is_typed = terminal.is_typed(FLAGS.input)
     lines_at_once = 1 if is_typed else FLAGS.batch_lines
-    lines = text_files.lines_or_standard_input(FLAGS.input)
+    lines, count = (
+        (terminal.typed_lines(), None)
+        if is_typed
+        else text_files.input_lines(FLAGS.input)
+    )
     cli.load_tensorflow(num_parts=1 if FLAGS.xla else 2)
-    import tqdm
-
     from t2t_lite import tasks
     from t2t_lite.decoding.line_predictor import as_lines
 
@@ -47,9 +55,10 @@ def main(_: list[str]) -> int:
         **cli.model_flags(), sentences=FLAGS.sentences, nbest=FLAGS.nbest
     )
     results = translator.stream(lines, lines_at_once)
-    quiet = is_typed or not sys.stderr.isatty()
     with files.output_file(FLAGS.output) as output:
-        for n, found in enumerate(tqdm.tqdm(results, disable=quiet), start=1):
+        if not is_typed:
+            results = terminal.with_bar(results, count, output)
+        for n, found in enumerate(results, start=1):
             number = n if FLAGS.nbest > 1 else None
             output.write(as_lines(found, number, FLAGS.scores))
     return 0

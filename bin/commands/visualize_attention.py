@@ -8,7 +8,8 @@ kind, layer and heads; the lines are those of the paper's Figures 3 to 5.
 from absl import flags
 
 from t2t_lite import cli, files
-from t2t_lite.errors import InputError, require_extra
+from t2t_lite.decoding import search_options
+from t2t_lite.errors import InputError, require_extra, require_index
 
 FLAGS = flags.FLAGS
 cli.define_model_flags(xla=False)
@@ -46,10 +47,16 @@ def main(_: list[str]) -> int:
     for path in filter(None, (FLAGS.output, FLAGS.png_prefix)):
         files.require_folder_of(path)
     if FLAGS.png_prefix is not None:
-        require_extra("matplotlib", "figures")
+        require_extra("matplotlib", "figures", "leave out --png_prefix")
+    hparams = search_options.checked_hparams(
+        FLAGS.model_dir, **cli.search_flags()
+    )
+    require_index(hparams.num_layers, layer=FLAGS.layer)
+    for head in FLAGS.head or ():
+        require_index(hparams.num_heads, head=head)
     cli.load_tensorflow()
     from t2t_lite.decoding.translation import Translator
-    from t2t_lite.visualization.figures import lines_png, matrix_png
+    from t2t_lite.visualization.figures import write_pictures
     from t2t_lite.visualization.maps import compute_maps, join_words, select
     from t2t_lite.visualization.page import render_page
 
@@ -68,11 +75,5 @@ def main(_: list[str]) -> int:
         with files.output_file(FLAGS.output) as file:
             file.write(render_page(maps, selection))
     if FLAGS.png_prefix is not None:
-        for name, draw in (
-            ("matrix", matrix_png),
-            ("lines", lines_png),
-        ):
-            path = f"{FLAGS.png_prefix}-{name}.png"
-            with files.output_file(path, mode="wb") as file:
-                file.write(draw(maps, selection))
+        write_pictures(FLAGS.png_prefix, maps, selection)
     return 0

@@ -2,10 +2,12 @@
 
 import abc
 import itertools
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 _LINES_AT_ONCE = 4096
+_LINE_BREAK = re.compile("\r\n?|\n")  # Only "\n" to us, "\r" to others too.
 
 
 class Translation(NamedTuple):
@@ -117,7 +119,7 @@ def as_lines(
     """
     lines = []
     for text, score in translations:
-        text = text.replace("\n", " ")  # One line stays one line.
+        text = _LINE_BREAK.sub(" ", text)  # One line stays one line.
         if number is not None:
             text = f"{number} ||| {text} ||| {score:.4f}"
         elif with_score:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from t2t_lite.decoding.search import Engine, SearchOptions
-from t2t_lite.errors import InputError
+from t2t_lite.errors import InputError, program
 from t2t_lite.text.sentences import Splitting
 from t2t_lite.text.vocabulary import Vocabulary
 
@@ -43,7 +43,7 @@ def load(path: str | os.PathLike) -> SavedModel:
         tf.errors.OpError,
     ) as error:
         raise InputError(
-            f"{path} is not a complete SavedModel from bin/export "
+            f"{path} is not a complete SavedModel from {program('export')} "
             f"({_first_line(error)}): give the directory of one "
             "version, such as export/1"
         ) from None

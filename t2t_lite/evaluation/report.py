@@ -1,7 +1,7 @@
 """What an evaluation finds: the scores of each split, as text and as JSON."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from t2t_lite.decoding.line_predictor import LinePredictor
@@ -9,6 +9,8 @@ from t2t_lite.evaluation.perplexity import TokenScorer, TokenScores
 from t2t_lite.evaluation.scores import Score, score_text
 from t2t_lite.text import token_files
 from t2t_lite.text.vocabulary import FlatIds
+
+_LINES_AT_ONCE = 1000  # As in bin/translate.
 
 
 class SplitScores(NamedTuple):
@@ -89,6 +91,7 @@ def evaluate(
     splits: dict[str, Sequence[tuple[str, str]]],
     score: Callable[[list[str], list[str]], dict[str, Score]] = score_text,
     encode_targets: Callable[[list[str]], FlatIds] | None = None,
+    watch: Callable[[Iterator, int], Iterator] = lambda results, _: results,
 ) -> Report:
     """Returns the Report of a model.
 
@@ -99,17 +102,21 @@ def evaluate(
             they have in JSON.
         encode_targets: from lines of the target to their ids, that of the
             task; the vocabulary's when not given.
+        watch: from an iterator of results, and how many there will be, to the
+            same results: shows how far it is, for example.
     """
     vocabulary, scores = predictor.vocabulary, {}
     for name, pairs in splits.items():
         sources, references = (list(side) for side in zip(*pairs, strict=True))
+        results = watch(predictor.stream(sources, _LINES_AT_ONCE), len(sources))
+        outputs = [nbest[0].text for nbest in results]
         token_pairs = token_files.encode_pairs(
             pairs, vocabulary, encode_targets or vocabulary.encode_flat
         )
         scores[name] = SplitScores(
             pairs=len(pairs),
             data_sha256=token_files.hash_pairs(pairs),
-            text=score(predictor(sources), references),
+            text=score(outputs, references),
             tokens=TokenScorer(predictor.model, token_pairs)(),
         )
     return Report(predictor.description, predictor.options._asdict(), scores)

@@ -17,6 +17,7 @@ import tensorflow_text
 
 from t2t_lite import errors, files
 from t2t_lite.errors import InputError
+from t2t_lite.serving import checks
 from t2t_lite.serving.signatures import ServedModel, ServingOptions
 from t2t_lite.storage.model_directory import ModelDirectory, Settings
 from t2t_lite.text.vocabulary import Vocabulary
@@ -53,6 +54,7 @@ def export(
     from t2t_lite.serving import server_files
 
     directory.require_task("translation")
+    checks.require_folder_of_versions(export_dir)
     settings = directory.settings()
     options.check(settings.hparams)
     model, description = directory.load_model(

@@ -11,11 +11,11 @@ from t2t_lite.decoding.search import (
     ids_translator,
     max_target_length,
 )
-from t2t_lite.errors import InputError
 from t2t_lite.hparams import HParams
 from t2t_lite.model import loss
 from t2t_lite.model.multi_head_attention import record_weights
 from t2t_lite.model.transformer import Transformer, shift_right
+from t2t_lite.serving import checks
 from t2t_lite.text import sentences
 from t2t_lite.text.sentences import Splitting
 from t2t_lite.text.vocabulary import Vocabulary
@@ -41,17 +41,9 @@ class ServingOptions(NamedTuple):
         Raises:
             InputError: it has not, or its sources are shorter.
         """
-        for name, least, limit in (
-            ("max_length", 2, hparams.max_length + 1),
-            ("attention_layer", 0, hparams.num_layers),
-            ("attention_head", 0, hparams.num_heads),
-        ):
-            received = getattr(self, name)
-            if received is not None and not least <= received < limit:
-                raise InputError(
-                    f"{name} must be from {least} to {limit - 1} for this "
-                    f"model; received {name}={received}"
-                )
+        checks.require_parts(
+            hparams, self.max_length, self.attention_layer, self.attention_head
+        )
 
 
 class ServedModel:

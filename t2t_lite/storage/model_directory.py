@@ -23,9 +23,9 @@ import keras
 import numpy as np
 
 from t2t_lite import files, hparams
-from t2t_lite.errors import InputError
+from t2t_lite.errors import InputError, program
 from t2t_lite.model.transformer import Transformer
-from t2t_lite.storage import checkpoints
+from t2t_lite.storage import checkpoints, settings_file
 from t2t_lite.text.sentences import Splitting
 from t2t_lite.text.vocabulary import Vocabulary
 
@@ -79,7 +79,7 @@ class ModelDirectory:
 
     def __init__(self, path: str | os.PathLike):
         self.path = pathlib.Path(path)
-        self.settings_path = self.path / "settings.json"
+        self.settings_path = self.path / settings_file.NAME
         self.vocabulary_path = self.path / "vocabulary.model"
         self.tokens = self.path / "tokens"
         self.checkpoints = self.path / "checkpoints"
@@ -117,15 +117,10 @@ class ModelDirectory:
         Raises:
             InputError: the directory holds no run.
         """
+        values = settings_file.read(self.path)
         try:
-            values = json.loads(self.settings_path.read_text("utf-8"))
-            values["hparams"] = hparams.from_dict(values["hparams"])
             return Settings(**values)
-        except OSError:
-            raise InputError(
-                f"{self.path} is not a model directory: it has no settings.json"
-            ) from None
-        except (ValueError, TypeError, KeyError) as error:
+        except TypeError as error:
             raise InputError(
                 f"{self.settings_path} cannot be used: {error}"
             ) from None
@@ -204,7 +199,7 @@ class ModelDirectory:
         found = next(checkpoints.newest(folders[which], is_wanted), None)
         if found is None:
             remedy = (
-                "run bin/average_checkpoints"
+                f"run {program('average_checkpoints')}"
                 if which == "averaged"
                 else "train first, or choose another with --checkpoint"
             )

@@ -1,7 +1,6 @@
 """What a run shows as it trains: lines, or a bar on a terminal."""
 
 import contextlib
-import io
 import math
 import sys
 import time
@@ -13,6 +12,7 @@ import tqdm
 from absl import logging
 
 from t2t_lite.errors import InputError
+from t2t_lite.terminal import AboveBar
 from t2t_lite.training.trainer import Trainer, Update
 
 _SECONDS_BETWEEN_SUMMARIES = 10.0
@@ -80,7 +80,7 @@ class Bar:
             bar_format="step {n_fmt} of {total_fmt} |{bar}|{postfix}",
         )
         self._log_handler = logging.get_absl_handler().python_handler
-        self._log_stream = self._log_handler.setStream(_AboveBar())
+        self._log_stream = self._log_handler.setStream(AboveBar())
 
     def show(self, report: Report) -> None:
         """Redraws the bar."""
@@ -96,14 +96,6 @@ class Bar:
         self._log_handler.setStream(self._log_stream)
         self._bar.n = step
         self._bar.close()
-
-
-class _AboveBar(io.TextIOBase):
-    """A stream to stderr that the bars on it make room for."""
-
-    def write(self, text: str) -> int:
-        tqdm.tqdm.write(text, file=sys.stderr, end="")
-        return len(text)
 
 
 class Progress:

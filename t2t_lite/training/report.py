@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Mapping, Sequence
 
+from t2t_lite.errors import program
 from t2t_lite.hparams import HParams
 from t2t_lite.storage import checkpoints
 from t2t_lite.storage.model_directory import ModelDirectory
@@ -41,7 +42,8 @@ def final_report(
     flags = f"--model_dir={shlex.quote(str(directory.path))}"
     if average_last > 1:
         flags += f" --average_last={average_last}"
-    lines += [cost_text, "", "To use this model:", f"  bin/translate {flags}"]
+    command = f"{program('translate')} {flags}"
+    lines += [cost_text, "", "To use this model:", f"  {command}"]
     return "\n".join(lines)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
+from t2t_lite import files
 from t2t_lite.errors import require_extra
 from t2t_lite.visualization.maps import KINDS, AttentionMaps, Selection
 from t2t_lite.visualization.page import head_color
@@ -17,6 +18,24 @@ from t2t_lite.visualization.page import head_color
 DPI = 300
 # In inches, but for the font, in points.
 _ROW, _GAP, _LINES, _SQUARE, _NUMBER, _FONT = 0.17, 0.06, 1.7, 0.08, 0.14, 8
+
+
+def write_pictures(
+    prefix: str, maps: AttentionMaps, selection: Selection
+) -> None:
+    """Writes PREFIX-matrix.png and PREFIX-lines.png.
+
+    Args:
+        prefix: of the paths.
+        maps: AttentionMaps.
+        selection: Selection.
+
+    Raises:
+        InputError: matplotlib is not installed, or a file cannot be written.
+    """
+    for name, draw in (("matrix", matrix_png), ("lines", lines_png)):
+        with files.output_file(f"{prefix}-{name}.png", mode="wb") as file:
+            file.write(draw(maps, selection))
 
 
 def matrix_png(maps: AttentionMaps, selection: Selection) -> bytes:

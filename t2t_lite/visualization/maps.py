@@ -14,7 +14,7 @@ from keras import ops
 
 from t2t_lite.decoding.search import max_target_length
 from t2t_lite.decoding.translation import LineTranslator
-from t2t_lite.errors import InputError
+from t2t_lite.errors import InputError, require_index
 from t2t_lite.model.multi_head_attention import record_weights
 from t2t_lite.model.transformer import Transformer, shift_right
 from t2t_lite.text.vocabulary import SPACE, Vocabulary
@@ -340,9 +340,9 @@ def select(
     N, H, L, _ = chosen.weights_NHLM.shape
     layer = N - 1 if layer is None else layer
     heads = list(dict.fromkeys(heads or range(H)))
-    _check_index("layer", layer, N)
+    require_index(N, layer=layer)
     for head in heads:
-        _check_index("head", head, H)
+        require_index(H, head=head)
     queries = [
         n for n in range(L) if token is None or chosen.query_tokens[n] == token
     ]
@@ -352,11 +352,3 @@ def select(
             f"{' '.join(chosen.query_tokens)}"
         )
     return Selection(kind, layer, heads, queries)
-
-
-def _check_index(name: str, received: int, count: int) -> None:
-    if not 0 <= received < count:
-        raise InputError(
-            f"{name} must be from 0 to {count - 1} for this model; received "
-            f"{name}={received}"
-        )

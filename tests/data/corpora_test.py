@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import http.server
+import io
 import os
 import pathlib
 import shutil
@@ -187,25 +188,41 @@ def test_wrong_contents_are_refused_in_reading(folder, source, target, message):
     assert "\n" not in str(refusal.value)
 
 
+def test_a_file_to_translate_is_checked_to_its_end_before_the_work(folder):
+    write(a_en=b"one\n\xff\n")
+    with pytest.raises(InputError, match=r"a\.en, line 2: text must be UTF-8"):
+        text_files.input_lines("a.en")
+
+
 @pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "a.en is empty; it must hold"),
-        (b"\xff\n", "a.en, line 1: text must be UTF-8"),
-    ],
+    ("content", "expected"),
+    [(b"", []), (b"one\n\nthree\n", ["one", "", "three"])],
 )
-def test_a_file_to_translate_is_refused_before_it_is_read(
-    folder, content, message
+def test_a_file_to_translate_is_counted_and_may_be_empty(
+    folder, content, expected
 ):
     write(a_en=content)
-    with pytest.raises(InputError, match=message):
-        text_files.lines_or_standard_input("a.en")
+    lines, count = text_files.input_lines("a.en")
+    assert (list(lines), count) == (expected, len(expected))
 
 
-def test_a_file_to_translate_is_streamed_from_its_first_line(folder):
-    write(a_en=b"one\n\nthree\n")
-    lines = list(text_files.lines_or_standard_input("a.en"))
-    assert lines == ["one", "", "three"]
+def test_a_pipe_to_translate_is_read_once(folder):
+    os.mkfifo("pipe")
+    writer = threading.Thread(
+        target=lambda: pathlib.Path("pipe").write_text("one\ntwo\n")
+    )
+    writer.start()
+    lines, count = text_files.input_lines("pipe")
+    assert (list(lines), count) == (["one", "two"], None)
+    writer.join()
+
+
+@pytest.mark.parametrize("path", [None, "-"])
+def test_standard_input_is_a_dash_too(monkeypatch, path):
+    stdin = io.TextIOWrapper(io.BytesIO(b"one\n"))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    lines, count = text_files.input_lines(path)
+    assert (list(lines), count) == (["one"], None)
 
 
 def broken_byte(content, position):

@@ -367,6 +367,11 @@ def test_as_lines_writes_one_line_a_translation():
     )
 
 
+def test_a_translation_has_no_line_break_of_any_tool():
+    found = [Translation("a\rb\nc\r\nd\u2028e", -0.25)]
+    assert as_lines(found) == "a b c d\u2028e\n"
+
+
 # A model directory.
 
 

@@ -11,6 +11,7 @@ import tiny_run
 from refusal import assert_refused
 from tiny_translator import learn_vocabulary, write_model
 
+from t2t_lite import cli
 from t2t_lite.storage.model_directory import ModelDirectory
 
 
@@ -203,6 +204,67 @@ def test_wrong_flags_of_translate_are_refused(flags, message, model):
     _refused(message, "translate", f"--model_dir={model}", *flags)
 
 
+# (program, flags, all that the user reads)
+_UNPARSED_FLAGS = [
+    ("translate", [], "--model_dir is required"),
+    (
+        "visualize_attention",
+        [],
+        "--model_dir is required; --sentence is required",
+    ),
+    (
+        "train",
+        ["--model_dri=x"],
+        "Unknown command line flag 'model_dri'. Did you mean: model_dir ?",
+    ),
+    (
+        "translate",
+        ["--model_dir=x", "--nbest=much"],
+        "--nbest=much: invalid literal for int() with base 10: 'much'",
+    ),
+    ("translate", ["--input"], "Missing value for flag --input"),
+]
+
+
+@pytest.mark.parametrize(("name", "flags", "line"), _UNPARSED_FLAGS)
+def test_flags_that_cannot_be_read_are_one_line(name, flags, line):
+    found = in_process.run(name, *flags)
+    assert_refused(found, line)
+    assert found[2].startswith(f"error: {line}\n")
+
+
+# (program, flags besides --model_dir, part of the message)
+_EARLY = [
+    *(
+        (name, ["--model_dir=missing"], "missing is not a model directory")
+        for name in ("translate", "evaluate", "export", "average_checkpoints")
+    ),
+    ("translate", ["--nbest=9"], "nbest must be at most beam_width=4"),
+    ("translate", ["--input=missing"], "missing does not exist"),
+    ("evaluate", ["--beam_width=0"], "beam_width must be at least 1"),
+    ("export", ["--attention_head=3"], "attention_head must be from 0 to 2"),
+    ("export", ["--attention_layer=2"], "attention_layer must be from 0 to 1"),
+    ("export", ["--max_length=24"], "max_length must be from 2 to 23"),
+    ("export", ["--export_dir=out/7"], "give the folder of all versions"),
+    ("visualize_attention", ["--head=3"], "head must be from 0 to 2"),
+    ("visualize_attention", ["--layer=2"], "layer must be from 0 to 1"),
+]
+
+
+@pytest.mark.parametrize(("name", "flags", "message"), _EARLY)
+def test_what_needs_no_tensorflow_is_refused_before_it_is_loaded(
+    name, flags, message, model, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(cli, "load_tensorflow", pytest.fail)
+    required = {
+        "export": [f"--export_dir={tmp_path / 'export'}"],
+        "visualize_attention": ["--sentence=x", f"--output={tmp_path / 'x'}"],
+    }
+    given = [f"--model_dir={model}", *required.get(name, [])]
+    _refused(message, name, *given, *flags)
+    assert not list(tmp_path.iterdir())
+
+
 # (flags, part of the message)
 _EXPORT_FLAGS = [
     (["--max_length=24"], "max_length must be from 2 to 23 for this model"),
@@ -271,15 +333,14 @@ def test_standard_input_must_be_utf8(model):
 
 def test_an_output_file_is_whole_or_not_there(model, tmp_path):
     # The first line, an empty one, is written before the second is read.
-    late = _write(tmp_path / "late", b"\nf\xfcnf\n")
     output = tmp_path / "output"
     _refused(
         "line 2: text must be UTF-8",
         "translate",
         f"--model_dir={model}",
-        f"--input={late}",
         f"--output={output}",
         "--batch_lines=1",
+        text="\nf\udcfcnf\n",
     )
     assert not list(tmp_path.glob("*output*"))
 

@@ -1,17 +1,15 @@
 """What a run shows: lines, a bar on a terminal, and a loss gone wrong."""
 
-import contextlib
 import io
 import logging
 import math
 import re
-import sys
 import types
 
 import pytest
 import tensorflow as tf
-from absl import flags
 from absl import logging as absl_logging
+from screen import Terminal, stderr
 
 from t2t_lite.errors import InputError
 from t2t_lite.training import progress as progress_module
@@ -141,40 +139,8 @@ def test_a_line_has_all_that_a_report_has(caplog):
 # A terminal.
 
 
-class _Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-    def lines(self):
-        """Returns what is on the screen, each line as it was last drawn."""
-        screen = []
-        for line in self.getvalue().split("\n"):
-            text = ""
-            for drawn in line.split("\r"):
-                text = drawn + text[len(drawn) :]
-            screen.append(text.rstrip())
-        return screen
-
-
-@contextlib.contextmanager
-def _stderr(stream):
-    """Makes a stream stderr, to which absl's log goes as in a program."""
-    logger = logging.getLogger("absl")
-    level = logger.level
-    handler = absl_logging.get_absl_handler()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "stderr", stream)
-        patch.setattr(handler.python_handler, "stream", stream)
-        patch.setattr(logger, "handlers", [handler])
-        patch.setattr(logger, "propagate", False)
-        patch.setattr(type(flags.FLAGS), "is_parsed", lambda _: True)
-        logger.setLevel(logging.INFO)
-        yield stream
-    logger.setLevel(level)
-
-
 def test_log_lines_appear_above_the_bar():
-    with _stderr(_Terminal()) as terminal:
+    with stderr(Terminal()) as terminal:
         bar = Bar(3, 40)
         bar.show(Report(4, 40, 2.5, 3e-4, 1234.4, 65.0))
         absl_logging.info("Saved step-4.")
@@ -191,14 +157,14 @@ def test_log_lines_appear_above_the_bar():
 
 
 def test_a_terminal_shows_a_bar(trainer):
-    with _stderr(_Terminal()) as terminal, _progress(trainer) as progress:
+    with stderr(Terminal()) as terminal, _progress(trainer) as progress:
         _update(trainer, progress)
     assert "step 1 of 100 |" in terminal.getvalue()
     assert "Step 1 of" not in terminal.getvalue()
 
 
 def test_a_file_has_lines(trainer):
-    with _stderr(io.StringIO()) as file, _progress(trainer) as progress:
+    with stderr(io.StringIO()) as file, _progress(trainer) as progress:
         _update(trainer, progress)
     assert "Step 1 of 100: loss 2.0000" in file.getvalue()
     assert "|" not in file.getvalue()
@@ -206,7 +172,7 @@ def test_a_file_has_lines(trainer):
 
 def test_an_error_leaves_no_bar_behind(trainer):
     handler = absl_logging.get_absl_handler().python_handler
-    with _stderr(_Terminal()) as terminal:
+    with stderr(Terminal()) as terminal:
         with pytest.raises(InputError), _progress(trainer) as progress:
             _update(trainer, progress, loss=math.nan)
         assert handler.stream is terminal

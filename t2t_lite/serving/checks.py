@@ -1,0 +1,47 @@
+"""What an export needs, checked before TensorFlow is loaded."""
+
+import os
+import pathlib
+
+from t2t_lite.errors import InputError, require_index
+from t2t_lite.hparams import HParams
+
+
+def require_parts(
+    hparams: HParams,
+    max_length: int,
+    attention_layer: int | None,
+    attention_head: int | None,
+) -> None:
+    """Checks that a model has such a layer and head, and takes such sources.
+
+    Raises:
+        InputError: it has not, or its sources are shorter.
+    """
+    if not 2 <= max_length <= hparams.max_length:
+        raise InputError(
+            f"max_length must be from 2 to {hparams.max_length} for this "
+            f"model; received max_length={max_length}"
+        )
+    require_index(hparams.num_layers, attention_layer=attention_layer)
+    require_index(hparams.num_heads, attention_head=attention_head)
+
+
+def require_folder_of_versions(path: str | os.PathLike) -> None:
+    """Checks that a folder can have numbered versions in it.
+
+    Raises:
+        InputError: it is within a version, or is one.
+    """
+    path = pathlib.Path(path).resolve()
+    for folder in (path, *path.parents):
+        if (folder / "saved_model.pb").exists():
+            raise InputError(
+                f"{folder} is one version of an export: give the folder of all "
+                f"versions, {folder.parent}"
+            )
+    if path.name.isdecimal():
+        raise InputError(
+            f"{path} has the name of a version: give the folder of all "
+            f"versions, {path.parent}"
+        )

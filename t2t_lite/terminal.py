@@ -1,0 +1,86 @@
+"""What a terminal shows and takes: bars, and lines that are typed."""
+
+import contextlib
+import io
+import sys
+from collections.abc import Iterable, Iterator
+from typing import IO, TypeVar
+
+import tqdm
+from absl import logging
+
+_Result = TypeVar("_Result")
+
+
+def is_typed(path: str | None) -> bool:
+    """Returns whether a program's input is typed on a terminal.
+
+    Args:
+        path: of the input; None or "-" for stdin.
+    """
+    is_stdin = path in (None, "-") and sys.stdin is not None
+    return is_stdin and sys.stdin.isatty()
+
+
+def typed_lines() -> Iterator[str]:
+    """Yields the lines that are typed, each after a prompt, until Ctrl-D.
+
+    Where stdout is a terminal too, lines can be edited, and those before are
+    had with the arrow keys. One that is not UTF-8 is passed over, with a word.
+    """
+    with contextlib.suppress(ImportError):  # Not all builds of Python have it.
+        import readline  # noqa: F401, input() edits lines with it
+    sys.stdin.reconfigure(encoding="utf-8", errors="strict")
+    print("Ready: type a line. Ctrl-D ends.", file=sys.stderr)
+    while True:
+        try:
+            yield _typed_line("> ")
+        except UnicodeDecodeError:
+            print("error: text must be UTF-8: type it again", file=sys.stderr)
+        except EOFError:
+            print(file=sys.stderr)
+            return
+
+
+def _typed_line(prompt: str) -> str:
+    if sys.stdout.isatty():
+        return input(prompt)
+    with contextlib.redirect_stdout(sys.stderr):  # Not among the results.
+        return input(prompt)
+
+
+def with_bar(
+    results: Iterable[_Result], total: int | None, output: IO | None = None
+) -> Iterator[_Result]:
+    """Yields results, and shows in a bar on stderr how many there are.
+
+    There is no bar where stderr is no terminal, or where `output` shows the
+    results on one. Log lines appear above the bar.
+
+    Args:
+        results: one for each line.
+        total: how many; None if that is not known.
+        output: where the results are written meanwhile, if anywhere.
+    """
+    is_shown = sys.stderr.isatty() and not (output and output.isatty())
+    if not is_shown:
+        yield from results
+        return
+    bar = tqdm.tqdm(
+        results, total=total, unit=" lines", dynamic_ncols=True, leave=False
+    )
+    handler = logging.get_absl_handler().python_handler
+    stream = handler.setStream(AboveBar())
+    try:
+        yield from bar
+    finally:
+        handler.setStream(stream)
+
+
+class AboveBar(io.TextIOBase):
+    """A stream to stderr that the bars on it make room for."""
+
+    def write(self, text: str) -> int:
+        """Writes text above the bars; returns its length."""
+        tqdm.tqdm.write(text, file=sys.stderr, end="")
+        return len(text)

@@ -1,0 +1,85 @@
+"""Bars appear where they disturb nobody, and typed lines survive mistakes."""
+
+import io
+import sys
+
+import pytest
+from absl import logging as absl_logging
+from screen import Terminal, stderr
+
+from t2t_lite import terminal
+
+
+@pytest.mark.parametrize(
+    ("errors", "output", "has_bar"),
+    [
+        (Terminal, None, True),
+        (Terminal, io.StringIO, True),  # A file.
+        (Terminal, Terminal, False),
+        (io.StringIO, io.StringIO, False),
+        (io.StringIO, Terminal, False),
+    ],
+)
+def test_a_bar_never_mixes_with_text(errors, output, has_bar):
+    with stderr(errors()) as screen:
+        results = terminal.with_bar("abc", 3, output and output())
+        assert list(results) == ["a", "b", "c"]
+    assert ("0/3" in screen.getvalue()) == has_bar
+
+
+def test_log_lines_appear_above_the_bar_which_leaves_nothing():
+    with stderr(Terminal()) as screen:
+        for result in terminal.with_bar("abc", 3):
+            absl_logging.info("Seen %s.", result)
+        absl_logging.info("The end.")
+    *lines, rest = screen.lines()
+    said = ["Seen a.", "Seen b.", "Seen c.", "The end."]
+    assert [line.partition(" ")[2] for line in lines] == said
+    assert rest == ""
+
+
+@pytest.mark.parametrize(
+    ("stdin", "path", "expected"),
+    [
+        (Terminal(), None, True),
+        (Terminal(), "-", True),
+        (Terminal(), "file", False),
+        (io.StringIO(), None, False),
+        (None, None, False),
+    ],
+)
+def test_input_is_typed_where_stdin_is_a_terminal(
+    monkeypatch, stdin, path, expected
+):
+    monkeypatch.setattr(sys, "stdin", stdin)
+    assert terminal.is_typed(path) == expected
+
+
+class _Keyboard(io.RawIOBase):
+    """Gives what is typed line by line."""
+
+    def __init__(self, lines):
+        self._lines = iter(lines)
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        line = next(self._lines, b"")
+        buffer[: len(line)] = line
+        return len(line)
+
+
+def test_a_mistyped_line_ends_nothing_and_results_have_no_prompts(
+    monkeypatch, capsys
+):
+    keyboard = _Keyboard([b"ein Hund\n", b"f\xfcnf\n", b"zwei \xc3\xa4\n"])
+    stdin = io.TextIOWrapper(io.BufferedReader(keyboard))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    assert list(terminal.typed_lines()) == ["ein Hund", "zwei ä"]
+    out, errors = capsys.readouterr()
+    assert out == ""
+    assert errors == (
+        "Ready: type a line. Ctrl-D ends.\n> > error: text must be UTF-8: type "
+        "it again\n> > \n"
+    )
