@@ -2,6 +2,7 @@
 
 import dataclasses
 import difflib
+import math
 import typing
 from collections.abc import Iterable
 from typing import Any
@@ -90,6 +91,8 @@ class HParams:
         for name, choices in _CHOICES.items():
             allowed = " or ".join(choices)
             yield f"{name} must be {allowed}", getattr(self, name) in choices
+        # NumPy's generator takes no more.
+        yield "seed must be below 2^32", self.seed < 2**32
         yield (
             "d_model must be even, for its sines and cosines",
             self.d_model % 2 == 0,
@@ -113,6 +116,10 @@ class HParams:
                 f"max_length={self.max_length}",
                 self.learned_positions >= self.max_length,
             )
+        for field in dataclasses.fields(self):
+            if field.type is float:
+                is_finite = math.isfinite(getattr(self, field.name))
+                yield f"{field.name} must be finite", is_finite
 
 
 _AT_LEAST_ONE = (

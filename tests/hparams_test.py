@@ -157,6 +157,10 @@ def test_an_unknown_field_names_the_nearest():
         ("d_model", 513, "must be even, for its sines and cosines"),
         ("tokens_per_batch", 255, "must be at least max_length=256"),
         ("learning_rate_scale", 0.0, "must be above 0"),
+        ("learning_rate_scale", float("inf"), "must be finite"),
+        ("length_penalty", float("inf"), "must be finite"),
+        ("length_penalty", float("nan"), "must be at least 0"),
+        ("seed", 2**32, "must be below 2^32"),
     ],
 )
 def test_an_impossible_value_is_named_with_its_rule(field, value, rule):

@@ -1,6 +1,7 @@
 """Trains a Transformer; the same command resumes an interrupted run.
 
-Without flags it trains transformer_tiny on the embedded English-German corpus.
+Without flags it trains transformer_tiny on the embedded English-German corpus;
+with --model_dir alone it goes on with the settings and the text found there.
 """
 
 import os
@@ -8,15 +9,19 @@ import os
 from absl import flags
 
 from t2t_lite import cli, hparams, tasks
+from t2t_lite.training import resuming
 from t2t_lite_data import corpus_flags
+
+_DEFAULT_PRESET = "transformer_tiny"
 
 FLAGS = flags.FLAGS
 corpus_flags.define()
 flags.adopt_module_key_flags(corpus_flags)
 flags.DEFINE_string(
     "hparams",
-    "transformer_tiny",
-    f"The preset to train: {', '.join(hparams.PRESETS)}.",
+    None,
+    f"The preset to train: {', '.join(hparams.PRESETS)}. Default: the settings "
+    f"that --model_dir was begun with, or else {_DEFAULT_PRESET}.",
 )
 flags.DEFINE_multi_string(
     "override", [], "Replace a setting: field=value. May be repeated."
@@ -98,10 +103,17 @@ flags.DEFINE_float(
 
 def main(_: list[str]) -> int:
     steps = [] if FLAGS.steps is None else [f"steps={FLAGS.steps}"]
+    begun = resuming.begun_with(FLAGS.model_dir)
+    preset = FLAGS.hparams or (None if begun.hparams else _DEFAULT_PRESET)
     settings = hparams.override(
-        hparams.preset(FLAGS.hparams), [*FLAGS.override, *steps]
+        hparams.preset(preset) if preset else begun.hparams,
+        [*FLAGS.override, *steps],
     )
-    names = corpus_flags.given_flags()
+    names = (
+        corpus_flags.given_flags(default=None)
+        or begun.corpus
+        or corpus_flags.given_flags()
+    )
     corpus = corpus_flags.find_corpus(names)
     corpus_flags.require_task(corpus, settings.task)
     tasks.task_of(settings)  # Refuses settings that the task cannot have.
@@ -112,7 +124,7 @@ def main(_: list[str]) -> int:
     from t2t_lite.training import options, preparation, run
 
     result = run.train(
-        FLAGS.model_dir or f"runs/{corpus.name}-{FLAGS.hparams}",
+        FLAGS.model_dir or f"runs/{corpus.name}-{preset}",
         settings,
         preparation.TrainingText(
             names, corpus_flags.readers(corpus), corpus.source_language

@@ -44,6 +44,8 @@ flags.DEFINE_string(
 def main(_: list[str]) -> int:
     if FLAGS.output is None and FLAGS.png_prefix is None:
         raise InputError("give --output, --png_prefix, or both")
+    if FLAGS.png_token is not None and FLAGS.png_prefix is None:
+        raise InputError("--png_token is for pictures: give --png_prefix too")
     for path in filter(None, (FLAGS.output, FLAGS.png_prefix)):
         files.require_folder_of(path)
     if FLAGS.png_prefix is not None:

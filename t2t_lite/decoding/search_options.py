@@ -1,5 +1,6 @@
 """How to search. What is wrong is refused before TensorFlow is loaded."""
 
+import math
 import os
 from typing import Any, NamedTuple
 
@@ -46,6 +47,11 @@ class SearchOptions(NamedTuple):
                     f"{name} must be at least {least}; received "
                     f"{name}={received}"
                 )
+        if not math.isfinite(self.length_penalty):
+            raise InputError(
+                "length_penalty must be finite; received "
+                f"length_penalty={self.length_penalty}"
+            )
         if self.nbest > self.beam_width:
             raise InputError(
                 f"nbest must be at most beam_width={self.beam_width}; "

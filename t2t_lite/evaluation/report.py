@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from t2t_lite.decoding.line_predictor import LinePredictor
+from t2t_lite.english import counted
+from t2t_lite.errors import InputError
 from t2t_lite.evaluation.perplexity import TokenScorer, TokenScores
 from t2t_lite.evaluation.scores import Score, score_text
 from t2t_lite.text import token_files
@@ -29,10 +31,12 @@ class SplitScores(NamedTuple):
             for score in self.text.values()
         ]
         perplexity = (
-            f"perplexity {tokens.perplexity:.4f} over {tokens.tokens} tokens"
+            f"perplexity {tokens.perplexity:.4f} over "
+            f"{counted(tokens.tokens, 'token')}"
         )
         if tokens.left_out:
-            perplexity += f", {tokens.left_out} pairs left out as over-long"
+            left_out = counted(tokens.left_out, "pair")
+            perplexity += f", {left_out} left out as over-long"
         return [*lines, perplexity]
 
     def as_dict(self) -> dict[str, Any]:
@@ -58,7 +62,7 @@ class Report(NamedTuple):
         """Returns the report as lines for a reader."""
         lines = [f"model: {self.model}", f"search: {self.search_text()}"]
         for name, scores in self.splits.items():
-            lines.append(f"{name}: {scores.pairs} pairs")
+            lines.append(f"{name}: {counted(scores.pairs, 'pair')}")
             lines += [f"  {line}" for line in scores.as_lines()]
         return "\n".join(lines)
 
@@ -104,9 +108,14 @@ def evaluate(
             task; the vocabulary's when not given.
         watch: from an iterator of results, and how many there will be, to the
             same results: shows how far it is, for example.
+
+    Raises:
+        InputError: a split is empty.
     """
     vocabulary, scores = predictor.vocabulary, {}
     for name, pairs in splits.items():
+        if not pairs:
+            raise InputError(f"the {name} text has no pairs to score on")
         sources, references = (list(side) for side in zip(*pairs, strict=True))
         results = watch(predictor.stream(sources, _LINES_AT_ONCE), len(sources))
         outputs = [nbest[0].text for nbest in results]

@@ -124,16 +124,16 @@ class Sentence(NamedTuple):
         )
 
 
-def compare(gold: Tree, predicted: Tree | None) -> Sentence:
+def compare(gold: Tree | None, predicted: Tree | None) -> Sentence:
     """Returns the counts of one sentence.
 
     Args:
-        gold: Tree.
+        gold: Tree, or None for a blank line.
         predicted: Tree of the same words, or None for a parser that failed.
     """
     gold_analysis, predicted_analysis = analyze(gold), analyze(predicted)
     known = (
-        sum(tag != trees.TRACE for tag in trees.tags(gold)),
+        sum(tag != trees.TRACE for tag in trees.tags(gold)) if gold else 0,
         len(gold_analysis.constituents),
     )
     if not predicted_analysis.words:
@@ -272,11 +272,13 @@ class Report(NamedTuple):
     short: Scores
 
 
-def report(gold: Sequence[Tree], predicted: Sequence[Tree | None]) -> Report:
+def report(
+    gold: Sequence[Tree | None], predicted: Sequence[Tree | None]
+) -> Report:
     """Returns the Report of parses.
 
     Args:
-        gold: Trees.
+        gold: Trees, and None for blank lines.
         predicted: as many, each None or of the same words.
 
     Raises:

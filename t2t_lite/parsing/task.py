@@ -146,8 +146,10 @@ class ParsingTask(Task):
         from t2t_lite.parsing import evalb
 
         report = evalb.report(
-            [trees.read_one(line) for line in references],
-            [trees.read_one(line) if line else None for line in outputs],
+            *(
+                [trees.read_one(line) if line else None for line in lines]
+                for lines in (references, outputs)
+            )
         )
         found, short = report.all, report.short
         signature = (

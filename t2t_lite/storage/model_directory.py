@@ -7,6 +7,8 @@ checkpoints/step-N.*   the last ones, N updates into training
 best/step-N.*          the one that scores best on dev
 averaged/step-N.*      written by bin/average_checkpoints
 summaries/             for TensorBoard
+train.log              what the run has logged, all its processes
+scores.json            the final scores, as bin/evaluate --json writes them
 
 A task may keep files of its own beside these.
 """
@@ -23,6 +25,7 @@ import keras
 import numpy as np
 
 from t2t_lite import files, hparams
+from t2t_lite.english import counted
 from t2t_lite.errors import InputError, program
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage import checkpoints, settings_file
@@ -47,6 +50,7 @@ class Settings:
     source_language: str | None = None  # ISO 639-1
     multi_sentence_share: float | None = None  # of the training sources
     long_line_tokens: int | None = None  # the 99th percentile of the sources
+    vocabulary_is_learned: bool | None = None  # from this text; None: not known
 
     def splitting(self, sentences: str = "auto") -> Splitting:
         """Returns which lines the model takes as single sentences.
@@ -86,6 +90,8 @@ class ModelDirectory:
         self.best = self.path / "best"
         self.averaged = self.path / "averaged"
         self.summaries = self.path / "summaries"
+        self.log = self.path / "train.log"
+        self.scores = self.path / "scores.json"
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -154,7 +160,8 @@ class ModelDirectory:
             average_last: int; above 1, the mean of that many of the last ones.
 
         Raises:
-            InputError: there is no such checkpoint, or too few.
+            InputError: there is no such checkpoint, or too few; or the
+                weights are not finite.
         """
         if average_last > 1 and which != "last":
             raise InputError(
@@ -162,8 +169,11 @@ class ModelDirectory:
             )
         if average_last > 1:
             paths, tensors = self._average(average_last)
-            return f"average of {', '.join(p.name for p in paths)}", tensors
-        return self._read(which, is_weight)
+            description = f"average of {', '.join(p.name for p in paths)}"
+        else:
+            description, tensors = self._read(which, is_weight)
+        _require_finite(description, tensors)
+        return description, tensors
 
     def training_record(self, which: str = "last") -> dict[str, float]:
         """Returns how much training a checkpoint has behind it.
@@ -216,9 +226,9 @@ class ModelDirectory:
         )
         if len(paths) < count:
             raise InputError(
-                f"{self.path} keeps {len(paths)} checkpoints, too few to "
-                f"average the last {count}: give a smaller --average_last, or "
-                "train with --save_every_steps"
+                f"{self.path} keeps {counted(len(paths), 'checkpoint')}, too "
+                f"few to average the last {count}: give a smaller "
+                "--average_last, or train with --save_every_steps"
             )
         return paths, tensors
 
@@ -273,6 +283,16 @@ class ModelDirectory:
         model.build()
         assign(model.trainable_variables, tensors, description)
         return model, description
+
+
+def _require_finite(description, tensors):
+    """Raises InputError where a model could only give nonsense."""
+    for name, value in tensors.items():
+        if not np.isfinite(value).all():
+            raise InputError(
+                f"the weights of {description} are not finite, such as {name}: "
+                "choose another with --checkpoint"
+            )
 
 
 def dtype_policy(precision: str) -> str:

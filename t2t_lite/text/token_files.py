@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from t2t_lite import files
+from t2t_lite.english import counted
 from t2t_lite.errors import InputError
 from t2t_lite.text.vocabulary import FlatIds, Vocabulary
 
@@ -124,8 +125,8 @@ class CorpusReport(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"{self.kept} pairs; dropped {self.dropped_long} over-long and "
-            f"{self.dropped_blank} with a blank side"
+            f"{counted(self.kept, 'pair')}; dropped {self.dropped_long} "
+            f"over-long and {self.dropped_blank} with a blank side"
         )
 
 

@@ -9,6 +9,7 @@ import tensorflow as tf
 from absl import logging
 
 from t2t_lite.decoding.search import SearchOptions
+from t2t_lite.english import counted
 from t2t_lite.evaluation.perplexity import TokenScorer, TokenScores
 from t2t_lite.evaluation.scores import Score
 from t2t_lite.model.transformer import Transformer
@@ -17,6 +18,7 @@ from t2t_lite.task import Task
 from t2t_lite.text import token_files
 from t2t_lite.training.options import RunOptions
 from t2t_lite.training.strategies import value_from_chief
+from t2t_lite.training.summaries import Summaries
 
 _LINES_AT_ONCE = 256  # Between two looks at whether to stop.
 _WIDEST_BEAM = 4
@@ -28,17 +30,20 @@ class DevState(NamedTuple):
     best_score: float = -1.0  # BLEU or F1, of all evaluations
     evaluations_without_gain: int = 0  # since the best score
     evaluated_step: int = 0  # the last one that was evaluated
+    dev_sha256: str = ""  # of the dev text; "" if not known
 
     def after(self, step: int, score: float) -> "DevState":
         """Returns the state once the model of `step` updates has a score.
 
-        >>> DevState().after(step=10, score=2.0).after(step=20, score=1.5)
-        DevState(best_score=2.0, evaluations_without_gain=1, evaluated_step=20)
+        >>> DevState().after(step=10, score=2.0).after(step=20, score=1.5)[:3]
+        (2.0, 1, 20)
         """
-        if score > self.best_score:
-            return DevState(score, 0, step)
+        is_gain = score > self.best_score
         return self._replace(
-            evaluations_without_gain=self.evaluations_without_gain + 1,
+            best_score=score if is_gain else self.best_score,
+            evaluations_without_gain=(
+                0 if is_gain else self.evaluations_without_gain + 1
+            ),
             evaluated_step=step,
         )
 
@@ -48,13 +53,14 @@ class DevState(NamedTuple):
 
         Args:
             tensors: those of a checkpoint. Version 0.1.0 called the best score
-                "best_bleu" at first.
+                "best_bleu" at first, and did not keep `dev_sha256`.
         """
         best_score = tensors.get("best_score", tensors.get("best_bleu", -1.0))
         return cls(
             float(best_score),
             int(tensors["evaluations_without_gain"]),
             int(tensors["evaluated_step"]),
+            np.asarray(tensors.get("dev_sha256", b"")).item().decode(),
         )
 
     def tensors(self) -> dict[str, np.generic]:
@@ -63,10 +69,12 @@ class DevState(NamedTuple):
             "best_score": np.float64(self.best_score),
             "evaluations_without_gain": np.int64(self.evaluations_without_gain),
             "evaluated_step": np.int64(self.evaluated_step),
+            "dev_sha256": np.bytes_(self.dev_sha256),
         }
 
     def copied_from_chief(self, strategy: tf.distribute.Strategy) -> "DevState":
         """Returns the state by which all workers stop after the same update."""
+        # Only the chief needs the rest.
         return self._replace(
             evaluations_without_gain=int(
                 value_from_chief(strategy, self.evaluations_without_gain)
@@ -84,7 +92,7 @@ class DevEvaluation:
         directory: ModelDirectory that has the rest of the model.
         pairs: (source, target) of the dev set; None if there is none.
         options: RunOptions.
-        summaries: writer for TensorBoard.
+        summaries: Summaries.
     """
 
     def __init__(
@@ -94,9 +102,10 @@ class DevEvaluation:
         directory: ModelDirectory,
         pairs: Sequence[tuple[str, str]] | None,
         options: RunOptions,
-        summaries: tf.summary.SummaryWriter,
+        summaries: Summaries,
     ):
-        self.state = DevState()
+        sha256 = token_files.hash_pairs(pairs) if pairs is not None else ""
+        self.state = DevState(dev_sha256=sha256)
         self._task, self._model, self._directory = task, model, directory
         self._pairs, self._options = pairs, options
         self._summaries = summaries
@@ -106,8 +115,24 @@ class DevEvaluation:
         """Returns whether the model of `step` updates is to be scored."""
         steps = self._model.hparams.steps
         every = self._options.evaluate_every_steps or max(1, steps // 5)
-        is_new = step > self.state.evaluated_step
-        return self._pairs is not None and is_new and step % every == 0
+        # Also if a stop kept it from being scored when it was due.
+        last_due_step = step - step % every
+        is_new = last_due_step > self.state.evaluated_step
+        return self._pairs is not None and is_new
+
+    def resume(self, state: DevState) -> None:
+        """Goes on from the state of an earlier process of the run.
+
+        Scores on other text than now count for nothing.
+        """
+        now = self.state.dev_sha256
+        if self._pairs is None or state.dev_sha256 in ("", now):
+            self.state = state._replace(dev_sha256=now or state.dev_sha256)
+            return
+        logging.warning(
+            "This dev text is not the one before: scores on it are no measure "
+            "for those, so best/ and --patience begin anew."
+        )
 
     def evaluate(self, step: int, should_stop: Callable[[], bool]) -> bool:
         """Logs the scores of the model; returns whether it is the best.
@@ -131,9 +156,13 @@ class DevEvaluation:
             score.name,
             score.value,
         )
-        with self._summaries.as_default(step=step):
-            tf.summary.scalar("dev/perplexity", token_scores.perplexity)
-            tf.summary.scalar(f"dev/{score.name.lower()}", score.value)
+        self._summaries.write(
+            step,
+            {
+                "dev/perplexity": token_scores.perplexity,
+                f"dev/{score.name.lower()}": score.value,
+            },
+        )
         self.state = self.state.after(step, score.value)
         return self.state.evaluations_without_gain == 0
 
@@ -144,8 +173,8 @@ class DevEvaluation:
         if patience is None or evaluations < patience:
             return False
         logging.info(
-            "No better score on dev in %d evaluations: stopping at step %d.",
-            evaluations,
+            "No better score on dev in %s: stopping at step %d.",
+            counted(evaluations, "evaluation"),
             step,
         )
         return True

@@ -28,6 +28,14 @@ class NoamSchedule(keras.optimizers.schedules.LearningRateSchedule):
         self, d_model: int, warmup_steps: int = 4000, scale: float = 1.0
     ):
         super().__init__()
+        for name, value in (
+            ("d_model", d_model),
+            ("warmup_steps", warmup_steps),
+        ):
+            if value < 1:
+                raise ValueError(
+                    f"{name} must be at least 1; received {name}={value}"
+                )
         self.d_model = d_model
         self.warmup_steps = warmup_steps
         self.scale = scale

@@ -57,6 +57,15 @@ class RunOptions:
                 f"sustained_tflops={tflops}"
             )
 
+    def require_no_dev_text(self) -> None:
+        """Raises InputError where an option has no effect without dev text."""
+        for name in ("evaluate_every_steps", "patience"):
+            if getattr(self, name) is not None:
+                raise InputError(
+                    f"{name} needs dev text: give --dev_source and "
+                    "--dev_target, or --dev_trees"
+                )
+
     @classmethod
     def from_flags(cls, values: Mapping[str, Any]) -> "RunOptions":
         """Returns the options among the values of a program's flags.

@@ -1,7 +1,9 @@
 """What a run needs before its first update, and whether it may go on."""
 
+import collections
 import dataclasses
 import functools
+import os
 import pathlib
 import shutil
 from collections.abc import Callable, Iterable, Iterator
@@ -24,6 +26,8 @@ from t2t_lite.training.options import RunOptions
 Pairs = Iterable[tuple[str, str]]
 
 _LINES_LOOKED_AT = 100_000  # Enough to tell a share of 1% from one of 0.9%.
+_PAIRS_LOOKED_AT = 10_000
+_NEARLY_ALL = 0.9  # The share at which a corpus is odd.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,12 +56,20 @@ class TrainingText:
         return dataclasses.replace(self, readers=readers)
 
     def held_out(self) -> dict[str, list[tuple[str, str]]]:
-        """Returns the pairs of "dev" and "test", where there are any."""
-        return {
+        """Returns the pairs of "dev" and "test", where there are any.
+
+        Raises:
+            InputError: there is such text, and it is empty.
+        """
+        pairs = {
             split: list(self.readers[split]())
             for split in ("dev", "test")
             if split in self.readers
         }
+        for split, of_split in pairs.items():
+            if not of_split:
+                raise InputError(f"the {split} text has no pairs to score on")
+        return pairs
 
 
 def _checked_pairs(reader, check) -> Iterator[tuple[str, str]]:
@@ -93,21 +105,32 @@ def prepare(
     task = tasks.task_of(hparams)
     cache_dir = _cache_dir(options.cache_dir)
     begun = None  # The Settings that the run was begun with.
-    if directory.settings_path.exists():
+    # A run that has saved nothing may be begun anew with others.
+    if directory.settings_path.exists() and is_trained(directory):
         begun = directory.settings()
         _require_same_hparams(directory, begun.hparams, hparams)
     directory.path.mkdir(parents=True, exist_ok=True)
-    vocabulary = _vocabulary(directory, task, hparams, text, options)
+    read_pairs = text.readers["train"]
+    # Read once, and only where there is something to compare it with.
+    data_sha256 = functools.cache(lambda: token_files.hash_pairs(read_pairs()))
+    vocabulary, is_learned = _vocabulary(
+        directory, task, hparams, read_pairs, data_sha256, begun, options
+    )
     if begun is not None and vocabulary.sha256 != begun.vocabulary_sha256:
-        raise _other_run(directory, "another vocabulary", options.vocabulary)
+        given = options.vocabulary or directory.vocabulary_path
+        raise _other_run(directory, "another vocabulary", given)
     tokenizer = PairTokenizer(
         vocabulary,
         functools.partial(task.encode_targets, vocabulary),
         hparams.max_length,
     )
-    read_pairs = text.readers["train"]
-    pairs, report = _tokens(directory, read_pairs, tokenizer, begun, cache_dir)
+    pairs, report = _tokens(
+        directory, read_pairs, data_sha256, tokenizer, begun, cache_dir
+    )
     logging.info("Training corpus: %s.", report)
+    if begun is None:
+        _warn_of_odd_text(pairs)
+    _warn_of_warmup(hparams)
     settings = Settings(
         hparams=hparams,
         corpus=text.flags,
@@ -118,13 +141,20 @@ def prepare(
             hparams, vocabulary.size, options, begun
         ),
         **_sentence_figures(text.source_language, vocabulary, pairs, begun),
+        vocabulary_is_learned=is_learned,
     )
-    vocabulary.save(directory.vocabulary_path)
     if begun is None:
         task.save_extras(directory, hparams, vocabulary, read_pairs)
+    vocabulary.save(directory.vocabulary_path)
     # Last, so that a directory with settings has all the rest.
     directory.save_settings(settings)
     return Prepared(vocabulary, pairs, settings)
+
+
+def is_trained(directory: ModelDirectory) -> bool:
+    """Returns whether there is a checkpoint, or a part of one."""
+    folders = (directory.checkpoints, directory.best, directory.averaged)
+    return any(any(folder.glob("step-*")) for folder in folders)
 
 
 def _cache_dir(path: str | None) -> pathlib.Path | None:
@@ -149,7 +179,7 @@ def _require_same_hparams(
 
 
 def _other_run(
-    directory: ModelDirectory, before: str, now: str | None
+    directory: ModelDirectory, before: str, now: str | os.PathLike
 ) -> InputError:
     return InputError(
         f"{directory.path} was trained with {before}; received {now}: give the "
@@ -197,36 +227,69 @@ def _vocabulary(
     directory: ModelDirectory,
     task: Task,
     hparams: HParams,
-    text: TrainingText,
+    read_pairs: Callable[[], Pairs],
+    data_sha256: Callable[[], str],
+    begun: Settings | None,
     options: RunOptions,
-) -> Vocabulary:
-    """Returns the run's Vocabulary: a given one, its own, or a learned one.
+) -> tuple[Vocabulary, bool]:
+    """Returns the run's Vocabulary, and whether it is learned from its text.
+
+    It is a given one, the run's own, or a learned one.
 
     A warm start needs the vocabulary of the model that it starts from, whose
     embedding has a row for each of its ids.
     """
-    read_pairs = text.readers["train"]
     warm = _vocabulary_beside(options.warm_start_from)
+    is_learned = False
     if options.vocabulary:
         vocabulary = Vocabulary.load(options.vocabulary)
-    elif directory.vocabulary_path.exists():
+    elif begun is not None and directory.vocabulary_path.exists():
         vocabulary = directory.vocabulary()
+        is_learned = begun.vocabulary_is_learned
     elif warm is not None:
         vocabulary = warm
+    elif _has_vocabulary(directory, hparams, data_sha256):
+        vocabulary, is_learned = directory.vocabulary(), True
     else:
         logging.info("Learning the vocabulary.")
+        is_learned = True
         vocabulary = task.learn_vocabulary(
             read_pairs, hparams.vocabulary_type, hparams.vocabulary_size
         )
     is_given = bool(options.vocabulary) or warm is not None
-    is_new_to_text = is_given and not directory.settings_path.exists()
+    is_new_to_text = is_given and begun is None
     task.check_vocabulary(vocabulary, read_pairs if is_new_to_text else None)
     if warm is not None and warm.sha256 != vocabulary.sha256:
         raise InputError(
             f"{options.warm_start_from} has another vocabulary than this run: "
             "start without --vocabulary, in a new --model_dir"
         )
-    return vocabulary
+    return vocabulary, is_learned
+
+
+def _has_vocabulary(
+    directory: ModelDirectory,
+    hparams: HParams,
+    data_sha256: Callable[[], str],
+) -> bool:
+    """Returns whether a run that has saved nothing left the vocabulary."""
+    if not directory.vocabulary_path.exists():
+        return False
+    if not directory.settings_path.exists():
+        return True
+    try:
+        before = directory.settings()
+    except InputError:
+        return False
+    return (
+        before.vocabulary_is_learned
+        and before.vocabulary_sha256 == directory.vocabulary().sha256
+        and all(
+            getattr(before.hparams, name) == getattr(hparams, name)
+            for name in ("task", "vocabulary_type", "vocabulary_size")
+        )
+        and before.data_sha256 == data_sha256()
+    )
 
 
 def _vocabulary_beside(warm_start_from: str | None) -> Vocabulary | None:
@@ -245,6 +308,7 @@ def _vocabulary_beside(warm_start_from: str | None) -> Vocabulary | None:
 def _tokens(
     directory: ModelDirectory,
     read_pairs: Callable[[], Pairs],
+    data_sha256: Callable[[], str],
     tokenizer: PairTokenizer,
     begun: Settings | None,
     cache_dir: pathlib.Path | None,
@@ -252,16 +316,15 @@ def _tokens(
     """Returns the tokens of the training corpus, made if there are none."""
     if begun is None and cache_dir is None and not directory.tokens.exists():
         return _make_tokens(directory, read_pairs, tokenizer)
-    data_sha256 = token_files.hash_pairs(read_pairs())
-    if begun is not None and data_sha256 != begun.data_sha256:
+    if begun is not None and data_sha256() != begun.data_sha256:
         raise _other_run(directory, "other training text", "this corpus")
     if cache_dir is not None:
         return token_cache.shared_tokens(
-            cache_dir, read_pairs, data_sha256, tokenizer
+            cache_dir, read_pairs, data_sha256(), tokenizer
         )
     if directory.tokens.exists():
         pairs, report = token_files.load_pairs(directory.tokens)
-        if report.key == tokenizer.key(data_sha256):
+        if report.key == tokenizer.key(data_sha256()):
             return pairs, report
         shutil.rmtree(directory.tokens)
     return _make_tokens(directory, read_pairs, tokenizer)
@@ -275,3 +338,40 @@ def _make_tokens(
     logging.info("Tokenizing the training corpus.")
     token_files.tokenize_pairs(read_pairs(), tokenizer, directory.tokens)
     return token_files.load_pairs(directory.tokens)
+
+
+def _warn_of_odd_text(pairs: TokenPairs) -> None:
+    """Warns of a corpus that can hardly be what was meant."""
+    num_pairs = len(pairs.source_offsets) - 1
+    count = min(num_pairs, _PAIRS_LOOKED_AT)
+    looked_at = np.linspace(0, num_pairs - 1, count).astype(int)
+    sources, targets = (
+        [ids[offsets[p] : offsets[p + 1]].tobytes() for p in looked_at]
+        for ids, offsets in (pairs[:2], pairs[2:])
+    )
+    ((_, most),) = collections.Counter(targets).most_common(1)
+    if count > 1 and most > _NEARLY_ALL * count:
+        logging.warning(
+            "%.0f%% of the training targets are one and the same line: is this "
+            "the right file?",
+            100 * most / count,
+        )
+    copies = sum(map(bytes.__eq__, sources, targets))
+    if copies > _NEARLY_ALL * count:
+        logging.warning(
+            "%.0f%% of the training targets are copies of their sources: are "
+            "these the right files?",
+            100 * copies / count,
+        )
+
+
+def _warn_of_warmup(hparams: HParams) -> None:
+    if hparams.steps < hparams.warmup_steps:
+        logging.warning(
+            "steps=%d is below warmup_steps=%d, so the learning rate never "
+            "reaches its peak: give more --steps, or a shorter warm-up with "
+            "--override=warmup_steps=%d.",
+            hparams.steps,
+            hparams.warmup_steps,
+            max(1, hparams.steps // 3),
+        )

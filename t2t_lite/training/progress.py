@@ -7,12 +7,12 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
-import tensorflow as tf
 import tqdm
 from absl import logging
 
 from t2t_lite.errors import InputError
 from t2t_lite.terminal import AboveBar
+from t2t_lite.training.summaries import Summaries
 from t2t_lite.training.trainer import Trainer, Update
 
 _SECONDS_BETWEEN_SUMMARIES = 10.0
@@ -48,13 +48,13 @@ class Lines:
         """Logs the report."""
         logging.info(
             "Step %d of %d: loss %.4f, learning rate %.2e, "
-            "%.0f target tokens/s, %s left",
+            "%.0f target tokens/s%s",
             report.step,
             report.last_step,
             report.loss,
             report.learning_rate,
             report.tokens_per_second,
-            duration_text(report.seconds_left),
+            time_left_text(report.seconds_left),
         )
 
     def close(self, step: int) -> None:
@@ -85,17 +85,24 @@ class Bar:
     def show(self, report: Report) -> None:
         """Redraws the bar."""
         self._bar.n = report.step
-        self._bar.set_postfix_str(
-            f"loss {report.loss:.4f}, "
-            f"{report.tokens_per_second:.0f} target tokens/s, "
-            f"{duration_text(report.seconds_left)} left"
-        )
+        with _terminal_may_be_gone():
+            self._bar.set_postfix_str(
+                f"loss {report.loss:.4f}, "
+                f"{report.tokens_per_second:.0f} target tokens/s"
+                f"{time_left_text(report.seconds_left)}"
+            )
 
     def close(self, step: int) -> None:
         """Leaves the bar at `step`; log lines appear below it again."""
         self._log_handler.setStream(self._log_stream)
         self._bar.n = step
-        self._bar.close()
+        with _terminal_may_be_gone():
+            self._bar.close()
+
+
+def _terminal_may_be_gone() -> contextlib.AbstractContextManager:
+    """Keeps a terminal that was closed from ending a run before it saves."""
+    return contextlib.suppress(OSError)
 
 
 class Progress:
@@ -106,14 +113,12 @@ class Progress:
     Args:
         trainer: Trainer.
         last_step: int.
-        writer: of summaries for TensorBoard.
+        summaries: Summaries.
     """
 
-    def __init__(
-        self, trainer: Trainer, last_step: int, writer: tf.summary.SummaryWriter
-    ):
+    def __init__(self, trainer: Trainer, last_step: int, summaries: Summaries):
         self._trainer, self._last_step = trainer, last_step
-        self._writer = writer
+        self._summaries = summaries
         self._display: _Display = Lines()
         self._pending: list[Update] = []
         # The first update builds the graphs: speed counts from its end on.
@@ -196,12 +201,14 @@ class Progress:
             self._summarized_at = now
 
     def _summarize(self, report: Report) -> None:
-        with self._writer.as_default(step=report.step):
-            tf.summary.scalar("train/loss", report.loss)
-            tf.summary.scalar("train/learning_rate", report.learning_rate)
-            tf.summary.scalar(
-                "train/target_tokens_per_second", report.tokens_per_second
-            )
+        self._summaries.write(
+            report.step,
+            {
+                "train/loss": report.loss,
+                "train/learning_rate": report.learning_rate,
+                "train/target_tokens_per_second": report.tokens_per_second,
+            },
+        )
 
 
 def not_finite_error(subject: str, trainer: Trainer, step: int) -> InputError:
@@ -219,14 +226,14 @@ def not_finite_error(subject: str, trainer: Trainer, step: int) -> InputError:
     )
 
 
-def duration_text(seconds: float | None) -> str:
-    """Returns a time for a reader.
+def time_left_text(seconds: float | None) -> str:
+    """Returns the end of a report: the time left, nothing if not known.
 
-    >>> duration_text(3725.4), duration_text(None)
-    ('1:02:05', '?')
+    >>> time_left_text(3725.4), time_left_text(None)
+    (', 1:02:05 left', '')
     """
     if seconds is None:
-        return "?"
+        return ""
     minutes, seconds = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}"
+    return f", {hours}:{minutes:02}:{seconds:02} left"

@@ -1,9 +1,14 @@
-"""What a run reports at its end, as text."""
+"""What a run reports at its end, as text and as scores.json."""
 
+import functools
 import shlex
 from collections.abc import Mapping, Sequence
 
+from absl import logging
+
+from t2t_lite import files
 from t2t_lite.errors import program
+from t2t_lite.evaluation.report import Report, evaluate
 from t2t_lite.hparams import HParams
 from t2t_lite.storage import checkpoints
 from t2t_lite.storage.model_directory import ModelDirectory
@@ -21,6 +26,8 @@ def final_report(
     cost_text: str,
 ) -> str:
     """Returns scores, some outputs, the cost, and how to use the model.
+
+    Writes the scores to scores.json, too.
 
     The model is the average of the last checkpoints, as many as are kept of
     those that the settings average.
@@ -55,17 +62,22 @@ def _scores(
 ) -> list[str]:
     """Returns lines with the scores of each split, and outputs of the last."""
     translator = task.open(directory.path, average_last=average_last, xla=False)
-    lines, examples = [f"Model: {translator.description}"], []
-    for split, pairs in held_out.items():
-        sources = [source for source, _ in pairs]
-        references = [target for _, target in pairs]
-        outputs = translator(sources)
-        score = task.score(outputs, references)
+    report = evaluate(
+        translator,
+        held_out,
+        task.scores,
+        functools.partial(task.encode_targets, translator.vocabulary),
+    )
+    _keep(directory, report)
+    lines = [f"Model: {report.model}"]
+    for split, scores in report.splits.items():
+        score = scores.text[task.primary_score]
         lines.append(
             f"{split} {score.name} {score.value:.2f} ({score.signature})"
         )
-        examples = list(zip(sources, references, outputs, strict=True))
-    for source, reference, output in examples[:_LINES_SHOWN]:
+    *_, pairs = held_out.values()
+    outputs = translator([source for source, _ in pairs[:_LINES_SHOWN]])
+    for (source, reference), output in zip(pairs, outputs, strict=False):
         lines += [
             "",
             f"  source     {_clipped(source)}",
@@ -73,6 +85,15 @@ def _scores(
             f"  output     {_clipped(output)}",
         ]
     return lines
+
+
+def _keep(directory: ModelDirectory, report: Report) -> None:
+    """Writes scores.json; a full disk must not cost the report itself."""
+    try:
+        with files.atomic_file(directory.scores) as file:
+            file.write(report.as_json())
+    except OSError as error:
+        logging.warning("Cannot write %s: %s", directory.scores, error)
 
 
 def _clipped(text: str) -> str:

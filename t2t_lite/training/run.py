@@ -11,21 +11,27 @@ import tensorflow as tf
 from absl import logging
 
 from t2t_lite import tasks
-from t2t_lite.errors import InputError
 from t2t_lite.hparams import HParams
 from t2t_lite.model import flops
 from t2t_lite.storage import model_directory
-from t2t_lite.storage.model_directory import ModelDirectory, Settings
+from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.task import Task
 from t2t_lite.text import batching
+from t2t_lite.training.agreement import require_chiefs_settings
 from t2t_lite.training.checkpointing import Checkpointer, read_warm_start
 from t2t_lite.training.cost import Cost, describe_cost
 from t2t_lite.training.dev_evaluation import DevEvaluation, DevState
 from t2t_lite.training.micro_batches import num_micro_batches
 from t2t_lite.training.options import RunOptions
-from t2t_lite.training.preparation import Prepared, TrainingText, prepare
+from t2t_lite.training.preparation import (
+    Prepared,
+    TrainingText,
+    is_trained,
+    prepare,
+)
 from t2t_lite.training.progress import Progress, not_finite_error
 from t2t_lite.training.report import final_report
+from t2t_lite.training.run_log import kept_log
 from t2t_lite.training.stop_signal import StopSignal
 from t2t_lite.training.strategies import (
     best_num_parts,
@@ -33,6 +39,7 @@ from t2t_lite.training.strategies import (
     make_strategy,
     value_from_chief,
 )
+from t2t_lite.training.summaries import Summaries
 from t2t_lite.training.trainer import Trainer
 
 
@@ -74,12 +81,12 @@ def _locked_directory(
     """Gives the model directory to the chief, a temporary one to others."""
     directory = ModelDirectory(model_dir)
     if is_chief(strategy):
-        with directory.locked():
+        with directory.locked(), kept_log(directory):
             yield directory
         return
     with tempfile.TemporaryDirectory() as path:
         temporary = ModelDirectory(path)
-        if directory.vocabulary_path.exists():
+        if is_trained(directory):
             directory.vocabulary().save(temporary.vocabulary_path)
         yield temporary
 
@@ -101,8 +108,15 @@ class _Run:
         text = text.checked(self.task.check_pair)
         # Read before the long work, for they may turn out to be wrong.
         self.held_out = text.held_out()
+        if "dev" not in self.held_out:
+            options.require_no_dev_text()
         warm_start = read_warm_start(options.warm_start_from)
         self.prepared = prepare(directory, hparams, text, options)
+        settings, dev_pairs = self.prepared.settings, self.held_out.get("dev")
+        require_chiefs_settings(strategy, settings, options, dev_pairs)
+        self.micro_batch_tokens = int(
+            value_from_chief(strategy, settings.micro_batch_tokens)
+        )
         self.trainer = _make_trainer(
             self.prepared, self.task, hparams, options, strategy
         )
@@ -112,19 +126,12 @@ class _Run:
             directory.path,
             ", ".join(map(_short_name, strategy.extended.worker_devices)),
         )
-        self.micro_batch_tokens = _agreed_micro_batch_tokens(
-            strategy, self.prepared.settings
-        )
-        summaries = (
-            tf.summary.create_file_writer(str(directory.summaries))
-            if self.is_chief
-            else tf.summary.create_noop_writer()
-        )
+        summaries = Summaries(directory.summaries if self.is_chief else None)
         self.dev = DevEvaluation(
             self.task,
             self.trainer.model,
             directory,
-            self.held_out.get("dev"),
+            dev_pairs,
             options,
             summaries,
         )
@@ -141,7 +148,7 @@ class _Run:
         if found is not None:
             path, tensors = found
             self.trainer.restore(tensors, str(path))
-            self.dev.state = DevState.restored(tensors)
+            self.dev.resume(DevState.restored(tensors))
             self.cost = Cost.restored(tensors, self.cost.num_devices)
             logging.info("Resuming from %s.", path)
         elif warm_start is not None:
@@ -224,12 +231,17 @@ class _Run:
     def _save(self, is_stop: bool) -> None:
         """Writes a checkpoint, if this process is the chief."""
         self.progress.flush()
+        self._require_finite_weights()
         step = self.trainer.step
-        if not self.trainer.weights_are_finite():
-            raise not_finite_error("the weights are", self.trainer, step)
         if self.is_chief:
             self.checkpointer.save(step, self._tensors(), is_stop)
         self.checkpointer.note_saved(step)
+
+    def _require_finite_weights(self) -> None:
+        if not self.trainer.weights_are_finite():
+            raise not_finite_error(
+                "the weights are", self.trainer, self.trainer.step
+            )
 
     def _tensors(self) -> dict[str, Any]:
         """Returns all that a run needs to be resumed from here."""
@@ -245,6 +257,7 @@ class _Run:
         if not self.dev.is_due(step):
             return
         self.progress.flush()
+        self._require_finite_weights()
         if self.is_chief:
             with self.progress.paused():
                 if self.dev.evaluate(step, stop.is_requested):
@@ -288,21 +301,3 @@ def _short_name(device: str) -> str:
     'CPU:0'
     """
     return device.rpartition("device:")[2]
-
-
-def _agreed_micro_batch_tokens(
-    strategy: tf.distribute.Strategy, settings: Settings
-) -> int:
-    """Returns the chief's micro-batch, after a look at all workers' corpora.
-
-    Raises:
-        InputError: this worker has another corpus or vocabulary than the chief.
-    """
-    for name in ("data_sha256", "vocabulary_sha256"):
-        own = np.int64(int(getattr(settings, name)[:12], 16))
-        if value_from_chief(strategy, own) != own:
-            raise InputError(
-                f"this worker's {name} differs from the chief's: give all "
-                "workers the same training text and the same --vocabulary"
-            )
-    return int(value_from_chief(strategy, settings.micro_batch_tokens))

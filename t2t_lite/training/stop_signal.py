@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C as a wish to stop, for a checkpoint to be saved first."""
+"""Signals as a wish to stop, for a checkpoint to be saved first."""
 
 import contextlib
 import signal
@@ -6,11 +6,15 @@ from types import FrameType
 
 from absl import logging
 
+# SIGHUP: the terminal has gone, as when a connection is dropped.
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
 
 class StopSignal:
-    """Notes SIGTERM and Ctrl-C while it is entered.
+    """Notes SIGTERM, Ctrl-C and SIGHUP while it is entered.
 
-    A second Ctrl-C stops at once, by KeyboardInterrupt.
+    A second Ctrl-C stops at once, by KeyboardInterrupt. A SIGHUP that is
+    ignored, as under nohup, stays so.
     """
 
     def __init__(self):
@@ -18,7 +22,10 @@ class StopSignal:
         self._previous_handlers = {}
 
     def __enter__(self) -> "StopSignal":
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in _SIGNALS:
+            is_ignored = signal.getsignal(number) == signal.SIG_IGN
+            if number == signal.SIGHUP and is_ignored:
+                continue
             with contextlib.suppress(ValueError):  # Not the main thread.
                 previous = signal.signal(number, self._note)
                 self._previous_handlers[number] = previous

@@ -1,14 +1,19 @@
 """Which devices and machines train, and what their processes share."""
 
+import contextlib
 import json
 import os
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from t2t_lite.errors import InputError
+
+_TASK_TYPES = ("chief", "worker")
 
 
 def make_strategy(name: str) -> tf.distribute.Strategy:
@@ -23,6 +28,8 @@ def make_strategy(name: str) -> tf.distribute.Strategy:
         InputError: TF_CONFIG does not name the machines and which of them this
             one is, or the others cannot be reached.
     """
+    # It would tell each sum over devices.
+    tf.get_logger().setLevel("WARNING")
     gpus = tf.config.list_physical_devices("GPU")
     for gpu in gpus:
         tf.config.experimental.set_memory_growth(gpu, True)
@@ -44,13 +51,26 @@ def make_strategy(name: str) -> tf.distribute.Strategy:
 def _multi_worker_strategy(tf_config: str) -> tf.distribute.Strategy:
     _check_tf_config(tf_config)
     try:
-        return tf.distribute.MultiWorkerMirroredStrategy()
+        with _kept_handler(signal.SIGTERM):
+            return tf.distribute.MultiWorkerMirroredStrategy()
     except (ValueError, RuntimeError, tf.errors.OpError) as error:
         reason = str(getattr(error, "message", error)).splitlines()[0]
         raise InputError(
             f"cannot join the cluster of TF_CONFIG: received {tf_config!r} "
             f"({reason})"
         ) from None
+
+
+@contextlib.contextmanager
+def _kept_handler(number: int) -> Iterator[None]:
+    """Gives a signal back to Python's handler, where TensorFlow takes it."""
+    handler = signal.getsignal(number)
+    try:
+        yield
+    finally:
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main and handler is not None:
+            signal.signal(number, handler)
 
 
 def _check_tf_config(tf_config: str) -> None:
@@ -60,6 +80,8 @@ def _check_tf_config(tf_config: str) -> None:
         cluster, task = config["cluster"], config["task"]
         if int(task["index"]) not in range(len(cluster[task["type"]])):
             raise IndexError("the task is not in the cluster")
+        if task["type"] not in _TASK_TYPES:
+            raise ValueError("only workers, and a chief, train")
     except (ValueError, LookupError, TypeError) as error:
         raise InputError(
             'TF_CONFIG must look like {"cluster": {"worker": ["host:port", '

@@ -43,7 +43,7 @@ def _flags(corpus, model_dir, *more):
 
 def _without_scores(flags):
     """Returns the flags of a run that has no text to be scored on."""
-    held_out = ("--dev_", "--test_")
+    held_out = ("--dev_", "--test_", "--evaluate_every_steps")
     return [flag for flag in flags if not flag.startswith(held_out)]
 
 
@@ -85,7 +85,10 @@ def longer(whole, corpus, tmp_path_factory):
 
 
 _TIMES = ("device_seconds",)
-_SCORES = ("best_score", "evaluated_step", "evaluations_without_gain")
+_SCORES = (
+    *("best_score", "dev_sha256", "evaluated_step"),
+    "evaluations_without_gain",
+)
 
 
 def _assert_same(ours, theirs, except_for=_TIMES):

@@ -79,6 +79,15 @@ def test_wrong_flags_get_one_line_and_leave_nothing(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_token_for_pictures_that_are_not_drawn_is_refused(
+    model_dir, tmp_path
+):
+    found = run(
+        model_dir, GIVEN, f"--output={tmp_path}/page.html", "--png_token=dog"
+    )
+    assert_refused(found, "--png_token is for pictures: give --png_prefix too")
+
+
 def test_pictures_without_matplotlib_say_what_to_install(
     model_dir, tmp_path, monkeypatch
 ):

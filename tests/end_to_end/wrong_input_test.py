@@ -6,12 +6,14 @@ import os
 import shutil
 
 import in_process
+import numpy as np
 import pytest
 import tiny_run
 from refusal import assert_refused
 from tiny_translator import learn_vocabulary, write_model
 
 from t2t_lite import cli
+from t2t_lite.storage import checkpoints
 from t2t_lite.storage.model_directory import ModelDirectory
 
 
@@ -89,6 +91,7 @@ _TRAIN_FLAGS = [
     (["--patience=0"], "patience must be at least 1"),
     (["--save_every_minutes=-1"], "save_every_minutes must be at least 0"),
     (["--save_every_minutes=nan"], "save_every_minutes must be at least 0"),
+    (["--override=seed=4294967296"], "seed must be below 2^32"),
     (["--sustained_tflops=0"], "sustained_tflops must be above 0"),
     (["--strategy=multi_worker"], "TF_CONFIG must look like"),
     (
@@ -142,6 +145,11 @@ _TWO_WORKERS = '"cluster": {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}'
             f'{{{_TWO_WORKERS}, "task": {{"type": "worker", "index": 7}}}}',
             "the task is not in the cluster",
         ),
+        (
+            '{"cluster": {"evaluator": ["127.0.0.1:1"]}, '
+            '"task": {"type": "evaluator", "index": 0}}',
+            "only workers, and a chief, train",
+        ),
     ],
 )
 def test_a_wrong_tf_config_is_refused(tf_config, reason, tmp_path):
@@ -193,6 +201,8 @@ _MODEL_FLAGS = [
     (["--checkpoint=nowhere"], "the checkpoint nowhere is missing"),
     (["--beam_width=0"], "beam_width must be at least 1"),
     (["--length_penalty=-1"], "length_penalty must be at least 0"),
+    (["--length_penalty=nan"], "length_penalty must be finite"),
+    (["--length_penalty=inf"], "length_penalty must be finite"),
     (["--nbest=9"], "nbest must be at most beam_width=4"),
     (["--input=missing"], "missing does not exist"),
     (["--output=/nowhere/at/all"], "cannot write /nowhere/at/all"),
@@ -343,6 +353,31 @@ def test_an_output_file_is_whole_or_not_there(model, tmp_path):
         text="\nf\udcfcnf\n",
     )
     assert not list(tmp_path.glob("*output*"))
+
+
+@pytest.mark.parametrize("command", ["translate", "evaluate", "export"])
+def test_weights_that_are_not_finite_are_refused(command, copy, tmp_path):
+    path = copy / "checkpoints" / "step-2"
+    tensors = checkpoints.read(path)
+    broken = next(name for name in tensors if name.startswith("transformer/"))
+    tensors[broken] = np.full_like(tensors[broken], np.nan)
+    checkpoints.write(path, tensors)
+    output = [f"--export_dir={tmp_path / 'e'}"] if command == "export" else []
+    message = f"step-2 are not finite, such as {broken}: choose another"
+    _refused(message, command, f"--model_dir={copy}", *output)
+
+
+def test_options_for_dev_are_refused_without_dev_text(corpus, tmp_path):
+    training_text = [flag for flag in corpus if flag.startswith("--train")]
+    for name in ("patience", "evaluate_every_steps"):
+        _refused(
+            f"{name} needs dev text: give --dev_source",
+            "train",
+            *training_text,
+            f"--{name}=3",
+            f"--model_dir={tmp_path / 'model'}",
+        )
+    assert not (tmp_path / "model").exists()
 
 
 def test_an_unknown_split_is_refused(model):

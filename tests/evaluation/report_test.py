@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import pytest
 import tiny_translator
@@ -9,6 +10,7 @@ from reversing import Reversing
 from token_pairs import pairs_in_memory
 
 from t2t_lite.decoding.search import SearchOptions
+from t2t_lite.errors import InputError
 from t2t_lite.evaluation.perplexity import TokenScorer, TokenScores
 from t2t_lite.evaluation.report import Report, SplitScores, evaluate
 from t2t_lite.evaluation.scores import Score, score_text
@@ -46,6 +48,18 @@ def test_evaluate_scores_the_outputs_against_the_references(predictor, report):
     )
     assert found.tokens == TokenScorer(predictor.model, token_pairs)()
     assert found.tokens.tokens == len(token_pairs.target_ids)
+
+
+def test_an_empty_split_is_refused_by_name(predictor):
+    with pytest.raises(InputError, match="the test text has no pairs to score"):
+        evaluate(predictor, {"dev": PAIRS[:3], "test": []})
+
+
+def test_one_pair_is_no_plural(predictor):
+    (line,) = re.findall(
+        "^test: .*$", evaluate(predictor, {"test": PAIRS[:1]}).as_text(), re.M
+    )
+    assert line == "test: 1 pair"
 
 
 def test_json_has_every_figure(report):

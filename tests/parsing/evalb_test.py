@@ -95,6 +95,13 @@ def test_a_parse_without_words_is_skipped(predicted):
     assert not sentence.is_complete_match
 
 
+def test_a_blank_line_among_the_gold_trees_is_skipped():
+    assert evalb.compare(None, None).status == "skip"
+    gold = trees.read_one("(TOP (X (N a)))")
+    scores = evalb.report([gold, None], [gold, None]).all
+    assert (scores.sentences, scores.skips, scores.f1_of_all) == (2, 1, 1.0)
+
+
 def test_a_sentence_of_punctuation_alone_is_skipped():
     assert compare("(X (: --))", "(X (: --))").status == "skip"
 

@@ -300,6 +300,7 @@ def text_of(pairs):
 
 def test_a_run_learns_to_parse_and_its_directory_parses(tmp_path):
     pairs = list(zip(WORDS, TREES, strict=True)) * 4
+    pairs.append(("", ""))  # As of a blank line at the end of a file.
     hparams = dataclasses.replace(
         PARSING, vocabulary_size=2000, tag_dictionary=True
     )
@@ -307,7 +308,8 @@ def test_a_run_learns_to_parse_and_its_directory_parses(tmp_path):
     report = run.train(
         tmp_path / "run", hparams, text_of(pairs), options
     ).report
-    assert "dev F1 of all 100.00 (EVALB, COLLINS.prm, 20 sentences" in report
+    assert "dev F1 of all 100.00 (EVALB, COLLINS.prm, 21 sentences" in report
+    assert "0 errors, 1 skips)" in report
     parser = tasks.open_model(tmp_path / "run", checkpoint="best")
     assert parser(WORDS) == TREES
     directory = model_directory.ModelDirectory(tmp_path / "run")

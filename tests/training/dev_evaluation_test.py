@@ -7,8 +7,10 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite.hparams import HParams
+from t2t_lite.text import token_files
 from t2t_lite.training.dev_evaluation import DevEvaluation, DevState
 from t2t_lite.training.options import RunOptions
+from t2t_lite.training.summaries import Summaries
 
 
 def evaluation(pairs=(("a", "b"),), steps=100, **options):
@@ -19,8 +21,18 @@ def evaluation(pairs=(("a", "b"),), steps=100, **options):
         directory=None,
         pairs=pairs,
         options=RunOptions(**options),
-        summaries=tf.summary.create_noop_writer(),
+        summaries=Summaries(None),
     )
+
+
+def scored_steps(run, end=101, first=0):
+    """Returns at which steps a run that begins at `first` is scored."""
+    steps = []
+    for step in range(first, end):
+        if run.is_due(step):
+            steps.append(step)
+            run.state = run.state.after(step, 1.0)
+    return steps
 
 
 def test_the_best_score_and_the_evaluations_since_are_remembered():
@@ -42,12 +54,13 @@ def test_a_first_score_of_zero_is_a_gain():
 
 
 def test_the_state_survives_a_checkpoint():
-    state = DevState(27.25, 3, 400)
+    state = DevState(27.25, 3, 400, "0123abcd")
     tensors = {
         name: np.asarray(tf.convert_to_tensor(value))
         for name, value in state.tensors().items()
     }
     assert DevState.restored(tensors) == state
+    assert tensors.pop("dev_sha256").item() == b"0123abcd"
     assert {name: value.dtype for name, value in tensors.items()} == {
         "best_score": np.float64,
         "evaluations_without_gain": np.int64,
@@ -65,20 +78,43 @@ def test_the_best_bleu_of_an_old_checkpoint_is_the_best_score():
 
 
 def test_dev_is_scored_five_times_in_a_run_or_as_often_as_told():
-    steps = range(101)
-    default = [step for step in steps if evaluation().is_due(step)]
-    assert default == [20, 40, 60, 80, 100]
-    often = evaluation(evaluate_every_steps=30)
-    assert [step for step in steps if often.is_due(step)] == [30, 60, 90]
-    short = evaluation(steps=3)
-    assert [step for step in range(4) if short.is_due(step)] == [1, 2, 3]
+    assert scored_steps(evaluation()) == [20, 40, 60, 80, 100]
+    assert scored_steps(evaluation(evaluate_every_steps=30)) == [30, 60, 90]
+    assert scored_steps(evaluation(steps=3), 4) == [1, 2, 3]
 
 
 def test_what_was_scored_is_not_scored_again_by_a_resumed_run():
     resumed = evaluation()
-    resumed.state = DevState(evaluated_step=40)
-    assert not resumed.is_due(40)
-    assert resumed.is_due(60)
+    resumed.resume(DevState(evaluated_step=40))
+    assert scored_steps(resumed, first=40) == [60, 80, 100]
+
+
+def test_what_a_stop_kept_from_being_scored_is_scored_by_a_resumed_run():
+    """Workers stop an update after the one in which the chief wanted to."""
+    resumed = evaluation()
+    resumed.resume(DevState(evaluated_step=20))
+    assert scored_steps(resumed, first=41) == [41, 60, 80, 100]
+
+
+def test_scores_on_other_dev_text_are_no_measure(caplog):
+    state = evaluation().state._replace(best_score=9.0, evaluated_step=40)
+    for pairs in ((("a", "b"),), None):
+        same = evaluation(pairs)
+        same.resume(state)
+        assert same.state == state
+    assert "no measure" not in caplog.text
+    other = evaluation((("a", "c"),))
+    other.resume(state)
+    assert other.state == evaluation((("a", "c"),)).state
+    assert "scores on it are no measure for those" in caplog.text
+
+
+def test_dev_text_that_is_not_known_may_be_the_same(caplog):
+    resumed = evaluation()
+    resumed.resume(DevState(9.0, 1, 40))
+    sha256 = token_files.hash_pairs([("a", "b")])
+    assert resumed.state == DevState(9.0, 1, 40, sha256)
+    assert not caplog.text
 
 
 def test_without_a_dev_set_nothing_is_scored():

@@ -34,6 +34,14 @@ def test_scale_multiplies_the_rate():
         np.testing.assert_allclose(three(step), 3 * one(step), rtol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["d_model", "warmup_steps"])
+def test_a_schedule_without_a_warm_up_or_a_model_is_refused(name):
+    sizes = {"d_model": 12, "warmup_steps": 13, name: 0}
+    rule = f"{name} must be at least 1; received {name}=0"
+    with pytest.raises(ValueError, match=rule):
+        NoamSchedule(**sizes)
+
+
 def test_schedule_is_made_again_from_its_config():
     schedule = NoamSchedule(12, 13, 2.0)
     again = keras.optimizers.schedules.deserialize(

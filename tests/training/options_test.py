@@ -40,6 +40,13 @@ def test_a_speed_that_no_device_has_is_refused(tflops):
     assert RunOptions(sustained_tflops=9.5).sustained_tflops == 9.5
 
 
+@pytest.mark.parametrize("name", ["patience", "evaluate_every_steps"])
+def test_an_option_for_dev_text_is_refused_without(name):
+    with pytest.raises(InputError, match=f"^{name} needs dev text: give"):
+        RunOptions(**{name: 3}).require_no_dev_text()
+    RunOptions().require_no_dev_text()
+
+
 def test_options_are_made_of_the_flags_of_their_names():
     flags = vars(RunOptions(patience=3, cache_dir="cache"))
     options = RunOptions.from_flags(flags | {"hparams": "transformer_big"})

@@ -9,6 +9,7 @@ from bilingual_text import CORPUS
 
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import MAY_CHANGE, HParams
+from t2t_lite.storage import checkpoints
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text import learning, token_files
 from t2t_lite.training.options import RunOptions
@@ -40,6 +41,11 @@ def directory(tmp_path):
 def prepare_with(directory, pairs=PAIRS, hparams=HPARAMS, **options):
     changed = dataclasses.replace(OPTIONS, **options)
     return prepare(directory, hparams, Text(pairs).text, changed)
+
+
+def train(directory):
+    """Makes a directory one of a run that has saved a checkpoint."""
+    checkpoints.write(directory.checkpoints / "step-1", {"step": 1})
 
 
 def test_a_new_directory_has_all_that_a_later_command_needs(directory):
@@ -106,6 +112,7 @@ def test_a_run_goes_on_with_its_settings_but_for_some(directory, field):
     new = other_value(old, field)
     settings = dataclasses.replace(HPARAMS, **{field: new})
     prepare_with(directory)
+    train(directory)
     if field in MAY_CHANGE:
         assert prepare_with(directory, hparams=settings)
         assert directory.settings().hparams == settings
@@ -117,12 +124,14 @@ def test_a_run_goes_on_with_its_settings_but_for_some(directory, field):
 
 def test_a_run_does_not_go_on_with_other_text(directory):
     prepare_with(directory)
+    train(directory)
     with pytest.raises(InputError, match="was trained with other training tex"):
         prepare_with(directory, PAIRS[1:])
 
 
 def test_a_run_does_not_go_on_with_another_vocabulary(directory, tmp_path):
     prepare_with(directory)
+    train(directory)
     other = tmp_path / "other.model"
     learning.learn(CORPUS, "bpe", 390).save(other)
     rule = f"was trained with another vocabulary; received {other}"
@@ -173,6 +182,7 @@ def test_micro_batches_are_as_given_then_as_begun_then_as_fits(directory):
     fits = prepare_with(directory, micro_batch_tokens=None)
     assert fits.settings.micro_batch_tokens >= 64
     given = prepare_with(directory, micro_batch_tokens=96)
+    train(directory)
     assert given.settings.micro_batch_tokens == 96
     again = prepare_with(directory, micro_batch_tokens=None)
     assert again.settings.micro_batch_tokens == 96
@@ -190,6 +200,88 @@ def test_runs_share_the_tokens_of_a_cache(tmp_path, caplog):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="--cache_dir must be a folder"):
         prepare_with(directories[0], cache_dir=str(tmp_path / "file"))
+
+
+LEARNED, TOKENIZED = "Learning the vocabulary", "Tokenizing the training"
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_made"),
+    [
+        ({"hparams": {"dropout": 0.3, "seed": 2}}, []),
+        ({"hparams": {"max_length": 90}}, [TOKENIZED]),
+        ({"hparams": {"vocabulary_size": 390}}, [LEARNED, TOKENIZED]),
+        ({"pairs": PAIRS[1:]}, [LEARNED, TOKENIZED]),
+    ],
+)
+def test_a_run_that_has_saved_nothing_may_begin_anew_with_others(
+    directory, caplog, changes, is_made
+):
+    prepare_with(directory)
+    hparams = dataclasses.replace(HPARAMS, **changes.get("hparams", {}))
+    pairs = changes.get("pairs", PAIRS)
+    with caplog.at_level(logging.INFO, "absl"):
+        _, _, settings = prepare_with(directory, pairs, hparams)
+    assert directory.settings() == settings
+    assert settings.hparams == hparams
+    assert settings.data_sha256 == token_files.hash_pairs(pairs)
+    assert settings.vocabulary_size == hparams.vocabulary_size
+    made = [what for what in (LEARNED, TOKENIZED) if what in caplog.text]
+    assert made == is_made
+
+
+def test_a_wrong_vocabulary_does_not_outlive_a_run_that_saved_nothing(
+    directory, tmp_path
+):
+    wrong = tmp_path / "wrong.model"
+    learning.learn(CORPUS, "bpe", 400).save(wrong)
+    given = prepare_with(directory, PAIRS, vocabulary=str(wrong))
+    learned = prepare_with(directory, PAIRS)
+    assert learned.vocabulary.sha256 != given.vocabulary.sha256
+    assert learned.settings.vocabulary_is_learned
+
+
+def test_settings_that_nobody_can_read_are_replaced_if_nothing_was_saved(
+    directory,
+):
+    prepare_with(directory)
+    text = directory.settings_path.read_text().replace(
+        '"seed": 1', '"seed": -1'
+    )
+    directory.settings_path.write_text(text)
+    assert prepare_with(directory).settings == directory.settings()
+
+
+def test_an_empty_split_is_refused_by_name():
+    text = TrainingText({}, {"train": lambda: PAIRS, "test": lambda: iter(())})
+    with pytest.raises(InputError, match="the test text has no pairs to score"):
+        text.held_out()
+
+
+@pytest.mark.parametrize(
+    ("pairs", "expected"),
+    [
+        (PAIRS, []),
+        ([(s, PAIRS[0][1]) for s, _ in PAIRS], ["are one and the same line"]),
+        ([(s, s) for s, _ in PAIRS], ["are copies of their sources"]),
+    ],
+)
+def test_text_that_was_hardly_meant_is_warned_of_once(
+    directory, caplog, pairs, expected
+):
+    prepare_with(directory, pairs)
+    train(directory)
+    prepare_with(directory, pairs)
+    assert len(caplog.messages) == len(expected)
+    for message, part in zip(caplog.messages, expected, strict=True):
+        assert message.startswith("100% of the training targets")
+        assert part in message
+
+
+def test_fewer_steps_than_the_warm_up_has_are_warned_of(directory, caplog):
+    prepare_with(directory, hparams=dataclasses.replace(HPARAMS, steps=3999))
+    assert "steps=3999 is below warmup_steps=4000" in caplog.text
+    assert "--override=warmup_steps=1333" in caplog.text
 
 
 def test_checked_text_is_checked_as_it_is_read():

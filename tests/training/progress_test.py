@@ -1,5 +1,6 @@
 """What a run shows: lines, a bar on a terminal, and a loss gone wrong."""
 
+import errno
 import io
 import logging
 import math
@@ -14,6 +15,7 @@ from screen import Terminal, stderr
 from t2t_lite.errors import InputError
 from t2t_lite.training import progress as progress_module
 from t2t_lite.training.progress import Bar, Progress, Report
+from t2t_lite.training.summaries import Summaries
 from t2t_lite.training.trainer import Update
 
 
@@ -50,7 +52,7 @@ def reports(monkeypatch):
 
 
 def _progress(trainer, last_step=100):
-    return Progress(trainer, last_step, tf.summary.create_noop_writer())
+    return Progress(trainer, last_step, Summaries(None))
 
 
 def _update(trainer, progress, loss=2.0, tokens=50.0):
@@ -136,6 +138,12 @@ def test_a_line_has_all_that_a_report_has(caplog):
     ]
 
 
+def test_a_line_does_not_guess_at_the_time_left(caplog):
+    caplog.set_level(logging.INFO, "absl")
+    progress_module.Lines().show(Report(1, 40, 2.5, 3e-4, 1234.4, None))
+    assert caplog.messages[0].endswith("1234 target tokens/s")
+
+
 # A terminal.
 
 
@@ -161,6 +169,17 @@ def test_a_terminal_shows_a_bar(trainer):
         _update(trainer, progress)
     assert "step 1 of 100 |" in terminal.getvalue()
     assert "Step 1 of" not in terminal.getvalue()
+
+
+def test_a_terminal_that_is_gone_ends_no_training(trainer):
+    class Gone(Terminal):
+        def write(self, _):
+            raise OSError(errno.EIO, "Input/output error")
+
+    with stderr(Terminal()) as terminal, _progress(trainer) as progress:
+        terminal.__class__ = Gone
+        _update(trainer, progress)
+        absl_logging.info("Stopping: saving a checkpoint first.")
 
 
 def test_a_file_has_lines(trainer):

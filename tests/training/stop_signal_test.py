@@ -9,7 +9,9 @@ import pytest
 from t2t_lite.training.stop_signal import StopSignal
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
+)
 def test_a_signal_is_a_request_to_stop(number):
     before = signal.getsignal(number)
     with StopSignal() as stop:
@@ -27,6 +29,16 @@ def test_a_second_ctrl_c_stops_at_once():
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
         assert stop.number == signal.SIGINT
+
+
+def test_under_nohup_a_hangup_stays_ignored():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with StopSignal() as stop:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert not stop.is_requested()
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_a_thread_may_train_though_it_gets_no_signals():

@@ -1,6 +1,9 @@
 """Which devices train, and which process is the chief."""
 
+import ctypes
 import json
+import os
+import signal
 import types
 
 import numpy as np
@@ -43,6 +46,35 @@ def test_a_wrong_tf_config_is_refused(monkeypatch, tf_config):
     with pytest.raises(InputError, match="TF_CONFIG must look like") as error:
         make_strategy("multi_worker")
     assert f"received {tf_config!r}" in str(error.value)
+
+
+@pytest.mark.parametrize("kind", ["evaluator", "ps"])
+def test_a_task_that_does_not_train_is_refused(monkeypatch, kind):
+    cluster = {**_CLUSTER, kind: ["127.0.0.1:3"]}
+    config = {"cluster": cluster, "task": {"type": kind, "index": 0}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+    with pytest.raises(InputError, match=r"\(only workers, and a chief"):
+        make_strategy("multi_worker")
+
+
+def test_joining_a_cluster_leaves_sigterm_to_its_handler(monkeypatch):
+    noted = []
+
+    def join():  # As TensorFlow does, without telling Python.
+        libc = ctypes.CDLL(None)
+        libc.signal(signal.SIGTERM, ctypes.c_void_p(1))  # SIG_IGN
+        return "a strategy"
+
+    monkeypatch.setattr(tf.distribute, "MultiWorkerMirroredStrategy", join)
+    config = {"cluster": _CLUSTER, "task": {"type": "worker", "index": 1}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+    before = signal.signal(signal.SIGTERM, lambda *_: noted.append("SIGTERM"))
+    try:
+        assert make_strategy("multi_worker") == "a strategy"
+        os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert noted == ["SIGTERM"]
 
 
 def test_a_tf_config_makes_this_one_of_several_workers(monkeypatch):

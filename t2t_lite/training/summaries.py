@@ -1,0 +1,47 @@
+"""What TensorBoard shows of a run: curves, in its model directory."""
+
+import os
+from collections.abc import Mapping
+
+import tensorflow as tf
+from absl import logging
+
+
+class Summaries:
+    """Writes curves for TensorBoard; a disk that takes none ends no run.
+
+    Args:
+        folder: to write to, made with the first value; None to write nothing.
+    """
+
+    def __init__(self, folder: str | os.PathLike | None):
+        self._folder = folder
+        self._writer: tf.summary.SummaryWriter | None = None
+
+    def write(self, step: int, values: Mapping[str, float]) -> None:
+        """Writes a point of each curve.
+
+        Args:
+            step: updates done.
+            values: by the names of the curves.
+        """
+        if self._folder is None:
+            return
+        try:
+            self._write(step, values)
+        except tf.errors.OpError as error:
+            reason = error.message.split("\n")[0]
+            logging.warning(
+                "Cannot write summaries, and goes on without: %s", reason
+            )
+            self._folder = None
+
+    def _write(self, step: int, values: Mapping[str, float]) -> None:
+        if self._writer is None:
+            self._writer = tf.summary.create_file_writer(str(self._folder))
+        with self._writer.as_default(step=step):
+            for name, value in values.items():
+                # A perplexity can be more than a float32 holds.
+                value = tf.constant(value, tf.float64)
+                tf.summary.scalar(name, tf.cast(value, tf.float32))
+        self._writer.flush()

@@ -1,0 +1,9 @@
+"""Words for a reader."""
+
+from t2t_lite.english import counted
+
+
+def test_one_thing_is_no_plural():
+    assert [counted(n, "pair") for n in (0, 1, 2)] == [
+        *("0 pairs", "1 pair", "2 pairs")
+    ]

@@ -1,0 +1,28 @@
+"""What a run goes on with where flags leave it open."""
+
+import dataclasses
+import json
+import pathlib
+
+import pytest
+
+from t2t_lite.hparams import HParams
+from t2t_lite.training.resuming import Begun, begun_with
+
+HPARAMS = HParams(d_ff=24)
+CORPUS = {"train_source": "/a.en", "train_target": "/a.de"}
+
+
+def test_a_run_goes_on_with_the_settings_and_the_text_of_its_directory(
+    tmp_path,
+):
+    values = {"hparams": dataclasses.asdict(HPARAMS), "corpus": CORPUS}
+    (tmp_path / "settings.json").write_text(json.dumps(values))
+    assert begun_with(str(tmp_path)) == Begun(HPARAMS, CORPUS)
+
+
+@pytest.mark.parametrize("text", [None, "{", "[]", "{}", '{"hparams": {}}'])
+def test_without_settings_nothing_was_begun(tmp_path, text):
+    if text is not None:
+        pathlib.Path(tmp_path, "settings.json").write_text(text)
+    assert begun_with(str(tmp_path)) == begun_with(None) == Begun()

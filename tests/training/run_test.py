@@ -1,0 +1,129 @@
+"""How a run ends where something goes wrong, and what it leaves."""
+
+import dataclasses
+import json
+import logging
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from bilingual_text import CORPUS
+from tiny_models import TINY_MODELS
+
+from t2t_lite.errors import InputError
+from t2t_lite.storage import checkpoints
+from t2t_lite.storage.model_directory import ModelDirectory
+from t2t_lite.training import run
+from t2t_lite.training.options import RunOptions
+from t2t_lite.training.preparation import TrainingText
+from t2t_lite.training.trainer import Trainer
+
+PAIRS = [(line, line[::-1]) for line in CORPUS]
+HPARAMS = dataclasses.replace(
+    TINY_MODELS["sinusoidal"],
+    vocabulary_size=400,
+    max_length=100,
+    tokens_per_batch=400,
+    num_layers=1,
+    warmup_steps=2,
+    steps=2,
+    average_last=1,
+    beam_width=1,
+    max_extra_length=2,
+)
+
+
+def train(path, hparams=HPARAMS, dev=PAIRS[:2], **options):
+    text = TrainingText(
+        {}, {"train": lambda: iter(PAIRS), "dev": lambda: iter(dev)}
+    )
+    options = {"micro_batch_tokens": 400, "save_every_steps": 3} | options
+    return run.train(path, hparams, text, RunOptions(**options))
+
+
+def names(folder):
+    return [path.name for path in checkpoints.paths(folder)]
+
+
+@pytest.fixture(autouse=True)
+def _informative(caplog):
+    caplog.set_level(logging.INFO, "absl")
+
+
+@pytest.fixture
+def directory(tmp_path):
+    return ModelDirectory(tmp_path / "model")
+
+
+def test_a_run_leaves_its_log_and_its_scores(directory):
+    report = train(directory.path).report
+    log = directory.log.read_text("utf-8")
+    assert "Saved" in log
+    assert "WARNING" not in log
+    scores = json.loads(directory.scores.read_text("utf-8"))
+    assert scores["model"].endswith("step-2")
+    dev = scores["splits"]["dev"]
+    assert f"dev BLEU {dev['bleu']:.2f} ({dev['bleu_signature']})" in report
+    assert {"chrf", "perplexity", "data_sha256", "pairs"} <= dev.keys()
+
+
+@pytest.mark.slow
+def test_other_dev_text_begins_the_best_anew(directory, caplog, monkeypatch):
+    monkeypatch.setattr(run, "final_report", lambda *_: "")
+    train(directory.path)
+    path, tensors = next(checkpoints.newest(directory.checkpoints))
+    checkpoints.write(path, tensors | {"best_score": np.float64(99)})
+    longer = dataclasses.replace(HPARAMS, steps=4)
+    train(directory.path, longer, dev=PAIRS[3:5], evaluate_every_steps=2)
+    assert "This dev text is not the one before" in caplog.text
+    # Scored at once, for there is nothing to compare the next score with.
+    assert "Step 2: dev perplexity" in caplog.text
+    assert names(directory.best) != []
+
+
+def test_a_model_that_is_not_finite_is_never_the_best(directory, monkeypatch):
+    update = Trainer.update
+
+    def broken_update(self, *arguments):
+        result = update(self, *arguments)
+        self.weights[0].assign(np.full(self.weights[0].shape, np.nan))
+        return result
+
+    monkeypatch.setattr(Trainer, "update", broken_update)
+    with pytest.raises(InputError, match="the weights are not finite at step"):
+        train(directory.path, evaluate_every_steps=1)
+    assert names(directory.best) == names(directory.checkpoints) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (tf.errors.ResourceExhaustedError(None, None, "OOM\nHint"), "OOM"),
+        (MemoryError(), "MemoryError()"),
+        (InputError("no such file"), "no such file"),
+    ],
+)
+def test_the_error_that_ends_a_run_is_the_last_line_of_its_log(
+    directory, monkeypatch, error, line
+):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(Trainer, "update", fail)
+    with pytest.raises(type(error)):
+        train(directory.path)
+    assert directory.log.read_text("utf-8").endswith(f"ERROR {line}\n")
+
+
+def test_a_warm_start_that_does_not_fit_does_not_block_its_correction(
+    directory, tmp_path, monkeypatch
+):
+    other = tmp_path / "step-1"
+    checkpoints.write(other, {"transformer/weight": np.ones(3, np.float32)})
+    with pytest.raises(InputError, match="does not fit this model"):
+        train(directory.path, warm_start_from=str(other))
+    monkeypatch.setattr(run._Run, "loop", lambda *_: None)
+    monkeypatch.setattr(run, "final_report", lambda *_: "")
+    wider = dataclasses.replace(HPARAMS, d_ff=16)
+    train(directory.path, wider)
+    assert directory.settings().hparams == wider
