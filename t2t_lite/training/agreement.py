@@ -11,7 +11,7 @@ from t2t_lite.errors import InputError
 from t2t_lite.storage.model_directory import Settings
 from t2t_lite.text import token_files
 from t2t_lite.training.options import RunOptions
-from t2t_lite.training.strategies import value_from_chief
+from t2t_lite.training.strategies import sum_over_workers, value_from_chief
 
 # By these the workers compute, evaluate and stop in the same updates.
 _OPTIONS = ("precision", "xla", "evaluate_every_steps", "patience")
@@ -23,9 +23,10 @@ def require_chiefs_settings(
     options: RunOptions,
     dev_pairs: Sequence[tuple[str, str]] | None,
 ) -> None:
-    """Checks that this worker trains what the chief trains.
+    """Checks that all workers train what the chief trains.
 
-    To be called before variables are made, whose shapes could differ.
+    To be called before variables are made, whose shapes could differ. If one
+    worker differs, all of them raise.
 
     Args:
         strategy: tf.distribute.Strategy.
@@ -44,10 +45,11 @@ def require_chiefs_settings(
         "dev text": token_files.hash_pairs(dev_pairs or []),
     }
     own = np.array([zlib.crc32(repr(v).encode()) for v in alike.values()])
-    chiefs = value_from_chief(strategy, own)
-    for name, is_same in zip(alike, own == chiefs, strict=True):
-        if not is_same:
+    differs = (own != value_from_chief(strategy, own)).astype(np.int32)
+    num_differing = sum_over_workers(strategy, differs)
+    for name, count in zip(alike, num_differing, strict=True):
+        if count:
             raise InputError(
-                f"this worker's {name} differs from the chief's: give all "
-                "workers the same text and the same flags"
+                f"all workers must have the chief's {name}, and one has "
+                "another: give all the same text and the same flags"
             )

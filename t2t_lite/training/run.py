@@ -123,7 +123,7 @@ class _Run:
         logging.info(
             "Training a model of %s weights in %s on %s.",
             f"{self.trainer.model.count_params():,}",
-            directory.path,
+            directory.path if self.is_chief else "the chief's directory",
             ", ".join(map(_short_name, strategy.extended.worker_devices)),
         )
         summaries = Summaries(directory.summaries if self.is_chief else None)

@@ -28,8 +28,8 @@ def make_strategy(name: str) -> tf.distribute.Strategy:
         InputError: TF_CONFIG does not name the machines and which of them this
             one is, or the others cannot be reached.
     """
-    # It would tell each sum over devices.
-    tf.get_logger().setLevel("WARNING")
+    # It tells each sum over devices, and each graph that is built.
+    tf.get_logger().setLevel("ERROR")
     gpus = tf.config.list_physical_devices("GPU")
     for gpu in gpus:
         tf.config.experimental.set_memory_growth(gpu, True)
@@ -161,16 +161,33 @@ def value_from_chief(
         strategy: tf.distribute.Strategy.
         value: a number, array or tensor, of one shape and dtype on all.
     """
+
+    def of_chief(value: tf.Tensor) -> tf.Tensor:
+        context = tf.distribute.get_replica_context()
+        is_chief = tf.equal(context.replica_id_in_sync_group, 0)
+        return tf.where(is_chief, value, tf.zeros_like(value))
+
+    return sum_over_workers(strategy, value, of_chief)
+
+
+def sum_over_workers(
+    strategy: tf.distribute.Strategy,
+    value: Any,
+    of_replica: Callable[[tf.Tensor], tf.Tensor] = tf.identity,
+) -> np.ndarray | np.generic:
+    """Returns the sum over the replicas of all workers, on each of them.
+
+    Each worker must call it.
+
+    Args:
+        strategy: tf.distribute.Strategy.
+        value: a number, array or tensor, of one shape and dtype on all.
+        of_replica: what a replica adds, by its worker's value.
+    """
     if not has_other_workers(strategy):
         return np.asarray(value)[()]
     value = tf.convert_to_tensor(value)
-
-    def chief_value() -> tf.Tensor:
-        context = tf.distribute.get_replica_context()
-        is_chief = tf.equal(context.replica_id_in_sync_group, 0)
-        (total,) = sum_over_replicas(
-            [tf.where(is_chief, value, tf.zeros_like(value))]
-        )
-        return total
-
-    return first_local(strategy, on_replicas(strategy, chief_value)()).numpy()
+    total = on_replicas(
+        strategy, lambda: sum_over_replicas([of_replica(value)])[0]
+    )
+    return first_local(strategy, total()).numpy()

@@ -316,6 +316,8 @@ def test_two_workers_train_as_one_and_leave_the_files_of_the_chief(
     for process in processes:
         _, errors = process.communicate(timeout=binaries.TIMEOUT_S)
         assert process.returncode == 0, errors
+        assert "all_reduce" not in errors
+        assert "retracing" not in errors
     assert _last(tmp_path / "worker0")[0] == "step-4"
     assert not (tmp_path / "worker1").exists()
 

@@ -53,7 +53,7 @@ def test_workers_may_differ_in_what_is_their_own(check):
 def test_a_field_that_differs_is_named(check, field):
     changed = {field: getattr(SETTINGS.hparams, field) * 2}
     hparams = dataclasses.replace(SETTINGS.hparams, **changed)
-    with pytest.raises(InputError, match=f"this worker's {field} differs"):
+    with pytest.raises(InputError, match=f"must have the chief's {field}, and"):
         check(dataclasses.replace(SETTINGS, hparams=hparams))
 
 
@@ -65,7 +65,7 @@ def test_a_field_that_differs_is_named(check, field):
     ],
 )
 def test_other_text_and_another_vocabulary_are_named(check, field, name):
-    with pytest.raises(InputError, match=f"this worker's {name} differs"):
+    with pytest.raises(InputError, match=f"must have the chief's {name}, and"):
         check(dataclasses.replace(SETTINGS, **{field: "other"}))
 
 
@@ -80,5 +80,5 @@ def test_other_text_and_another_vocabulary_are_named(check, field, name):
     ],
 )
 def test_what_decides_when_to_evaluate_is_compared(check, given, name):
-    with pytest.raises(InputError, match=f"this worker's {name} differs"):
+    with pytest.raises(InputError, match=f"must have the chief's {name}, and"):
         check(**given)
