@@ -183,6 +183,8 @@ def load_tensorflow(num_parts: int = 1) -> None:
     # Whatever the user's environment and keras.json choose for other programs.
     os.environ["KERAS_BACKEND"] = "tensorflow"
     os.environ.pop("TF_USE_LEGACY_KERAS", None)
+    if sys.stderr.isatty():
+        logging.info("Loading TensorFlow.")  # Which takes seconds.
     gc.disable()  # A million objects are made, and none is garbage.
     with _silent_stderr():
         import keras

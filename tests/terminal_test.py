@@ -34,7 +34,10 @@ def test_log_lines_appear_above_the_bar_which_leaves_nothing():
         absl_logging.info("The end.")
     *lines, rest = screen.lines()
     said = ["Seen a.", "Seen b.", "Seen c.", "The end."]
-    assert [line.partition(" ")[2] for line in lines] == said
+    # After the time and so on.
+    assert [
+        line[-len(end) :] for line, end in zip(lines, said, strict=True)
+    ] == said
     assert rest == ""
 
 

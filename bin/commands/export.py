@@ -5,6 +5,7 @@ from absl import flags, logging
 from t2t_lite import cli
 from t2t_lite.decoding import search_options
 from t2t_lite.decoding.search_options import SearchOptions
+from t2t_lite.errors import require_extra
 from t2t_lite.serving import checks
 
 FLAGS = flags.FLAGS
@@ -36,6 +37,7 @@ flags.DEFINE_integer(
 
 
 def main(_: list[str]) -> int:
+    require_extra("tensorflow_serving", "serving")
     checks.require_folder_of_versions(FLAGS.export_dir)
     hparams = search_options.checked_hparams(
         FLAGS.model_dir, **cli.search_flags()

@@ -209,7 +209,8 @@ def test_a_file_to_translate_is_counted_and_may_be_empty(
 def test_a_pipe_to_translate_is_read_once(folder):
     os.mkfifo("pipe")
     writer = threading.Thread(
-        target=lambda: pathlib.Path("pipe").write_text("one\ntwo\n")
+        target=lambda: pathlib.Path("pipe").write_text("one\ntwo\n"),
+        daemon=True,  # Nobody may read.
     )
     writer.start()
     lines, count = text_files.input_lines("pipe")

@@ -456,6 +456,22 @@ def test_dev_files_of_unequal_length_leave_no_run_behind(corpus, tmp_path):
     assert not (tmp_path / "model").exists()
 
 
+def test_json_on_stdout_is_not_mixed_with_text(model):
+    status, out, errors = in_process.run(
+        "evaluate", f"--model_dir={model}", "--splits=test", "--json=-"
+    )
+    assert status == 0, errors
+    assert list(json.loads(out)["splits"]) == ["test"]
+    assert "test: 60 pairs" in errors
+
+
+def test_help_ends_well_and_says_what_a_flag_does_here():
+    status, out, _ = in_process.run("evaluate", "--help")
+    assert status == 0
+    assert "to score the first that has dev" in out
+    assert "to train on all" not in out
+
+
 def test_output_to_a_device_leaves_the_device(model):
     status, _, errors = in_process.run(
         "translate",

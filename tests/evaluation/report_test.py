@@ -62,6 +62,20 @@ def test_one_pair_is_no_plural(predictor):
     assert line == "test: 1 pair"
 
 
+def test_every_line_of_a_split_can_be_watched(predictor, report):
+    watched = []
+
+    def watch(results, total):
+        for n, result in enumerate(results, start=1):
+            watched.append(f"{n} of {total}")
+            yield result
+
+    splits = {"dev": PAIRS[:3], "test": PAIRS[3:5]}
+    found = evaluate(predictor, splits, watch=watch)
+    assert found.splits["dev"] == report.splits["dev"]
+    assert watched == ["1 of 3", "2 of 3", "3 of 3", "1 of 2", "2 of 2"]
+
+
 def test_json_has_every_figure(report):
     found = json.loads(report.as_json())
     assert found["model"] == "checkpoints/step-12"
