@@ -1,12 +1,11 @@
 """The flags that name a corpus, shared by the programs that read one."""
 
 import functools
-import os
 from collections.abc import Callable
 
 from absl import flags
 
-from t2t_lite_data import corpora
+from t2t_lite_data import corpora, text_files
 
 _TEXT_FLAGS = [
     f"{split}_{side}"
@@ -74,7 +73,7 @@ def given_flags(
             raise corpora.InputError(f"--{name} is empty")
     # Absolute, so that a model directory can be used from any folder.
     names = {
-        name: _absolute(flags.FLAGS[name].value)
+        name: text_files.absolute(flags.FLAGS[name].value)
         for name in path_flags
         if flags.FLAGS[name].value
     }
@@ -146,15 +145,6 @@ def readers(
     """
     splits = dict.fromkeys(("train", *corpus.splits))
     return {split: functools.partial(corpus.pairs, split) for split in splits}
-
-
-def _absolute(paths):
-    """Returns comma-separated paths, each absolute."""
-    whole = os.path.exists(paths)  # A name may itself hold a comma.
-    return ",".join(
-        os.path.abspath(os.path.expanduser(path))
-        for path in ([paths] if whole else paths.split(","))
-    )
 
 
 def held_out(

@@ -10,6 +10,7 @@ import glob
 import gzip
 import itertools
 import os
+import re
 import sys
 import zlib
 from collections.abc import Iterator
@@ -65,17 +66,48 @@ def files(patterns: str) -> list[str]:
     Raises:
         InputError: no file or a directory matches.
     """
-    if os.path.exists(patterns):  # A name may itself hold "," or "[".
-        return [_not_a_directory(patterns)]
+    whole = os.path.expanduser(patterns)
+    if os.path.exists(whole):  # A name may itself hold "," or "[".
+        return [_not_a_directory(whole)]
     return [
         _not_a_directory(path)
-        for pattern in patterns.split(",")
+        for pattern in _split(patterns)
         for path in _matches(pattern)
     ]
 
 
+def absolute(patterns: str) -> str:
+    """Returns comma-separated patterns that mean the same in any folder."""
+    whole = os.path.abspath(os.path.expanduser(patterns))
+    if os.path.exists(whole):
+        return whole
+    return ",".join(map(_absolute, _split(patterns)))
+
+
+def _absolute(pattern: str) -> str:
+    path = os.path.abspath(os.path.expanduser(pattern))
+    if os.path.exists(path):
+        return _escape(path)
+    home, slash, rest = pattern.partition("/")
+    if home.startswith("~"):
+        return _escape(os.path.expanduser(home)) + slash + rest
+    return os.path.normpath(os.path.join(_escape(os.getcwd()), pattern))
+
+
+def _escape(path: str) -> str:
+    """Returns the pattern that matches this path only."""
+    return glob.escape(path).replace(",", "[,]")
+
+
+def _split(patterns: str) -> list[str]:
+    return re.split(r",(?!\])", patterns)
+
+
 def _matches(pattern: str) -> list[str]:
-    paths = sorted(glob.glob(os.path.expanduser(pattern)))
+    pattern = os.path.expanduser(pattern)
+    if os.path.exists(pattern):
+        return [pattern]
+    paths = sorted(glob.glob(pattern))
     if not paths:
         raise InputError(f"no file matches {pattern!r}; check the path")
     return paths
@@ -175,6 +207,7 @@ def input_lines(path: str | None) -> tuple[Iterator[str], int | None]:
         if sys.stdin is None:
             raise InputError("standard input is closed: give --input")
         return decode_lines(sys.stdin.buffer, "standard input"), None
+    path = os.path.expanduser(path)
     if not os.path.exists(path):
         raise InputError(f"{path} does not exist")
     is_file = os.path.isfile(_not_a_directory(path))

@@ -5,21 +5,28 @@ processes in different containers can have the same number.
 """
 
 import contextlib
+import errno
 import fcntl
 import gzip
+import json
 import os
 import pathlib
+import re
 import secrets
 import shutil
 import sys
+import tempfile
+import time
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, Any
 
 from absl import logging
 
 from t2t_lite.errors import InputError
 
 _PREFIX = "writing-"
+# What this process has open already, by its number or by its name.
+_OPEN_FILE = re.compile(r"(?:/dev|/proc/self)/fd/(\d+)|/dev/std(out|err)")
 
 
 @contextlib.contextmanager
@@ -27,25 +34,57 @@ def atomic_file(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
     """Gives a file to write, which appears at `path` once it is complete.
 
     What was at `path` stays there until then. A link is followed, and a device
-    such as /dev/null stays what it is.
+    such as /dev/null stays what it is. What is open already, such as
+    /dev/stdout, is written to where it stands.
 
     Args:
         path: of the file.
         mode: "w" for text, in UTF-8, or "wb" for bytes.
     """
-    path = os.path.realpath(path)
+    path = os.path.expanduser(path)
     encoding = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
-    if os.path.exists(path) and not os.path.isfile(path):
-        with open(path, mode, **encoding) as device:
-            yield device
-        return
-    aside = _aside(path)
+    target = os.path.realpath(path)
+    aside = _aside(target)
+    with _errors_name(path, aside):
+        if _is_device(path):
+            with open(_device(path), mode, **encoding) as file:
+                yield file
+            return
+        try:
+            with open(aside, mode, **encoding) as file:
+                yield file
+            _move_into_place(aside, target)
+        finally:
+            aside.unlink(missing_ok=True)
+
+
+def _is_device(path):
+    """Returns whether `path` is written to, and not replaced by a file."""
+    is_no_file = os.path.exists(path) and not os.path.isfile(path)
+    return bool(_OPEN_FILE.fullmatch(path)) or is_no_file
+
+
+def _device(path):
+    """Returns what `open` takes to write to a device."""
+    match = _OPEN_FILE.fullmatch(path)
+    if match is None:
+        return path
+    number, name = match.groups()
+    # By its name, a file would be opened anew, and cut to nothing.
+    return os.dup(int(number or {"out": 1, "err": 2}[name]))
+
+
+@contextlib.contextmanager
+def _errors_name(path, aside):
+    """Puts `path` into an OSError that names no file, or what is aside."""
     try:
-        with open(aside, mode, **encoding) as file:
-            yield file
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
+        yield
+    except OSError as error:
+        name = error.filename
+        if name is not None and not str(name).startswith(str(aside)):
+            raise
+        number, reason = error.errno or errno.EIO, error.strerror or str(error)
+        raise OSError(number, reason, os.fspath(path)) from error
 
 
 @contextlib.contextmanager
@@ -57,7 +96,7 @@ def atomic_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     """
     with scratch_folder(path) as folder:
         yield folder
-        os.rename(folder, path)
+        _move_into_place(folder, pathlib.Path(path))
 
 
 @contextlib.contextmanager
@@ -68,11 +107,51 @@ def scratch_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     on the same disk.
     """
     folder = _aside(path)
-    folder.mkdir(parents=True)
+    with _errors_name(path, folder):
+        folder.mkdir(parents=True)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _move_into_place(source, target):
+    """Moves what is complete; its content is on the disk before its name."""
+    for path in (source, *source.rglob("*")):
+        sync(path)
+    os.replace(source, target)
+    sync(os.path.dirname(os.path.abspath(target)))
+
+
+def sync(path: str | os.PathLike) -> None:
+    """Waits until a file, or a folder's list of names, is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        yield folder
+        os.fsync(descriptor)
+    except OSError:
+        if not os.path.isdir(path):  # Some file systems cannot, for folders.
+            raise
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def private_folder(name: str) -> Iterator[pathlib.Path]:
+    """Gives a temporary folder of this process, which is removed at the end.
+
+    Those of the same name that killed processes have left are removed first.
+
+    Args:
+        name: how the folder's name begins.
+    """
+    for path in pathlib.Path(tempfile.gettempdir()).glob(f"{name}-*"):
+        # A new one may not be locked yet, and others are not ours.
+        with contextlib.suppress(OSError, InputError):
+            if path.stat().st_mtime < time.time() - 60:
+                with locked(path, "it is at work"):
+                    shutil.rmtree(path)
+    with tempfile.TemporaryDirectory(prefix=f"{name}-") as path, locked(path):
+        yield pathlib.Path(path)
 
 
 def _aside(path):
@@ -91,12 +170,16 @@ def remove_leftovers(folder: str | os.PathLike, name: str = "") -> None:
         folder: path.
         name: of the file or folder that was to appear; all if not given.
     """
-    pattern = f"{_PREFIX}{name}-*" if name else f"{_PREFIX}*"
-    for leftover in pathlib.Path(folder).glob(pattern):
-        if leftover.is_dir():
-            shutil.rmtree(leftover)
-        else:
-            leftover.unlink(missing_ok=True)
+    patterns = [f"{_PREFIX}*"]
+    if name:
+        # The other two are those of version 0.1.0.
+        patterns = [f"{_PREFIX}{name}-*", f"{name}.tmp", f"{name}.tmp-*"]
+    for pattern in patterns:
+        for leftover in pathlib.Path(folder).glob(pattern):
+            if leftover.is_dir():
+                shutil.rmtree(leftover)
+            else:
+                leftover.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -125,51 +208,108 @@ def output_file(path: str | None, mode: str = "w") -> Iterator[IO]:
             gzip.open(file, "wt", encoding="utf-8", newline="\n") as text,
         ):
             yield text
+    except BrokenPipeError:  # Nobody reads on, as with stdout.
+        raise
     except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
+        reason = error.strerror or error
+        raise InputError(f"cannot write {path}: {reason}") from None
 
 
-def require_folder_of(path: str) -> None:
+def require_folder_of(path: str | None, suffix: str = "") -> None:
     """Refuses a file that its folder cannot hold, before the long work.
 
+    Args:
+        path: that of `output_file`; None or "-" needs no folder.
+        suffix: what the file's name has after `path`.
+
     Raises:
-        InputError: there is no such folder, or nothing may be written there.
+        InputError: there is no such folder, nothing may be written there, or
+            the file is a folder itself.
     """
-    folder = os.path.dirname(os.path.abspath(path))
+    if not path or path == "-":
+        return
+    path = os.path.expanduser(path) + suffix
+    if os.path.isdir(path):
+        raise InputError(f"cannot write {path}: it is a folder")
+    if _is_device(path):
+        return
+    folder = os.path.dirname(path) or os.curdir
     if not os.path.isdir(folder):
         raise InputError(f"cannot write {path}: there is no folder {folder}")
     if not os.access(folder, os.W_OK):
         raise InputError(f"cannot write {path}: {folder} is not writable")
 
 
+def read_json(path: str | os.PathLike) -> Any:
+    """Returns what a JSON file holds.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is not JSON, or too deep.
+    """
+    try:
+        return json.loads(pathlib.Path(path).read_text("utf-8"))
+    except RecursionError:
+        raise ValueError("its brackets are too deep") from None
+
+
 @contextlib.contextmanager
 def locked(
     path: str | os.PathLike, refusal: str | None = None
-) -> Iterator[None]:
+) -> Iterator[int]:
     """Holds the lock of a file or folder until it is left.
 
-    The lock ends with the process, however that ends.
+    The lock ends with the process, however that ends. On NFS, a folder's lock
+    keeps nobody out.
 
     Args:
         path: of a folder, or of a file, which is made if there is none.
         refusal: what the InputError says if another process has the lock; None
             to wait for it.
 
+    Returns:
+        its descriptor, for `is_in_place`.
+
     Raises:
         InputError: another process has the lock, and there is a refusal.
     """
-    # NFS locks only what is open for writing, which a folder never is.
-    is_folder = os.path.isdir(path)
-    mode = os.O_RDONLY if is_folder else os.O_RDWR | os.O_CREAT
-    descriptor = os.open(path, mode, 0o666)
+    descriptor = _open_locked(path, refusal)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if refusal is not None:
-                raise InputError(refusal) from None
-            logging.info("Waiting for the process that has locked %s.", path)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
+        yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _open_locked(path, refusal):
+    # NFS locks only what is open for writing, which a folder never is.
+    mode = os.O_RDONLY if os.path.isdir(path) else os.O_RDWR | os.O_CREAT
+    while True:
+        with contextlib.ExitStack() as stack:
+            descriptor = os.open(path, mode, 0o666)
+            stack.callback(os.close, descriptor)
+            _lock(descriptor, path, refusal)
+            # Whoever had the lock may have removed the file since.
+            if is_in_place(descriptor, path):
+                stack.pop_all()
+                return descriptor
+
+
+def _lock(descriptor, path, refusal):
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        if refusal is not None:
+            raise InputError(refusal) from None
+        logging.info("Waiting for the process that has locked %s.", path)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    except OSError:
+        if not os.path.isdir(path):  # NFS refuses this for folders.
+            raise
+
+
+def is_in_place(descriptor: int, path: str | os.PathLike) -> bool:
+    """Returns whether an open file or folder is still the one at `path`."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False

@@ -1,8 +1,10 @@
 """What is half-written is seen by nobody, and one process has a lock."""
 
 import errno
+import fcntl
 import gzip
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -74,6 +76,48 @@ def test_a_device_stays_what_it_is(tmp_path):
     assert pipe.is_fifo()
 
 
+@pytest.mark.parametrize("name", ["/dev/fd/{}", "/proc/self/fd/{}"])
+def test_what_is_open_already_is_written_to_where_it_stands(tmp_path, name):
+    path = tmp_path / "file"
+    path.write_text("earlier\n")
+    with open(path, "a") as file:
+        file.write("before\n")
+        file.flush()
+        with files.output_file(name.format(file.fileno())) as output:
+            output.write("new\n")
+        file.write("after\n")
+    assert path.read_text() == "earlier\nbefore\nnew\nafter\n"
+    assert names(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize(("name", "number"), [("stdout", 1), ("stderr", 2)])
+def test_dev_stdout_and_stderr_are_those_of_the_process(tmp_path, name, number):
+    program = (
+        "from t2t_lite import files\n"
+        f"with files.output_file('/dev/{name}') as f: f.write('new')"
+    )
+    path = tmp_path / "file"
+    path.write_text("old ")
+    command = 'exec "$0" -c "$1" ' + f'{number}>>"$2"'
+    subprocess.run(
+        ["bash", "-c", command, sys.executable, program, path],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        check=True,
+    )
+    assert path.read_text() == "old new"
+
+
+def test_a_reader_that_leaves_is_no_error_of_the_file():
+    reading, writing = os.pipe()
+    os.close(reading)
+    with (
+        pytest.raises(BrokenPipeError),
+        files.output_file(f"/dev/fd/{writing}") as output,
+    ):
+        output.write("nobody reads this")
+    os.close(writing)
+
+
 def test_a_folder_appears_once_it_is_complete(tmp_path):
     path = tmp_path / "parent" / "folder"
     with files.atomic_folder(path) as folder:
@@ -124,6 +168,55 @@ def test_output_that_cannot_be_written_is_refused(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_an_error_while_writing_names_the_path(tmp_path, kind):
+    write = files.atomic_file if kind == "file" else files.atomic_folder
+    path = tmp_path / "new"
+    with pytest.raises(OSError, match=str(path)) as caught, write(path):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert caught.value.filename == str(path)
+    with pytest.raises(OSError, match="other"), write(path):
+        (tmp_path / "other").read_text()
+    (tmp_path / "file").write_text("in the way")
+    path = tmp_path / "file" / "new"
+    with pytest.raises(NotADirectoryError) as caught, write(path):
+        pass
+    assert caught.value.filename == str(path)
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_content_is_on_the_disk_before_its_name(tmp_path, monkeypatch, kind):
+    events = []
+
+    def fsync(descriptor):
+        events.append(os.fstat(descriptor).st_ino)
+
+    def replace(source, target, replace=os.replace):
+        events.append("moved")
+        replace(source, target)
+
+    monkeypatch.setattr(files.os, "fsync", fsync)
+    monkeypatch.setattr(files.os, "replace", replace)
+    path = file = tmp_path / "new"
+    if kind == "file":
+        with files.atomic_file(path) as output:
+            output.write("content")
+    else:
+        file = path / "file"
+        with files.atomic_folder(path) as folder:
+            (folder / "file").write_text("content")
+    written, moved = events.index(file.stat().st_ino), events.index("moved")
+    assert written < moved < events.index(tmp_path.stat().st_ino)
+
+
+def test_home_is_found(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    files.require_folder_of("~/file")
+    with files.output_file("~/file") as output:
+        output.write("new")
+    assert (tmp_path / "file").read_text() == "new"
+
+
 @pytest.mark.parametrize("path", [None, "-"])
 def test_output_goes_to_stdout_where_no_file_is_given(capfd, path):
     program = (
@@ -145,8 +238,45 @@ def test_output_to_gz_is_compressed(tmp_path):
 
 def test_a_folder_that_cannot_hold_the_output_is_refused(tmp_path):
     files.require_folder_of(str(tmp_path / "file"))
-    with pytest.raises(InputError, match="there is no folder"):
-        files.require_folder_of(str(tmp_path / "none" / "file"))
+    for path in (tmp_path / "none" / "file", f"{tmp_path}/none/"):
+        with pytest.raises(InputError, match="there is no folder"):
+            files.require_folder_of(str(path))
+    with pytest.raises(InputError, match="it is a folder"):
+        files.require_folder_of(str(tmp_path))
+
+
+def test_a_device_needs_no_folder_to_write_to(monkeypatch):
+    monkeypatch.setattr(files.os, "access", lambda *_: False)
+    for path in ("/dev/null", "/dev/stdout", "/dev/fd/1"):
+        files.require_folder_of(path)
+
+
+def test_json_that_is_too_deep_is_no_json(tmp_path):
+    path = tmp_path / "deep.json"
+    path.write_text("[" * 100_000)
+    with pytest.raises(ValueError, match="brackets are too deep"):
+        files.read_json(path)
+
+
+def test_leftovers_of_version_0_1_0_are_removed(tmp_path):
+    (tmp_path / "tokens.tmp-123").mkdir()
+    (tmp_path / "tags.npz.tmp").write_text("half")
+    (tmp_path / "other.tmp").write_text("not ours")
+    files.remove_leftovers(tmp_path, "tokens")
+    files.remove_leftovers(tmp_path, "tags.npz")
+    assert names(tmp_path) == ["other.tmp"]
+
+
+def test_private_folders_of_killed_processes_are_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(files.tempfile, "tempdir", str(tmp_path))
+    killed = tmp_path / "worker-killed"
+    (killed / "tokens").mkdir(parents=True)
+    with files.private_folder("worker") as living:
+        for folder in (killed, living):
+            os.utime(folder, (0, 0))
+        with files.private_folder("worker") as other:
+            assert names(tmp_path) == sorted([living.name, other.name])
+    assert names(tmp_path) == []
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])
@@ -159,6 +289,44 @@ def test_a_lock_is_refused_while_another_has_it(tmp_path, kind):
     with files.locked(path, "nobody is"):
         pass
     assert kind == "folder" or not path.stat().st_mode & 0o111
+
+
+def test_a_folder_that_cannot_be_locked_is_used_without(tmp_path, monkeypatch):
+    def flock(descriptor, _):
+        raise OSError(errno.EBADF, "as on NFS")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with files.locked(tmp_path):
+        pass
+    with pytest.raises(OSError, match="as on NFS"):
+        files.locked(tmp_path / "file").__enter__()
+
+
+def test_a_lock_file_that_was_removed_is_made_anew(tmp_path, monkeypatch):
+    path = tmp_path / "lock"
+    flock, held = fcntl.flock, []
+
+    def flock_too_late(descriptor, how):
+        if not held:  # The one before has it, and removes it at its end.
+            path.unlink()
+        held.append(descriptor)
+        flock(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", flock_too_late)
+    with files.locked(path) as descriptor:
+        assert files.is_in_place(descriptor, path)
+    assert len(held) == 2
+
+
+def test_a_folder_that_was_moved_is_not_in_place(tmp_path):
+    path = tmp_path / "folder"
+    path.mkdir()
+    with files.locked(path) as descriptor:
+        assert files.is_in_place(descriptor, path)
+        shutil.move(path, tmp_path / "elsewhere")
+        assert not files.is_in_place(descriptor, path)
+        path.mkdir()
+        assert not files.is_in_place(descriptor, path)
 
 
 def test_without_a_refusal_a_lock_is_waited_for(tmp_path):

@@ -41,8 +41,8 @@ flags.DEFINE_string(
 
 
 def main(_: list[str]) -> int:
-    for path in filter(None, (FLAGS.json, FLAGS.report)):
-        files.require_folder_of(path)
+    files.require_folder_of(FLAGS.json)
+    files.require_folder_of(FLAGS.report, ".md")
     search_options.checked_hparams(FLAGS.model_dir, **cli.search_flags())
     cli.load_tensorflow(num_parts=1 if FLAGS.xla else 2)
     from t2t_lite import tasks

@@ -46,8 +46,8 @@ def main(_: list[str]) -> int:
         raise InputError("give --output, --png_prefix, or both")
     if FLAGS.png_token is not None and FLAGS.png_prefix is None:
         raise InputError("--png_token is for pictures: give --png_prefix too")
-    for path in filter(None, (FLAGS.output, FLAGS.png_prefix)):
-        files.require_folder_of(path)
+    files.require_folder_of(FLAGS.output)
+    files.require_folder_of(FLAGS.png_prefix, "-matrix.png")
     if FLAGS.png_prefix is not None:
         require_extra("matplotlib", "figures", "leave out --png_prefix")
     hparams = search_options.checked_hparams(

@@ -1,14 +1,15 @@
 """Loads a SavedModel that bin/export wrote."""
 
-import json
 import os
 import pathlib
 from typing import NamedTuple
 
 import tensorflow as tf
 
+from t2t_lite import files
 from t2t_lite.decoding.search import Engine, SearchOptions
 from t2t_lite.errors import InputError, program
+from t2t_lite.storage import checkpoints
 from t2t_lite.text.sentences import Splitting
 from t2t_lite.text.vocabulary import Vocabulary
 
@@ -32,7 +33,7 @@ def load(path: str | os.PathLike) -> SavedModel:
         InputError: the directory has no SavedModel that bin/export wrote.
     """
     try:
-        return _load(pathlib.Path(path))
+        return _load(pathlib.Path(os.path.expanduser(path)))
     except (
         AttributeError,
         InputError,
@@ -52,12 +53,15 @@ def load(path: str | os.PathLike) -> SavedModel:
 def _load(path: pathlib.Path) -> SavedModel:
     import tensorflow_text  # noqa: F401, the ops of its tokenizer
 
-    metadata = json.loads((path / "assets/metadata.json").read_text("utf-8"))
+    metadata = files.read_json(path / "assets/metadata.json")
     options = SearchOptions(**metadata["search"])
     splitting = Splitting(**metadata.get("splitting", {}))
     max_length = metadata["max_length"]
     vocabulary = Vocabulary.load(path / "assets/vocabulary.model")
-    root = tf.saved_model.load(str(path))
+    if vocabulary.sha256 != metadata["vocabulary_sha256"]:
+        raise InputError("its vocabulary.model is that of another model")
+    with checkpoints.readable_path(path) as readable:
+        root = tf.saved_model.load(readable)
 
     def translate_ids(ids):
         # Through `root`: its functions live only as long as it does.

@@ -13,6 +13,8 @@ section on the tag dictionary.
 
 import collections
 import os
+import zipfile
+import zlib
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -51,9 +53,16 @@ class TagDictionary(NamedTuple):
             InputError: it cannot be read.
         """
         try:
-            with np.load(path) as arrays:
+            with open(path, "rb") as file, np.load(file) as arrays:
                 return cls(arrays["may_have"])
-        except (OSError, ValueError, KeyError, EOFError) as error:
+        except (
+            EOFError,
+            KeyError,
+            OSError,
+            ValueError,
+            zipfile.BadZipFile,
+            zlib.error,
+        ) as error:
             raise InputError(
                 f"cannot read the tags of words in {path}: {error}"
             ) from None

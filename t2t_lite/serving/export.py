@@ -14,11 +14,13 @@ from typing import Any
 
 import tensorflow as tf
 import tensorflow_text
+from absl import logging
 
 from t2t_lite import errors, files
 from t2t_lite.errors import InputError
 from t2t_lite.serving import checks
 from t2t_lite.serving.signatures import ServedModel, ServingOptions
+from t2t_lite.storage import checkpoints
 from t2t_lite.storage.model_directory import ModelDirectory, Settings
 from t2t_lite.text.vocabulary import Vocabulary
 
@@ -66,7 +68,7 @@ def export(
         "precision": precision,
     }
     served = ServedModel(model, vocabulary, options)
-    export_dir = pathlib.Path(export_dir)
+    export_dir = pathlib.Path(os.path.expanduser(export_dir))
     try:
         with files.scratch_folder(export_dir / "model") as folder:
             path = folder / "model"
@@ -76,7 +78,9 @@ def export(
                 warmup_path, vocabulary, options.max_length
             )
             server_files.write_settings(export_dir)
-            return _move_to_next_version(path, export_dir)
+            target = _move_to_next_version(path, export_dir)
+            _warn_if_misread(target.absolute())
+            return target
     except OSError as error:
         reason = error.strerror or error
     except tf.errors.OpError as error:  # A disk that is full, for example.
@@ -139,3 +143,12 @@ def _move_to_next_version(
         except OSError:  # Another export took the number.
             if not target.exists():
                 raise
+
+
+def _warn_if_misread(path: pathlib.Path) -> None:
+    if checkpoints.is_misread(path):
+        logging.warning(
+            "TF Serving takes %s for a pattern, and finds no model there: move "
+            'it to where no folder has "[" or a backslash in its name.',
+            path,
+        )

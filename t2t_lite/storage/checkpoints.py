@@ -5,10 +5,12 @@ that `tf.train.load_checkpoint` reads. The index is moved into place last, so
 where there is an index there is a checkpoint.
 """
 
+import contextlib
 import itertools
 import os
 import pathlib
 import re
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -20,6 +22,8 @@ from t2t_lite import files
 from t2t_lite.errors import InputError
 
 _DATA = ".data-00000-of-00001"
+_SUFFIXES = (_DATA, ".index")  # In the order in which they are written.
+_STEP_FILE = rf"(step-(\d+))(?:\.index|{re.escape(_DATA)})"
 _UNREADABLE = (tf.errors.OpError, ValueError, RuntimeError, OSError, IndexError)
 
 
@@ -47,9 +51,16 @@ def write(path: str | os.PathLike, tensors: Mapping[str, Any]) -> None:
                 shape_and_slices=[""] * len(tensors),
                 tensors=[tf.convert_to_tensor(t) for t in tensors.values()],
             )
-            os.replace(f"{aside}{_DATA}", f"{path}{_DATA}")
-            os.replace(f"{aside}.index", f"{path}.index")
+            # On the disk before they have their names.
+            for suffix in _SUFFIXES:
+                files.sync(f"{aside}{suffix}")
+            for suffix in _SUFFIXES:
+                os.replace(f"{aside}{suffix}", f"{path}{suffix}")
+            files.sync(path.parent)
     except (tf.errors.OpError, OSError) as error:
+        if not exists(path):  # Data alone would pass for a damaged one.
+            with contextlib.suppress(OSError):
+                remove(path)
         reason = str(error).split("\n")[0]
         raise InputError(
             f"cannot write the checkpoint {path}: {reason}; those written "
@@ -69,13 +80,51 @@ def read(
     Raises:
         InputError: it is missing, cut short or damaged.
     """
+    path = os.path.expanduser(path)
     try:
-        reader = tf.train.load_checkpoint(str(path))
-        names = filter(is_wanted, sorted(reader.get_variable_to_shape_map()))
-        return {name: reader.get_tensor(name) for name in names}
+        with readable_path(path) as readable:
+            reader = tf.train.load_checkpoint(readable)
+            names = sorted(reader.get_variable_to_shape_map())
+            return {n: reader.get_tensor(n) for n in names if is_wanted(n)}
     except _UNREADABLE:
-        state = "damaged" if exists(path) else "missing"
-        raise InputError(f"the checkpoint {path} is {state}") from None
+        raise InputError(_state(path)) from None
+
+
+def _state(path):
+    """Returns what is wrong with the checkpoint `path`."""
+    missing = [s for s in _SUFFIXES if not os.path.exists(f"{path}{s}")]
+    if len(missing) == len(_SUFFIXES):
+        return f"the checkpoint {path} is missing"
+    reasons = [f"there is no {path}{suffix}: " for suffix in missing]
+    return f"{''.join(reasons)}the checkpoint {path} is damaged"
+
+
+@contextlib.contextmanager
+def readable_path(path: str | os.PathLike) -> Iterator[str]:
+    """Gives the path by which TensorFlow reads a checkpoint or a SavedModel.
+
+    Links lead around what would be misread.
+    """
+    if not is_misread(path):
+        yield os.fspath(path)
+        return
+    folder, name = os.path.split(os.path.abspath(path))
+    with tempfile.TemporaryDirectory() as temporary:
+        link = os.path.join(temporary, "link")
+        for file in os.listdir(folder):
+            if file.startswith(name):
+                target = os.path.join(folder, file)
+                os.symlink(target, link + file.removeprefix(name))
+        yield link
+
+
+def is_misread(path: str | os.PathLike) -> bool:
+    """Returns whether TensorFlow finds no checkpoint or SavedModel at `path`.
+
+    It takes the path for a pattern, and one with "[" or a backslash in it does
+    not match itself.
+    """
+    return bool(re.search(r"[\[\\]", os.fspath(path)))
 
 
 def exists(path: str | os.PathLike) -> bool:
@@ -91,11 +140,16 @@ def remove(path: str | os.PathLike) -> None:
 
 def paths(directory: str | os.PathLike) -> list[pathlib.Path]:
     """Returns the paths of the checkpoints step-N in a folder, oldest first."""
+    return list(filter(exists, _traces(directory)))
+
+
+def _traces(directory):
+    """Returns the paths of which there is the index or the data."""
     steps = {}
-    for index in pathlib.Path(directory).glob("step-*.index"):
-        match = re.fullmatch(r"step-(\d+)", index.stem)
+    for file in pathlib.Path(directory).glob("step-*"):
+        match = re.fullmatch(_STEP_FILE, file.name)
         if match:
-            steps[int(match[1])] = index.with_suffix("")
+            steps[int(match[2])] = file.with_name(match[1])
     return [steps[step] for step in sorted(steps)]
 
 
@@ -109,7 +163,7 @@ def newest(
     Raises:
         InputError: there are checkpoints and all are damaged.
     """
-    candidates, readable = paths(directory), 0
+    candidates, readable = _traces(directory), 0
     for path in reversed(candidates):
         try:
             tensors = read(path, is_wanted)
@@ -119,7 +173,10 @@ def newest(
         readable += 1
         yield path, tensors
     if candidates and not readable:
-        raise InputError(f"every checkpoint in {directory} is damaged")
+        raise InputError(
+            f"every checkpoint in {directory} is damaged: put its files back "
+            "from a copy, or train anew in another --model_dir"
+        )
 
 
 def prune(
@@ -137,8 +194,10 @@ def prune(
     """
     all_paths = paths(directory)
     end = all_paths.index(pathlib.Path(written)) + 1
-    for path in (*all_paths[: max(0, end - keep)], *all_paths[end:]):
-        remove(path)
+    kept = all_paths[max(0, end - keep) : end]
+    for path in _traces(directory):
+        if path not in kept:
+            remove(path)
     files.remove_leftovers(directory)
 
 

@@ -9,6 +9,7 @@ averaged/step-N.*      written by bin/average_checkpoints
 summaries/             for TensorBoard
 train.log              what the run has logged, all its processes
 scores.json            the final scores, as bin/evaluate --json writes them
+lock                   while a run is at work
 
 A task may keep files of its own beside these.
 """
@@ -35,6 +36,14 @@ from t2t_lite.text.vocabulary import Vocabulary
 _MODEL = "transformer/"  # Begins the names of the model's tensors.
 _FEW = 0.01  # The share of lines with several sentences that is an accident.
 _RECORD = ("step", "training_flops", "device_seconds")  # Of its training.
+# What a killed run may have half-written; version 0.1.0 wrote settings.tmp.
+_WRITTEN = (
+    "settings.json",
+    "settings",
+    "vocabulary.model",
+    "tokens",
+    "tags.npz",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +60,22 @@ class Settings:
     multi_sentence_share: float | None = None  # of the training sources
     long_line_tokens: int | None = None  # the 99th percentile of the sources
     vocabulary_is_learned: bool | None = None  # from this text; None: not known
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if not isinstance(value, field.type):
+                kind = getattr(field.type, "__name__", field.type)
+                raise TypeError(
+                    f"{field.name} must be of type {kind}; received "
+                    f"{field.name}={value!r}"
+                )
+        for name, value in self.corpus.items():
+            if not isinstance(value, str):
+                raise TypeError(
+                    f"{name} of the corpus must be of type str; received "
+                    f"{name}={value!r}"
+                )
 
     def splitting(self, sentences: str = "auto") -> Splitting:
         """Returns which lines the model takes as single sentences.
@@ -82,7 +107,7 @@ class ModelDirectory:
     """
 
     def __init__(self, path: str | os.PathLike):
-        self.path = pathlib.Path(path)
+        self.path = pathlib.Path(os.path.expanduser(path))
         self.settings_path = self.path / settings_file.NAME
         self.vocabulary_path = self.path / "vocabulary.model"
         self.tokens = self.path / "tokens"
@@ -92,6 +117,7 @@ class ModelDirectory:
         self.summaries = self.path / "summaries"
         self.log = self.path / "train.log"
         self.scores = self.path / "scores.json"
+        self._locked_folder: int | None = None  # its descriptor
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -107,15 +133,39 @@ class ModelDirectory:
             f"another run is at work in {self.path}: wait for its end, or give "
             "another --model_dir"
         )
-        with files.locked(self.path, refusal):
+        lock = self.path / "lock"
+        with (
+            # Version 0.1.0 locks the folder, which has no effect on NFS.
+            files.locked(self.path, refusal) as self._locked_folder,
+            files.locked(lock, refusal),
+        ):
             # No others: a program may be writing its output here.
-            for path in (self.settings_path, self.vocabulary_path, self.tokens):
-                files.remove_leftovers(self.path, path.name)
+            for name in _WRITTEN:
+                files.remove_leftovers(self.path, name)
             try:
                 yield
             finally:
-                with contextlib.suppress(OSError):  # It holds something.
-                    self.path.rmdir()
+                if self._is_in_place():
+                    lock.unlink(missing_ok=True)
+                    with contextlib.suppress(OSError):  # It holds something.
+                        self.path.rmdir()
+                self._locked_folder = None
+
+    def _is_in_place(self):
+        return files.is_in_place(self._locked_folder, self.path)
+
+    def require_in_place(self) -> None:
+        """Refuses to go on where the locked directory was moved or removed.
+
+        Raises:
+            InputError: it was; another one must not take its place.
+        """
+        if self._locked_folder is not None and not self._is_in_place():
+            raise InputError(
+                f"{self.path} was moved or removed while the run was at work: "
+                "run the same command again with its new place as --model_dir, "
+                "to resume from the last checkpoint"
+            )
 
     def settings(self) -> Settings:
         """Returns the Settings of the run.
@@ -147,8 +197,21 @@ class ModelDirectory:
             file.write(text + "\n")
 
     def vocabulary(self) -> Vocabulary:
-        """Returns the run's Vocabulary."""
-        return Vocabulary.load(self.vocabulary_path)
+        """Returns the run's Vocabulary.
+
+        Raises:
+            InputError: it cannot be read, or is not the one of the settings.
+        """
+        vocabulary = Vocabulary.load(self.vocabulary_path)
+        if self.settings_path.exists():
+            expected = self.settings().vocabulary_sha256
+            if vocabulary.sha256 != expected:
+                raise InputError(
+                    f"{self.vocabulary_path} is not the vocabulary of this "
+                    "model: put back the file whose SHA-256 begins with "
+                    f"{expected[:12]}; received {vocabulary.sha256[:12]}"
+                )
+        return vocabulary
 
     def weights(
         self, which: str = "last", average_last: int = 1

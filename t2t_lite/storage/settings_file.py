@@ -1,11 +1,10 @@
 """settings.json of a model directory. Reading it needs no TensorFlow."""
 
-import json
 import os
 import pathlib
 from typing import Any
 
-from t2t_lite import hparams
+from t2t_lite import files, hparams
 from t2t_lite.errors import InputError
 
 NAME = "settings.json"
@@ -17,9 +16,9 @@ def read(model_dir: str | os.PathLike) -> dict[str, Any]:
     Raises:
         InputError: the directory holds no run, or the file is damaged.
     """
-    path = pathlib.Path(model_dir, NAME)
+    path = pathlib.Path(os.path.expanduser(model_dir), NAME)
     try:
-        values = json.loads(path.read_text("utf-8"))
+        values = files.read_json(path)
         return values | {"hparams": hparams.from_dict(values["hparams"])}
     except OSError:
         raise InputError(

@@ -1,14 +1,12 @@
 """Token files that runs share: one copy for each text, vocabulary and length.
 
-NAME/       what token_files.tokenize_pairs writes, and checksums.json
+NAME/       what token_files.tokenize_pairs writes
 NAME.lock   held by the run that makes NAME
 
 A copy appears when it is complete, and nobody writes to it then. One whose
 checksums do not match is made again.
 """
 
-import hashlib
-import json
 import os
 import pathlib
 import shutil
@@ -22,14 +20,6 @@ from t2t_lite.text import token_files
 from t2t_lite.text.token_files import CorpusReport, PairTokenizer, TokenPairs
 
 _FORMAT = 1  # To be raised when the files or the ids of a text change.
-_CHECKSUMS = "checksums.json"
-_CHECKED = (
-    "source.ids",
-    "source.offsets.npy",
-    "target.ids",
-    "target.offsets.npy",
-    "report.json",
-)
 
 
 def shared_tokens(
@@ -71,22 +61,10 @@ def shared_tokens(
 
 
 def _is_sound(path, key):
-    try:
-        checksums = json.loads((path / _CHECKSUMS).read_text())
-        if checksums != _checksums(path):
-            return False
-        _, report = token_files.load_pairs(path)
-    except (FileNotFoundError, ValueError, TypeError):  # Absent, cut short.
+    if not token_files.are_whole(path):
         return False
+    _, report = token_files.load_pairs(path)
     return report.key == key
-
-
-def _checksums(path):
-    checksums = {}
-    for name in _CHECKED:
-        with open(path / name, "rb") as file:
-            checksums[name] = hashlib.file_digest(file, "sha256").hexdigest()
-    return checksums
 
 
 def _make(path, pairs, tokenizer, key):
@@ -100,4 +78,3 @@ def _make(path, pairs, tokenizer, key):
         report = token_files.write_pairs(pairs, tokenizer, folder)
         if report.key != key:
             raise InputError("the training text changed while it was read")
-        (folder / _CHECKSUMS).write_text(json.dumps(_checksums(folder)))

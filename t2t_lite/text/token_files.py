@@ -5,6 +5,7 @@ source.offsets.npy   where each begins, and where the last one ends: int64
 target.ids           likewise of the targets
 target.offsets.npy
 report.json          a CorpusReport
+checksums.json       of these; version 0.1.0 wrote it in caches only
 """
 
 import dataclasses
@@ -24,6 +25,14 @@ from t2t_lite.errors import InputError
 from t2t_lite.text.vocabulary import FlatIds, Vocabulary
 
 _LINES_AT_ONCE = 10_000
+_CHECKSUMS = "checksums.json"
+_CHECKED = (
+    "source.ids",
+    "source.offsets.npy",
+    "target.ids",
+    "target.offsets.npy",
+    "report.json",
+)
 
 
 class TokenPairs(NamedTuple):
@@ -212,6 +221,7 @@ def write_pairs(
         **tokenizer.key(digest.hexdigest())._asdict(),
     )
     (folder / "report.json").write_text(json.dumps(report._asdict()))
+    (folder / _CHECKSUMS).write_text(json.dumps(_checksums(folder)))
     return report
 
 
@@ -250,6 +260,23 @@ class _SideWriter:
 
 def _offsets(lengths):
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+
+
+def are_whole(directory: str | os.PathLike) -> bool:
+    """Returns whether there are token files, with the content once written."""
+    directory = pathlib.Path(directory)
+    try:
+        return files.read_json(directory / _CHECKSUMS) == _checksums(directory)
+    except (FileNotFoundError, ValueError):  # Absent, cut short.
+        return False
+
+
+def _checksums(directory):
+    checksums = {}
+    for name in _CHECKED:
+        with open(directory / name, "rb") as file:
+            checksums[name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return checksums
 
 
 def load_pairs(directory: str | os.PathLike) -> tuple[TokenPairs, CorpusReport]:

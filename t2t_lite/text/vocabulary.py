@@ -86,7 +86,7 @@ class Vocabulary:
             InputError: the file cannot be read or is not a SentencePiece model.
         """
         try:
-            return cls(pathlib.Path(path).read_bytes())
+            return cls(pathlib.Path(os.path.expanduser(path)).read_bytes())
         except OSError as error:
             raise InputError(
                 f"cannot read the vocabulary {path}: {error.strerror}"

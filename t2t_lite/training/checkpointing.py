@@ -1,5 +1,6 @@
 """When a run saves checkpoints, which it keeps, and what it starts from."""
 
+import os
 import pathlib
 import time
 from collections.abc import Mapping
@@ -63,7 +64,11 @@ class Checkpointer:
             step: updates done.
             tensors: all that the run needs to be resumed.
             is_stop: whether a signal makes it.
+
+        Raises:
+            InputError: it cannot be written, or the model directory was moved.
         """
+        self._directory.require_in_place()
         path = self._directory.checkpoints / f"step-{step}"
         checkpoints.write(path, {**tensors, _IS_STOP: np.bool_(is_stop)})
         if self._stop_checkpoint is not None:
@@ -78,6 +83,7 @@ class Checkpointer:
 
     def save_best(self, step: int, tensors: Mapping[str, Any]) -> None:
         """Writes the checkpoint that is best on dev, in place of the last."""
+        self._directory.require_in_place()
         path = self._directory.best / f"step-{step}"
         checkpoints.write(path, tensors)
         checkpoints.prune(self._directory.best, 1, path)
@@ -94,7 +100,8 @@ def read_warm_start(path: str | None) -> tuple[str, dict[str, Any]] | None:
     """
     if path is None:
         return None
-    if pathlib.Path(path).is_dir():
+    path = os.path.expanduser(path)
+    if os.path.isdir(path):
         return ModelDirectory(path).weights()
     path = path.removesuffix(".index")
     return path, checkpoints.read(path, model_directory.is_weight)

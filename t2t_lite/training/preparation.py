@@ -117,8 +117,8 @@ def prepare(
         directory, task, hparams, read_pairs, data_sha256, begun, options
     )
     if begun is not None and vocabulary.sha256 != begun.vocabulary_sha256:
-        given = options.vocabulary or directory.vocabulary_path
-        raise _other_run(directory, "another vocabulary", given)
+        received = options.vocabulary or "one learned from the training text"
+        raise _other_run(directory, "another vocabulary", received)
     tokenizer = PairTokenizer(
         vocabulary,
         functools.partial(task.encode_targets, vocabulary),
@@ -161,7 +161,7 @@ def _cache_dir(path: str | None) -> pathlib.Path | None:
     """Returns the folder of --cache_dir, None if there is none."""
     if path is None:
         return None
-    folder = pathlib.Path(path).expanduser()
+    folder = pathlib.Path(os.path.expanduser(path))
     if folder.exists() and not folder.is_dir():
         raise InputError(f"--cache_dir must be a folder; {folder} is a file")
     return folder
@@ -279,11 +279,12 @@ def _has_vocabulary(
         return True
     try:
         before = directory.settings()
+        left = Vocabulary.load(directory.vocabulary_path)
     except InputError:
         return False
     return (
         before.vocabulary_is_learned
-        and before.vocabulary_sha256 == directory.vocabulary().sha256
+        and before.vocabulary_sha256 == left.sha256
         and all(
             getattr(before.hparams, name) == getattr(hparams, name)
             for name in ("task", "vocabulary_type", "vocabulary_size")
@@ -296,7 +297,7 @@ def _vocabulary_beside(warm_start_from: str | None) -> Vocabulary | None:
     """Returns the Vocabulary of the model to start from, None if not known."""
     if warm_start_from is None:
         return None
-    path = pathlib.Path(warm_start_from)
+    path = pathlib.Path(os.path.expanduser(warm_start_from))
     # A model directory, or a checkpoint in one of its folders.
     folder = path if path.is_dir() else path.absolute().parents[1]
     directory = ModelDirectory(folder)
@@ -322,10 +323,16 @@ def _tokens(
         return token_cache.shared_tokens(
             cache_dir, read_pairs, data_sha256(), tokenizer
         )
-    if directory.tokens.exists():
+    if token_files.are_whole(directory.tokens):
         pairs, report = token_files.load_pairs(directory.tokens)
         if report.key == tokenizer.key(data_sha256()):
             return pairs, report
+    elif directory.tokens.exists():
+        logging.warning(
+            "%s is damaged, or of version 0.1.0: writing it again.",
+            directory.tokens,
+        )
+    if directory.tokens.exists():
         shutil.rmtree(directory.tokens)
     return _make_tokens(directory, read_pairs, tokenizer)
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import signal
-import tempfile
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -10,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from t2t_lite import tasks
+from t2t_lite import files, tasks
 from t2t_lite.hparams import HParams
 from t2t_lite.model import flops
 from t2t_lite.storage import model_directory
@@ -84,7 +83,7 @@ def _locked_directory(
         with directory.locked(), kept_log(directory):
             yield directory
         return
-    with tempfile.TemporaryDirectory() as path:
+    with files.private_folder("t2t-lite-worker") as path:
         temporary = ModelDirectory(path)
         if is_trained(directory):
             directory.vocabulary().save(temporary.vocabulary_path)

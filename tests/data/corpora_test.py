@@ -74,6 +74,38 @@ def test_comma_separated_patterns_keep_their_order(folder):
     ]
 
 
+@pytest.mark.parametrize("name", ["a", "a[1]", "a,b", "a*", "[,]"])
+def test_absolute_patterns_mean_the_same_from_another_folder(
+    tmp_path, monkeypatch, name
+):
+    (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / name)
+    write(a_en=b"a\n", b_en=b"b\n", c_en=b"c\n")
+    (tmp_path / name / "d[1],d").write_bytes(b"d\n")
+    patterns = ["a.en", "b.en,a.en", "[bc].en", "./*.en", "c.*,a.en", "d[1],d"]
+    found = [list(map(os.path.abspath, text_files.files(p))) for p in patterns]
+    absolute = list(map(text_files.absolute, patterns))
+    monkeypatch.chdir("/")
+    assert [text_files.files(pattern) for pattern in absolute] == found
+    here = str(tmp_path)
+    assert name != "a" or absolute[1] == f"{here}/a/b.en,{here}/a/a.en"
+
+
+@pytest.mark.parametrize("name", ["home", "ho,me", "home[1]"])
+def test_home_is_found(tmp_path, monkeypatch, name):
+    (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / name)
+    monkeypatch.setenv("HOME", str(tmp_path / name))
+    write(a_en=b"a\n", b_en=b"b\n", c=b"c\n")
+    home = tmp_path / name
+    for patterns in ("~/a.en,~/b.en", "~/?.en"):
+        paths = [str(home / "a.en"), str(home / "b.en")]
+        assert text_files.files(text_files.absolute(patterns)) == paths
+    assert text_files.files("~/c") == [str(home / "c")]
+    lines, count = text_files.input_lines("~/c")
+    assert (list(lines), count) == (["c"], 1)
+
+
 def test_a_name_with_pattern_characters_is_a_name(folder):
     (folder / "a[1],b.en").write_bytes(b"one\n")
     (folder / "a[1],b.de").write_bytes(b"eins\n")

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 import tiny_run
 from refusal import assert_refused
-from tiny_translator import learn_vocabulary, write_model
+from tiny_translator import LINES, learn_vocabulary, write_model
 
 from t2t_lite import cli
 from t2t_lite.storage import checkpoints
 from t2t_lite.storage.model_directory import ModelDirectory
+from t2t_lite.text import learning
 
 
 def _write(path, text):
@@ -415,14 +416,48 @@ def test_too_few_checkpoints_are_not_averaged(model):
     )
 
 
-@pytest.mark.parametrize("flag", ["json", "report"])
-def test_scores_are_not_written_where_there_is_no_folder(model, flag):
-    _refused(
-        "cannot write /nowhere/at/all: there is no folder /nowhere/at",
-        "evaluate",
-        f"--model_dir={model}",
-        f"--{flag}=/nowhere/at/all",
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        (
+            "--json=/nowhere/at/all",
+            "cannot write /nowhere/at/all: there is no folder /nowhere/at",
+        ),
+        (
+            "--report=/nowhere/at/all",
+            "cannot write /nowhere/at/all.md: there is no folder /nowhere/at",
+        ),
+        ("--report=new/", "cannot write new/.md: there is no folder new"),
+        ("--json=/tmp", "cannot write /tmp: it is a folder"),
+    ],
+)
+def test_scores_are_not_written_where_there_is_no_folder(model, flag, message):
+    _refused(message, "evaluate", f"--model_dir={model}", flag)
+
+
+def test_a_model_with_the_vocabulary_of_another_is_refused(copy):
+    learning.learn(LINES, "bpe", 290).save(copy / "vocabulary.model")
+    flag = f"--model_dir={copy}"
+    for name, *more in (
+        ("translate",),
+        ("evaluate",),
+        ("export", f"--export_dir={copy / 'export'}"),
+    ):
+        _refused("is not the vocabulary of this model", name, flag, *more)
+    assert not (copy / "export").exists()
+
+
+@pytest.mark.parametrize("name", ["a[1]", "a\\b"])
+def test_a_model_is_read_where_a_path_looks_like_a_pattern(
+    model, tmp_path, name
+):
+    copy = shutil.copytree(model, tmp_path / name)
+    expected = in_process.run(
+        "translate", f"--model_dir={model}", text="the dog\n"
     )
+    assert expected[0] == 0
+    found = in_process.run("translate", f"--model_dir={copy}", text="the dog\n")
+    assert found[:2] == expected[:2]
 
 
 def test_a_vocabulary_is_not_written_where_there_is_no_folder(corpus):

@@ -108,6 +108,16 @@ def test_it_comes_back_from_its_file(dictionary, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["tags.npz"]
 
 
+@pytest.mark.parametrize("part", [0.1, 0.5, 0.9, 0.99])
+def test_a_file_that_is_cut_short_is_refused(dictionary, tmp_path, part):
+    path = tmp_path / "tags.npz"
+    dictionary.save(path)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(part * len(content))])
+    with pytest.raises(InputError, match="cannot read the tags of words"):
+        TagDictionary.load(path)
+
+
 @pytest.mark.parametrize("content", [None, b"", b"PK no such thing"])
 def test_a_file_that_is_none_is_refused(content, tmp_path):
     path = tmp_path / "tags.npz"

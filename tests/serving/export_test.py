@@ -30,6 +30,7 @@ from t2t_lite.model.transformer import shift_right
 from t2t_lite.serving import export
 from t2t_lite.serving.signatures import ServedModel, ServingOptions
 from t2t_lite.storage.model_directory import ModelDirectory
+from t2t_lite.text import learning
 from t2t_lite.text.sentences import Splitting
 from t2t_lite.token_ids import EOS
 
@@ -576,6 +577,31 @@ def test_a_loaded_export_has_what_a_translator_has(
     assert loaded.max_length == translator.max_length
     assert loaded.vocabulary.sha256 == translator.vocabulary.sha256
     assert loaded.options == translator.options == SEARCH
+
+
+@pytest.mark.parametrize("name", ["a[1]", "a\\b"])
+def test_an_export_is_read_where_tensorflow_does_not_find_it(
+    exported, translator, tmp_path, monkeypatch, caplog, name
+):
+    copy = tmp_path / name
+    shutil.copytree(exported[1], copy)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for path in (copy, f"~/{name}"):
+        loaded = Translator.from_saved_model(path)
+        assert loaded(LINES) == translator(LINES)
+    assert loaded.description == str(copy)
+    export._warn_if_misread(copy)
+    assert "TF Serving takes" in caplog.text
+
+
+def test_an_export_with_the_vocabulary_of_another_model_is_refused(
+    exported, tmp_path
+):
+    copy = tmp_path / "copy"
+    shutil.copytree(exported[1], copy)
+    learning.learn(LINES, "bpe", 290).save(copy / "assets/vocabulary.model")
+    with pytest.raises(InputError, match="model is that of another model"):
+        Translator.from_saved_model(copy)
 
 
 def test_what_is_no_export_is_refused(tmp_path, exported):

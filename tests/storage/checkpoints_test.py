@@ -1,6 +1,7 @@
 """Checkpoints: whole or not there, and damage costs one checkpoint only."""
 
 import contextlib
+import os
 import pathlib
 import resource
 
@@ -69,6 +70,43 @@ def test_variables_tensors_and_numbers_are_written(tmp_path):
     assert found["n"] == 4
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["a[1]", "a\\b", "a*b", "a?b", "a,b", "a b", "ü→", "a{b}", "step-[1]"],
+)
+def test_no_path_is_taken_for_a_pattern(tmp_path, monkeypatch, name):
+    checkpoints.write(tmp_path / name / name, tensors_of(3))
+    assert_same(checkpoints.read(tmp_path / name / name), tensors_of(3))
+    monkeypatch.chdir(tmp_path)
+    assert_same(checkpoints.read(f"{name}/{name}"), tensors_of(3))
+
+
+def test_home_is_found(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    checkpoints.write(tmp_path / "step-3", tensors_of(3))
+    assert_same(checkpoints.read("~/step-3"), tensors_of(3))
+
+
+def test_a_checkpoint_is_on_the_disk_before_its_name(tmp_path, monkeypatch):
+    events = []
+
+    def fsync(descriptor):
+        events.append(os.fstat(descriptor).st_ino)
+
+    def replace(source, target, replace=os.replace):
+        events.append("moved")
+        replace(source, target)
+
+    monkeypatch.setattr(checkpoints.os, "fsync", fsync)
+    monkeypatch.setattr(checkpoints.os, "replace", replace)
+    checkpoints.write(tmp_path / "step-1", tensors_of(1))
+    inodes = [
+        (tmp_path / f"step-1{suffix}").stat().st_ino
+        for suffix in (_DATA, ".index")
+    ]
+    assert events == [*inodes, "moved", "moved", tmp_path.stat().st_ino]
+
+
 def test_tensorflow_reads_a_checkpoint(tmp_path):
     checkpoints.write(tmp_path / "step-3", tensors_of(3))
     shapes = dict(tf.train.list_variables(str(tmp_path / "step-3")))
@@ -134,10 +172,21 @@ def test_a_damaged_checkpoint_is_passed_over_with_a_warning(
     assert "step-10 is damaged: falling back" in warning
 
 
-def test_a_checkpoint_without_its_index_is_none(folder, caplog):
+def test_a_checkpoint_without_its_index_is_passed_over_with_a_warning(
+    folder, caplog
+):
     (folder / "step-10.index").unlink()
     assert newest(folder)[0] == folder / "step-9"
-    assert caplog.messages == []
+    (warning,) = caplog.messages
+    assert warning.startswith(f"there is no {folder / 'step-10.index'}: the ")
+
+
+def test_the_only_checkpoint_is_not_forgotten_with_its_index(tmp_path, caplog):
+    checkpoints.write(tmp_path / "step-3", tensors_of(3))
+    (tmp_path / "step-3.index").unlink()
+    with pytest.raises(InputError, match=r"every checkpoint in .* put its"):
+        newest(tmp_path)
+    assert f"there is no {tmp_path / 'step-3.index'}" in caplog.text
 
 
 def test_a_folder_with_damaged_checkpoints_only_is_refused(folder):
@@ -206,7 +255,7 @@ def test_a_write_that_stops_between_its_files_leaves_no_checkpoint(
     monkeypatch.setattr(checkpoints.os, "replace", replace_but_the_last)
     with pytest.raises(InputError, match="no space left"):
         checkpoints.write(folder / "step-11", tensors_of(11))
-    assert not checkpoints.exists(folder / "step-11")
+    assert not list(folder.glob("step-11*"))
     assert newest(folder)[0] == folder / "step-10"
     assert not list(folder.glob("writing-*"))
 
@@ -252,6 +301,7 @@ def test_prune_removes_those_that_the_run_did_not_go_on_from(folder):
 def test_prune_removes_what_was_not_written_to_its_end(folder):
     (folder / "writing-step-11.index").write_bytes(b"half")
     (folder / f"writing-step-11{_DATA}.tempstate123").write_bytes(b"half")
+    (folder / f"step-1{_DATA}").write_bytes(b"left behind by its index")
     (folder / "notes.txt").write_text("not ours")
     checkpoints.prune(folder, 1, folder / "step-10")
     assert names(folder) == ["notes.txt", f"step-10{_DATA}", "step-10.index"]

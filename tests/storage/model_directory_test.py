@@ -1,13 +1,34 @@
 """Model directories: one run at a time, and no choice that is ignored."""
 
 import dataclasses
+import fcntl
+import json
+import os
 
 import pytest
-from tiny_translator import learn_vocabulary, write_model
+from tiny_translator import LINES, learn_vocabulary, write_model
 
 from t2t_lite import files
 from t2t_lite.errors import InputError
-from t2t_lite.storage.model_directory import ModelDirectory
+from t2t_lite.hparams import HParams
+from t2t_lite.storage.model_directory import ModelDirectory, Settings
+from t2t_lite.text import learning
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return learn_vocabulary()
+
+
+@pytest.fixture
+def directory(tmp_path, vocabulary):
+    """A model directory without checkpoints."""
+    directory = ModelDirectory(tmp_path)
+    vocabulary.save(directory.vocabulary_path)
+    directory.save_settings(
+        Settings(HParams(), {"a": "b"}, "", vocabulary.sha256, 9, 9)
+    )
+    return directory
 
 
 def test_only_one_run_is_at_work_in_a_directory(tmp_path):
@@ -21,14 +42,101 @@ def test_only_one_run_is_at_work_in_a_directory(tmp_path):
         pass
 
 
+def test_only_one_run_is_at_work_where_folders_cannot_be_locked(
+    tmp_path, monkeypatch
+):
+    flock = fcntl.flock
+
+    def flock_files(descriptor, how):
+        if os.path.isdir(f"/proc/self/fd/{descriptor}"):
+            raise OSError("as on NFS")
+        flock(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", flock_files)
+    with ModelDirectory(tmp_path).locked():
+        other = ModelDirectory(tmp_path).locked()
+        with pytest.raises(InputError, match="another run is at work in"):
+            other.__enter__()
+        assert (tmp_path / "lock").exists()
+    assert list(tmp_path.parent.glob(f"{tmp_path.name}/*")) == []
+
+
+def test_version_0_1_0_is_kept_out(tmp_path):
+    with (
+        ModelDirectory(tmp_path).locked(),
+        pytest.raises(InputError, match="taken"),
+    ):
+        files.locked(tmp_path, "taken").__enter__()
+
+
+def test_a_directory_that_was_moved_gets_no_second_one(tmp_path):
+    directory = ModelDirectory(tmp_path / "model")
+    directory.require_in_place()  # Which it need not be unless it is locked.
+    with directory.locked():
+        directory.require_in_place()
+        (directory.path / "file").write_text("")
+        os.rename(directory.path, tmp_path / "moved")
+        with pytest.raises(InputError, match="was moved or removed while the"):
+            directory.require_in_place()
+        (tmp_path / "model").mkdir()
+        with pytest.raises(InputError, match="new place as --model_dir"):
+            directory.require_in_place()
+    assert (tmp_path / "model").exists()  # It is not ours.
+
+
+def test_home_is_found(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert ModelDirectory("~/model").path == tmp_path / "model"
+
+
+def test_the_vocabulary_is_that_of_the_settings(directory, vocabulary):
+    assert directory.vocabulary().sha256 == vocabulary.sha256
+    learning.learn(LINES, "bpe", 290).save(directory.vocabulary_path)
+    with pytest.raises(InputError, match="is not the vocabulary of this model"):
+        directory.vocabulary()
+    directory.settings_path.unlink()
+    assert directory.vocabulary().size == 290
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"corpus": ["a"]}, "corpus must be of type dict; received"),
+        ({"corpus": {"a": ["b"]}}, "a of the corpus must be of type str"),
+        ({"vocabulary_sha256": ["a"]}, "vocabulary_sha256 must be of type str"),
+        ({"vocabulary_size": "9"}, "vocabulary_size must be of type int"),
+        ({"hparams": [["task"]]}, "unhashable type: 'list'"),
+    ],
+)
+def test_settings_of_another_kind_are_refused(directory, changes, message):
+    values = json.loads(directory.settings_path.read_text())
+    directory.settings_path.write_text(json.dumps(values | changes))
+    with pytest.raises(InputError, match=f"settings.json cannot be.*{message}"):
+        directory.settings()
+
+
+def test_settings_that_are_too_deep_are_refused(directory):
+    directory.settings_path.write_text("[" * 100_000)
+    with pytest.raises(InputError, match="its brackets are too deep"):
+        directory.settings()
+
+
 def test_a_run_removes_its_own_leftovers_alone(tmp_path):
-    killed = tmp_path / "writing-settings.json-1-0"
-    killed.write_text("half")
+    killed = [
+        tmp_path / name
+        for name in (
+            "writing-settings.json-1-0",
+            "settings.tmp",
+            "tags.npz.tmp",
+        )
+    ]
+    for path in killed:
+        path.write_text("half")
     # Another program, such as bin/translate, needs no lock for its output.
     with files.atomic_file(tmp_path / "output") as output:
         output.write("all")
         with ModelDirectory(tmp_path).locked():
-            assert not killed.exists()
+            assert not any(path.exists() for path in killed)
     assert (tmp_path / "output").read_text() == "all"
 
 

@@ -98,7 +98,7 @@ def test_a_copy_that_cannot_be_read_for_now_is_no_damaged_one(
         raise OSError("stale file handle")
 
     with monkeypatch.context() as stale:
-        stale.setattr(token_cache, "_checksums", fails)
+        stale.setattr(token_files, "_checksums", fails)
         with pytest.raises(OSError, match="stale"):
             cache()
     cache()
@@ -138,7 +138,7 @@ def flip_a_bit(path):
 
 
 DAMAGE = {"cut": cut_short, "flipped": flip_a_bit, "gone": os.unlink}
-FILES = [*token_cache._CHECKED, token_cache._CHECKSUMS]
+FILES = [*token_files._CHECKED, token_files._CHECKSUMS]
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
@@ -180,6 +180,7 @@ def test_what_a_killed_run_left_is_removed_and_not_used(cache, vocabulary):
     cache()
     copy = cache.copy()
     half = copy.with_name(f"writing-{copy.name}-1")
+    shutil.copytree(copy, copy.with_name(f"{copy.name}.tmp"))  # Of 0.1.0.
     os.rename(copy, half)
     pairs, _ = cache()
     assert_is_text(pairs, vocabulary)

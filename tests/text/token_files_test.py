@@ -83,7 +83,7 @@ def test_corpora_of_several_chunks_give_the_same_files(
         for name in ("whole", "chunks")
     ]
     assert files[0] == files[1]
-    assert len(files[0]) == 5
+    assert len(files[0]) == 6
 
 
 def test_the_report_names_the_text_as_hash_pairs_does(tmp_path, vocabulary):

@@ -5,6 +5,7 @@ import types
 import numpy as np
 import pytest
 
+from t2t_lite.errors import InputError
 from t2t_lite.storage import checkpoints
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.training import checkpointing
@@ -89,6 +90,27 @@ def test_the_best_takes_the_place_of_the_best_before(directory):
         checkpointer.save_best(step, {"step": np.int64(step)})
     (path,) = checkpoints.paths(directory.best)
     assert path.name == "step-7"
+
+
+@pytest.mark.parametrize("how", ["save", "save_best"])
+def test_a_directory_that_was_moved_gets_no_checkpoint(
+    directory, tmp_path, how
+):
+    with directory.locked():
+        directory.checkpoints.mkdir()
+        directory.path.rename(tmp_path / "moved")
+        arguments = (3, {"step": np.int64(3)}, *[False] * (how == "save"))
+        with pytest.raises(InputError, match="was moved or removed while the"):
+            getattr(make(directory), how)(*arguments)
+    assert not directory.path.exists()
+
+
+def test_a_warm_start_finds_home(directory, monkeypatch):
+    monkeypatch.setenv("HOME", str(directory.path))
+    path = directory.checkpoints / "step-3"
+    checkpoints.write(path, {"transformer/a": np.ones(2, np.float32)})
+    for start in ("~", "~/checkpoints/step-3.index"):
+        assert read_warm_start(start)[1].keys() == {"transformer/a"}
 
 
 def test_a_warm_start_takes_the_weights_alone(directory):

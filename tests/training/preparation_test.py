@@ -2,6 +2,7 @@
 
 import dataclasses
 import logging
+import pathlib
 
 import numpy as np
 import pytest
@@ -81,6 +82,38 @@ def test_text_is_read_once_to_learn_and_once_to_tokenize(directory):
     assert text.times_read == 3  # To see whether it is still the same.
 
 
+def flip_a_bit(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def cut_short(path):
+    path.write_bytes(path.read_bytes()[:-4])
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("source.ids", flip_a_bit),
+        ("target.ids", cut_short),
+        ("target.offsets.npy", cut_short),
+        ("report.json", cut_short),
+        ("checksums.json", pathlib.Path.unlink),  # As of version 0.1.0.
+    ],
+)
+def test_damaged_tokens_are_made_anew(directory, caplog, name, damage):
+    right = [np.array(array) for array in prepare_with(directory).pairs]
+    damage(directory.tokens / name)
+    _, found, _ = prepare_with(directory)
+    assert f"{directory.tokens} is damaged" in caplog.text
+    for array, expected in zip(found, right, strict=True):
+        np.testing.assert_array_equal(array, expected)
+    caplog.clear()
+    prepare_with(directory)
+    assert not caplog.messages
+
+
 def test_tokens_of_a_run_that_never_began_are_made_anew(directory):
     prepare_with(directory, PAIRS[1:])
     directory.settings_path.unlink()
@@ -137,6 +170,14 @@ def test_a_run_does_not_go_on_with_another_vocabulary(directory, tmp_path):
     rule = f"was trained with another vocabulary; received {other}"
     with pytest.raises(InputError, match=rule):
         prepare_with(directory, vocabulary=str(other))
+
+
+def test_a_run_does_not_go_on_with_the_vocabulary_of_another(directory):
+    prepare_with(directory)
+    train(directory)
+    learning.learn(CORPUS, "bpe", 390).save(directory.vocabulary_path)
+    with pytest.raises(InputError, match="is not the vocabulary of this model"):
+        prepare_with(directory)
 
 
 def test_a_vocabulary_that_is_given_is_the_runs(directory, tmp_path):
