@@ -1,7 +1,9 @@
 """The one exception that the programs turn into one line on stderr."""
 
 import importlib.util
+import numbers
 import pathlib
+from typing import Any
 
 # What each extra of pyproject.toml is for.
 _EXTRAS = {
@@ -46,6 +48,51 @@ def require_index(count: int, **received: int | None) -> None:
                 f"{name} must be from 0 to {count - 1} for this model; "
                 f"received {name}={index}"
             )
+
+
+def require(rule: str, holds: bool, **received: Any) -> None:
+    """Checks that a rule about arguments holds.
+
+    >>> require("d_model must be even", 3 % 2 == 0, d_model=3)
+    Traceback (most recent call last):
+    t2t_lite.errors.InputError: d_model must be even; received d_model=3
+
+    Args:
+        rule: what must hold.
+        holds: whether it does.
+        **received: the arguments that it is about.
+
+    Raises:
+        InputError: it does not.
+    """
+    if not holds:
+        values = ", ".join(f"{k}={v!r}" for k, v in received.items())
+        raise InputError(f"{rule}; received {values}")
+
+
+def require_int(least: int, **arguments: Any) -> None:
+    """Checks that arguments are integers, none of them less than `least`.
+
+    Raises:
+        InputError: one is not.
+    """
+    for name, value in arguments.items():
+        received = {name: value}
+        is_int = isinstance(value, numbers.Integral)
+        is_int &= not isinstance(value, bool)
+        require(f"{name} must be an integer", is_int, **received)
+        require(f"{name} must be at least {least}", value >= least, **received)
+
+
+def require_rate(**arguments: Any) -> None:
+    """Checks that arguments are numbers in [0, 1).
+
+    Raises:
+        InputError: one is not.
+    """
+    for name, value in arguments.items():
+        is_rate = isinstance(value, numbers.Real) and 0 <= value < 1
+        require(f"{name} must be in [0, 1)", is_rate, **{name: value})
 
 
 def require_extra(module: str, extra: str, otherwise: str = "") -> None:

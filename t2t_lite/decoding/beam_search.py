@@ -207,7 +207,9 @@ class _Search:
         """Returns the state in which one empty hypothesis is alive."""
         B, W = ops.shape(max_lengths_B)[0], self.beam_width
         empty_BW = ops.full((B, W), NEG_INF, "float32")
-        only_first_W = ops.where(ops.arange(W) == 0, 0.0, NEG_INF)
+        only_first_W = ops.where(
+            ops.arange(W, dtype="int32") == 0, 0.0, NEG_INF
+        )
         no_ids_BWT = ops.zeros((B, W, T), "int32")
         return _State(
             length=ops.convert_to_tensor(0, "int32"),
@@ -312,7 +314,9 @@ class _Search:
         log_probs_BK, flat_BK = top_k(ops.reshape(log_probs_BWV, (B, W * V)), K)
         parents_BK, tokens_BK = flat_BK // V, flat_BK % V
         ids_BKT = gather(state.alive_ids_BWT, parents_BK)
-        is_next_T = ops.arange(ops.shape(ids_BKT)[2]) == state.length
+        is_next_T = (
+            ops.arange(ops.shape(ids_BKT)[2], dtype="int32") == state.length
+        )
         return _Candidates(
             ids_BKT=ops.where(is_next_T, tokens_BK[..., None], ids_BKT),
             log_probs_BK=log_probs_BK,
@@ -345,7 +349,7 @@ class _Search:
             state.alive_ids_BWT, state.alive_log_probs_BW / penalty_B1
         )
         W = self.beam_width
-        place_W = ops.arange(W)
+        place_W = ops.arange(W, dtype="int32")
         is_finished_BW = _is_possible(state.finished.scores_BW)
         count_B1 = ops.sum(ops.cast(is_finished_BW, "int32"), 1, keepdims=True)
         # Both groups are in order already: take `count` of one, then the other.
@@ -353,7 +357,10 @@ class _Search:
             place_W < count_B1, place_W, W + place_W - count_B1
         )
         ids, scores = _concatenate(state.finished, alive)
-        scores = ops.where(_is_possible(scores), scores, -float("inf"))
+        is_possible = _is_possible(scores)
+        # Others only fill the beam up: they have no text.
+        ids = ops.where(is_possible[..., None], ids, 0)
+        scores = ops.where(is_possible, scores, -float("inf"))
         return Hypotheses(gather(ids, order_BW), gather(scores, order_BW))
 
 

@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from t2t_lite.errors import require_int
+from t2t_lite.text.vocabulary import as_list, require_lines
+
 _LINES_AT_ONCE = 4096
 _LINE_BREAK = re.compile("\r\n?|\n")  # Only "\n" to us, "\r" to others too.
 
@@ -39,6 +42,8 @@ class LinePredictor(abc.ABC):
     ):
         self.vocabulary, self.options = vocabulary, options
         self.model, self.description = model, description
+        # How much training the weights took, where that is known.
+        self.training_record: dict[str, float] = {}
 
     @abc.abstractmethod
     def translate(
@@ -60,10 +65,19 @@ class LinePredictor(abc.ABC):
             lines: iterable of str, read no further ahead than one block.
             lines_at_once: int, how many lines are a block: they are sorted by
                 length and translated together.
+
+        Raises:
+            InputError: lines_at_once is not at least 1.
+            TypeError: the lines are a str or a dict, or one is no str.
         """
+        require_int(1, lines_at_once=lines_at_once)
+        require_lines(lines, "lines must be an iterable of str")
+        return self._stream(lines, lines_at_once)
+
+    def _stream(self, lines, lines_at_once):
         lines, done = iter(lines), 0
         while block := list(itertools.islice(lines, lines_at_once)):
-            yield from self.translate(block, done + 1)
+            yield from self.translate(as_list(block, first=done), done + 1)
             done += len(block)
 
     def __call__(self, text: Any, *, with_scores: bool = False) -> Any:
@@ -92,13 +106,7 @@ class LinePredictor(abc.ABC):
         """Returns the lines that a call is given."""
         if isinstance(text, str):
             return [text]
-        try:
-            lines = list(text)
-        except TypeError:  # Of a symbolic tensor, for example.
-            lines = [None]
-        if not all(isinstance(line, str) for line in lines):
-            raise TypeError(f"text must be {self._accepted}; received {text!r}")
-        return lines
+        return as_list(text, f"text must be {self._accepted}")
 
 
 def as_lines(

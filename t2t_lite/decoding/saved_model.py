@@ -45,9 +45,16 @@ def load(path: str | os.PathLike) -> SavedModel:
     ) as error:
         raise InputError(
             f"{path} is not a complete SavedModel from {program('export')} "
-            f"({_first_line(error)}): give the directory of one "
-            "version, such as export/1"
+            f"({_first_line(error)}): {_remedy(pathlib.Path(path))}"
         ) from None
+
+
+def _remedy(path: pathlib.Path) -> str:
+    if (path / "settings.json").exists():
+        return f'it is a model directory, for Translator("{path}")'
+    versions = [int(p.name) for p in path.glob("*/") if p.name.isdecimal()]
+    example = path / str(max(versions)) if versions else "export/1"
+    return f"give the directory of one version, such as {example}"
 
 
 def _load(path: pathlib.Path) -> SavedModel:

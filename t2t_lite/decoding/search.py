@@ -88,7 +88,9 @@ def search(
     if constraint is not None:
         constraint = constraint(source_ids, max_lengths_B, W)
     step, cache = model.start_decoding(source_ids, W, T if xla else None)
-    is_padding_V = ops.equal(ops.arange(model.num_target_ids), PAD)
+    is_padding_V = ops.equal(
+        ops.arange(model.num_target_ids, dtype="int32"), PAD
+    )
 
     def step_without_padding(ids_BW, cache):
         logits_BWV, cache = step(ids_BW, cache)

@@ -1,10 +1,13 @@
 """How to search. What is wrong is refused before TensorFlow is loaded."""
 
+import difflib
+import inspect
 import math
+import numbers
 import os
 from typing import Any, NamedTuple
 
-from t2t_lite.errors import InputError
+from t2t_lite.errors import require, require_int
 from t2t_lite.hparams import HParams
 from t2t_lite.storage import settings_file
 
@@ -18,12 +21,24 @@ class SearchOptions(NamedTuple):
     nbest: int = 1  # how many translations of each line
 
     @classmethod
-    def from_hparams(cls, hparams: HParams, **changes: Any) -> "SearchOptions":
+    def from_hparams(
+        cls, hparams: HParams, given_to: type | None = None, /, **changes: Any
+    ) -> "SearchOptions":
         """Returns the options of an HParams, with those not None replaced.
+
+        Args:
+            hparams: HParams.
+            given_to: the class whose last argument the changes are; the message
+                on one that there is not names its others too.
+            **changes: by name.
 
         Raises:
             InputError: an option is out of its range.
+            TypeError: there is no such option; all there are are named.
         """
+        for name in changes:
+            if name not in cls._fields:
+                raise TypeError(_unknown(name, cls._fields, given_to))
         defaults = {
             "beam_width": hparams.beam_width,
             "length_penalty": hparams.length_penalty,
@@ -35,28 +50,30 @@ class SearchOptions(NamedTuple):
         return options
 
     def _check(self):
-        for name, least in (
-            ("beam_width", 1),
-            ("length_penalty", 0),
-            ("max_extra_length", 0),
-            ("nbest", 1),
-        ):
-            received = getattr(self, name)
-            if received < least:
-                raise InputError(
-                    f"{name} must be at least {least}; received "
-                    f"{name}={received}"
-                )
-        if not math.isfinite(self.length_penalty):
-            raise InputError(
-                "length_penalty must be finite; received "
-                f"length_penalty={self.length_penalty}"
-            )
-        if self.nbest > self.beam_width:
-            raise InputError(
-                f"nbest must be at most beam_width={self.beam_width}; "
-                f"received nbest={self.nbest}"
-            )
+        require_int(1, beam_width=self.beam_width, nbest=self.nbest)
+        require_int(0, max_extra_length=self.max_extra_length)
+        alpha = self.length_penalty
+        is_number = isinstance(alpha, numbers.Real)
+        given = {"length_penalty": alpha}
+        require("length_penalty must be a number", is_number, **given)
+        require("length_penalty must be finite", math.isfinite(alpha), **given)
+        require("length_penalty must be at least 0", alpha >= 0, **given)
+        require(
+            f"nbest must be at most beam_width={self.beam_width}",
+            self.nbest <= self.beam_width,
+            nbest=self.nbest,
+        )
+
+
+def _unknown(name, fields, given_to):
+    """Returns what to say of an option that there is not."""
+    others = []
+    if given_to is not None:  # All but the model_dir, and the options.
+        others = [*inspect.signature(given_to).parameters][1:-1]
+    names = [*others, *fields]
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.55)
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    return f"unknown option {name!r}{hint}: the options are {', '.join(names)}"
 
 
 def checked_hparams(model_dir: str | os.PathLike, **changes: Any) -> HParams:

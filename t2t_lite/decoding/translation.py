@@ -1,6 +1,7 @@
 """Lines of text to their translations."""
 
 import functools
+import math
 import os
 from typing import Any
 
@@ -56,11 +57,20 @@ class LineTranslator(LinePredictor):
     def from_model(
         model: Transformer,
         vocabulary: Vocabulary,
-        options: SearchOptions,
+        options: SearchOptions | None = None,
         xla: bool | None = None,
         splitting: Splitting | None = None,
     ) -> "LineTranslator":
-        """Returns the LineTranslator of a Transformer in memory."""
+        """Returns the LineTranslator of a Transformer in memory.
+
+        Args:
+            model: Transformer.
+            vocabulary: Vocabulary.
+            options: SearchOptions; those of the model's hparams when not given.
+            xla: that of Translator.
+        """
+        if options is None:
+            options = SearchOptions.from_hparams(model.hparams)
         engine = model_engine(model, options, xla)
         return LineTranslator(engine, vocabulary, options, splitting)
 
@@ -206,16 +216,28 @@ class Translator(LineTranslator):
     ):
         directory = ModelDirectory(model_dir)
         directory.require_task("translation")
-        model, description = directory.load_model(
+        settings = directory.settings()
+        splitting = settings.splitting(sentences)
+        search_options = SearchOptions.from_hparams(
+            settings.hparams, Translator, **options
+        )
+        model, description, record = directory.load_model(
             checkpoint, average_last, precision
         )
-        search_options = SearchOptions.from_hparams(model.hparams, **options)
         super().__init__(
             model_engine(model, search_options, xla, description=description),
             directory.vocabulary(),
             search_options,
-            directory.settings().splitting(sentences),
+            splitting,
         )
+        self.training_record = record
+
+
+def _join_one(parts: tuple[Translation, ...]) -> Translation:
+    score = sum(part.score for part in parts)
+    if score == -math.inf:  # A piece has no such translation.
+        return Translation("", score)
+    return Translation(" ".join(p.text for p in parts if p.text), score)
 
 
 def _join(parts: list[list[Translation]]) -> list[Translation]:
@@ -224,10 +246,4 @@ def _join(parts: list[list[Translation]]) -> list[Translation]:
     >>> _join([[Translation("ein Hund", -0.5)], [Translation("rennt", -1.0)]])
     [Translation(text='ein Hund rennt', score=-1.5)]
     """
-    return [
-        Translation(
-            " ".join(part.text for part in nth_best if part.text),
-            sum(part.score for part in nth_best),
-        )
-        for nth_best in zip(*parts, strict=True)
-    ]
+    return [_join_one(nth_best) for nth_best in zip(*parts, strict=True)]

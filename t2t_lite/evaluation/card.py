@@ -3,6 +3,7 @@
 import dataclasses
 import importlib.metadata
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -45,8 +46,8 @@ class Card(NamedTuple):
         """Returns the card as a page of Markdown."""
         report = self.report
         sections = {
-            f"# Evaluation of {self.model_dir}": [
-                *_table(["", *report.splits], _score_rows(report)),
+            f"# Evaluation of {_text(self.model_dir)}": [
+                *_table(["", *map(_text, report.splits)], _score_rows(report)),
                 "",
                 *_margin_lines(report),
                 *_signature_lines(report),
@@ -95,7 +96,7 @@ def make_card(
     report: Report,
     directory: ModelDirectory,
     model: Transformer,
-    checkpoint: str = "last",
+    training_record: dict[str, float],
 ) -> Card:
     """Returns the Card of a model.
 
@@ -103,8 +104,7 @@ def make_card(
         report: Report of the model.
         directory: ModelDirectory that it is in.
         model: Transformer.
-        checkpoint: "last" (or an average of the last), "best", "averaged", or
-            the path of a checkpoint.
+        training_record: that of the LoadedModel.
     """
     weights = model.trainable_variables
     return Card(
@@ -112,7 +112,7 @@ def make_card(
         model_dir=str(directory.path),
         parameters=sum(math.prod(weight.shape) for weight in weights),
         settings=directory.settings(),
-        training=_training(directory.training_record(checkpoint)),
+        training=_training(training_record),
         versions={name: _version(name) for name in _PACKAGES},
     )
 
@@ -138,6 +138,17 @@ def _table(head: list[str], rows: Iterable[Sequence[Any]]) -> list[str]:
     """Returns the lines of a Markdown table."""
     rows = [head, ["---"] * len(head), *rows]
     return [f"| {' | '.join(_cell(cell) for cell in row)} |" for row in rows]
+
+
+def _text(value: Any) -> str:
+    r"""Returns the Markdown that shows a name as it is, on one line.
+
+    >>> _text("a*b*\n<br>")
+    'a\\*b\\* \\<br\\>'
+    """
+    one_line = " ".join(str(value).splitlines())
+    # An underscore within a word is no markup.
+    return re.sub(r"[\\`*\[\]<>&~#]|(?<!\w)_|_(?!\w)", r"\\\g<0>", one_line)
 
 
 def _cell(value: Any) -> str:
@@ -191,7 +202,7 @@ def _signature_lines(report: Report) -> Iterator[str]:
 
 def _model_rows(card: Card) -> Iterator[tuple[str, str]]:
     training, report = card.training, card.report
-    yield "checkpoint", report.model
+    yield "checkpoint", _text(report.model)
     yield "search", report.search_text()
     yield "parameters", f"{card.parameters:,}"
     yield "settings that are not the paper's base", _changed_settings(card)
@@ -220,6 +231,6 @@ def _changed_settings(card: Card) -> str:
 def _data_rows(card: Card) -> Iterator[tuple[str, str]]:
     yield "train", f"`{card.settings.data_sha256}`"
     for name, split in card.report.splits.items():
-        yield name, f"`{split.data_sha256}`"
+        yield _text(name), f"`{split.data_sha256}`"
     vocabulary = f"vocabulary, {card.settings.vocabulary_size:,} ids"
     yield vocabulary, f"`{card.settings.vocabulary_sha256}`"

@@ -1,12 +1,13 @@
 """How well a model predicts the target tokens of a corpus: its perplexity."""
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from t2t_lite.model import loss
+from t2t_lite.model import loss, rows
 from t2t_lite.model.transformer import Transformer, shift_right
 from t2t_lite.text import batching
 from t2t_lite.text.batching import Bucket, TokenPairs
@@ -55,14 +56,8 @@ class TokenScorer:
             max_tokens_per_batch=max_tokens_per_batch,
             num_buckets=model.hparams.num_buckets,
         )
-        ids = tf.TensorSpec([None, None], tf.int32)
-        self._cross_entropy = tf.function(
-            lambda source_ids, target_ids: loss.cross_entropy(
-                model((source_ids, shift_right(target_ids))), target_ids
-            ),
-            input_signature=[ids, ids],
-            autograph=False,
-        )
+        self._decode, self._score = _functions(model)
+        self._chunk_size = loss.largest_chunk(model.num_target_ids)
 
     def __call__(self) -> TokenScores:
         """Returns the TokenScores of the model as it is now."""
@@ -75,11 +70,41 @@ class TokenScorer:
                     source_length=bucket.source_length,
                     target_length=bucket.target_length,
                 )
-                batch_loss, batch_tokens = self._cross_entropy(*batch)
-                loss_sum += float(batch_loss)
-                tokens += float(batch_tokens)
+                for chunk_loss, chunk_tokens in self._cross_entropies(*batch):
+                    loss_sum += float(chunk_loss)
+                    tokens += float(chunk_tokens)
         mean_loss = loss_sum / max(tokens, 1)
         return TokenScores(mean_loss, int(tokens), self._left_out)
+
+    def _cross_entropies(self, source_ids, target_ids):
+        """Yields the cross-entropy of a chunk of tokens after the other.
+
+        No more than one chunk's logits exist at a time.
+        """
+        x_ND, target_ids_N = self._decode(source_ids, target_ids)
+        for start in range(0, len(target_ids_N), self._chunk_size):
+            end = start + self._chunk_size
+            yield self._score(x_ND[start:end], target_ids_N[start:end])
+
+
+def _functions(model: Transformer) -> tuple[Callable, Callable]:
+    """Returns two tf.functions: ids to vectors, and these to cross-entropy."""
+    ids_BL = tf.TensorSpec([None, None], tf.int32)
+    x_ND = tf.TensorSpec([None, model.hparams.d_model], model.compute_dtype)
+    ids_N = tf.TensorSpec([None], tf.int32)
+
+    def decode(source_ids, target_ids):
+        x_BTD = model.decode((source_ids, shift_right(target_ids)))
+        return rows.flatten(x_BTD), tf.reshape(target_ids, [-1])
+
+    def score(x_ND, target_ids_N):
+        logits_NV = model.embedding.logits(x_ND, model.num_target_ids)
+        return loss.cross_entropy(logits_NV, target_ids_N)
+
+    return (
+        tf.function(decode, input_signature=[ids_BL] * 2, autograph=False),
+        tf.function(score, input_signature=[x_ND, ids_N], autograph=False),
+    )
 
 
 def _make_buckets(

@@ -104,8 +104,8 @@ def windowed_attention(
         _with_neighbours(_blocks(x, num_blocks, C), cut)
         for x in (k_BHLK, v_BHLK, ops.cast(is_key_B1L, "int32"))
     )
-    key = ops.arange(M) - C * cut.before
-    distance_CM = key[None] - ops.arange(C)[:, None]
+    key = ops.arange(M, dtype="int32") - C * cut.before
+    distance_CM = key[None] - ops.arange(C, dtype="int32")[:, None]
     is_near_CM = (distance_CM >= -before) & (distance_CM <= after)
     heads_BHNCK = dot_product_attention(
         _blocks(q_BHLK, num_blocks, C),

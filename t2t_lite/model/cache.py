@@ -143,7 +143,8 @@ def _write(old_BXP: Tensor, new_BXW: Tensor, position: Tensor | None) -> Tensor:
         return ops.concatenate([old_BXP, new_BXW], 2)
     B, X, W, *rest = ops.shape(new_BXW)
     M = ops.shape(old_BXP)[2] // W
-    places = ops.arange(B)[:, None], ops.arange(X), position
+    row, place = (ops.arange(n, dtype="int32") for n in (B, X))
+    places = row[:, None], place, position
     index_BX3 = ops.stack([ops.broadcast_to(n, (B, X)) for n in places], -1)
     # Under XLA a slice_update copies the whole of it in each step.
     updated_BXMW = ops.scatter_update(

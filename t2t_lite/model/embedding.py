@@ -6,6 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from t2t_lite.errors import require, require_int
 from t2t_lite.model import rows
 from t2t_lite.tensor import Shape, Tensor
 from t2t_lite.token_ids import PAD
@@ -28,6 +29,7 @@ class TiedEmbedding(keras.layers.Layer):
     def __init__(
         self, vocabulary_size: int, d_model: int, **kwargs: Any
     ) -> None:
+        require_int(1, vocabulary_size=vocabulary_size, d_model=d_model)
         super().__init__(**kwargs)
         self.supports_masking = True
         self.vocabulary_size = vocabulary_size
@@ -115,6 +117,12 @@ class PositionEmbedding(keras.layers.Layer):
     def __init__(
         self, d_model: int, learned: int | None = None, **kwargs: Any
     ) -> None:
+        require_int(1, d_model=d_model)
+        if learned is None:
+            rule = "d_model must be even, for its sines and cosines"
+            require(rule, d_model % 2 == 0, d_model=d_model)
+        else:
+            require_int(1, learned=learned)
         super().__init__(**kwargs)
         self.supports_masking = True
         self.d_model = d_model
@@ -143,7 +151,7 @@ class PositionEmbedding(keras.layers.Layer):
         """
         length = ops.shape(x)[1]
         if self.learned is None:
-            position_L = start + ops.arange(length)
+            position_L = start + ops.arange(length, dtype="int32")
             encodings_LD = sinusoids(position_L, self.d_model)
         else:
             self._check(length)

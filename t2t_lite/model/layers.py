@@ -4,6 +4,7 @@ from typing import Any
 
 import keras
 
+from t2t_lite.errors import require, require_int, require_rate
 from t2t_lite.model import masks, rows
 from t2t_lite.model.cache import PastView
 from t2t_lite.model.multi_head_attention import KeysValues, MultiHeadAttention
@@ -23,6 +24,7 @@ class FeedForward(keras.layers.Layer):
     """
 
     def __init__(self, d_ff: int, **kwargs: Any) -> None:
+        require_int(1, d_ff=d_ff)
         super().__init__(**kwargs)
         self.supports_masking = True
         self.d_ff = d_ff
@@ -60,6 +62,16 @@ class _TransformerLayer(keras.layers.Layer):
         attention_window: int = 0,
         **kwargs: Any,
     ) -> None:
+        d_v = d_k if d_v is None else d_v
+        require_int(1, d_ff=d_ff, num_heads=num_heads, d_k=d_k, d_v=d_v)
+        require_rate(dropout=dropout, attention_dropout=attention_dropout)
+        require_int(0, attention_window=attention_window)
+        require(
+            "attention_window must be 0 or odd: a position, and equally many "
+            "on each side",
+            attention_window == 0 or attention_window % 2 == 1,
+            attention_window=attention_window,
+        )
         super().__init__(**kwargs)
         self.supports_masking = True
         self.d_ff = d_ff

@@ -5,12 +5,13 @@ from typing import Any
 import keras
 from keras import ops
 
+from t2t_lite.errors import require_rate
 from t2t_lite.tensor import Tensor
 from t2t_lite.token_ids import PAD
 
-# Logits that `projected_cross_entropy` computes at a time, 80 MB of them. Fewer
-# would add to the embedding's gradient more often, which takes time; more would
-# take memory and save none.
+# Logits that are computed at a time, 80 MB of them. With fewer,
+# `projected_cross_entropy` would add to the embedding's gradient more often,
+# which takes time; more would take memory and save none.
 CHUNK_LOGITS = 20 * 2**20
 
 
@@ -132,9 +133,14 @@ def projected_cross_entropy(
     return loss, ops.cast(num_tokens, "float32")
 
 
+def largest_chunk(V: int) -> int:
+    """Returns of how many tokens the logits are computed at a time."""
+    return max(1, CHUNK_LOGITS // V)
+
+
 def _chunks(N: int | Tensor, V: int) -> tuple[int | Tensor, int | Tensor]:
     """Returns (size, number) of the equal chunks that hold N positions."""
-    num_chunks = -(-N // max(1, CHUNK_LOGITS // V))
+    num_chunks = -(-N // largest_chunk(V))
     return -(-N // num_chunks), num_chunks
 
 
@@ -239,6 +245,7 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         label_smoothing: float = 0.1,
         name: str = "label_smoothed_cross_entropy",
     ) -> None:
+        require_rate(label_smoothing=label_smoothing)
         super().__init__(name=name)
         self.label_smoothing = label_smoothing
 

@@ -47,7 +47,7 @@ def sliding_window(length: int | Tensor, before: int, after: int) -> Tensor:
 
     Source: section 4, "restricted" self-attention.
     """
-    position = ops.arange(length)
+    position = ops.arange(length, dtype="int32")
     distance = position[None, :] - position[:, None]
     return ((distance >= -before) & (distance <= after))[None, None]
 
@@ -69,5 +69,5 @@ def causal(length: int | Tensor) -> Tensor:
 
     Source: section 3.2.3, "we need to prevent leftward information flow".
     """
-    position = ops.arange(length)
+    position = ops.arange(length, dtype="int32")
     return (position[:, None] >= position[None, :])[None, None]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from t2t_lite.errors import require, require_int, require_rate
 from t2t_lite.model import masks, rows
 from t2t_lite.model.attention import (
     attention_weights,
@@ -71,11 +72,15 @@ class MultiHeadAttention(keras.layers.Layer):
         window: tuple[int, int] | None = None,
         **kwargs: Any,
     ) -> None:
+        d_v = d_k if d_v is None else d_v
+        require_int(1, num_heads=num_heads, d_k=d_k, d_v=d_v)
+        require_rate(dropout=dropout)
+        _check_window(window)
         super().__init__(**kwargs)
         self.supports_masking = True
         self.num_heads = num_heads
         self.d_k = d_k
-        self.d_v = d_k if d_v is None else d_v
+        self.d_v = d_v
         self.dropout = dropout
         self.window = None if window is None else tuple(window)
         self.weights_dropout = keras.layers.Dropout(
@@ -271,6 +276,16 @@ class MultiHeadAttention(keras.layers.Layer):
             "dropout": self.dropout,
             "window": self.window,
         }
+
+
+def _check_window(window: Any) -> None:
+    is_pair = window is None or (
+        isinstance(window, (list, tuple)) and len(window) == 2
+    )
+    require("window must be (before, after) or None", is_pair, window=window)
+    if window is not None:
+        before, after = window
+        require_int(0, before=before, after=after)
 
 
 def _split_heads(joined_NJ: Tensor, shape: Shape, num_heads: int) -> Tensor:

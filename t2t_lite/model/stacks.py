@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from t2t_lite.errors import require_int
 from t2t_lite.model import cache as decoder_cache
 from t2t_lite.model import masks
 from t2t_lite.model.cache import DecoderCache
@@ -35,6 +36,7 @@ class _Stack(keras.layers.Layer):
         learned_positions: int | None = None,
         **kwargs: Any,
     ) -> None:
+        require_int(1, num_layers=num_layers)
         super().__init__(**kwargs)
         self.supports_masking = True
         self.attention_window = attention_window

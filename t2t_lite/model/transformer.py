@@ -7,7 +7,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from t2t_lite.hparams import HParams, from_dict
+from t2t_lite.errors import require, require_int
+from t2t_lite.hparams import HParams, from_dict, preset
 from t2t_lite.model import cache as decoder_cache
 from t2t_lite.model import masks
 from t2t_lite.model.cache import DecoderCache
@@ -38,11 +39,15 @@ class Transformer(keras.Model):
     on batches ((source_ids, shift_right(target_ids)), target_ids).
 
     Args:
-        hparams: HParams, or the dict of one.
+        hparams: HParams, such as PRESETS["transformer_base"], or the dict of
+            one.
         vocabulary_size: how many ids there are; that of the hparams when not
             given.
         num_target_ids: V of the logits: a parser's targets are the first few
             ids, the symbols of trees; all when not given.
+
+    Raises:
+        InputError: no such model can be.
 
     Source: section 3, Figure 1.
     """
@@ -54,13 +59,24 @@ class Transformer(keras.Model):
         num_target_ids: int | None = None,
         **kwargs: Any,
     ) -> None:
+        hparams = _checked(hparams)
+        if vocabulary_size is None:
+            vocabulary_size = hparams.vocabulary_size
+        if num_target_ids is None:
+            num_target_ids = vocabulary_size
+        require_int(
+            1, vocabulary_size=vocabulary_size, num_target_ids=num_target_ids
+        )
+        require(
+            f"num_target_ids must be at most vocabulary_size={vocabulary_size}",
+            num_target_ids <= vocabulary_size,
+            num_target_ids=num_target_ids,
+        )
         kwargs.setdefault("name", "transformer")
         super().__init__(**kwargs)
-        if not isinstance(hparams, HParams):
-            hparams = from_dict(hparams)
         self.hparams = hparams
-        self.vocabulary_size = vocabulary_size or hparams.vocabulary_size
-        self.num_target_ids = num_target_ids or self.vocabulary_size
+        self.vocabulary_size = vocabulary_size
+        self.num_target_ids = num_target_ids
         is_learned = hparams.positions == "learned"
         stack_config = {
             "num_layers": hparams.num_layers,
@@ -177,3 +193,20 @@ class Transformer(keras.Model):
     def compute_output_shape(self, input_shape: tuple[Shape, Shape]) -> Shape:
         _, target_shape = input_shape
         return (*target_shape, self.num_target_ids)
+
+
+def _checked(hparams: Any) -> HParams:
+    """Returns the HParams that are given, or a dict of which is."""
+    if isinstance(hparams, str):
+        preset(hparams)  # Names one like it, if there is none.
+        raise TypeError(
+            f"hparams must be HParams; received the name {hparams!r}: give "
+            f't2t_lite.PRESETS["{hparams}"]'
+        )
+    if isinstance(hparams, dict):
+        return from_dict(hparams)
+    if not isinstance(hparams, HParams):
+        raise TypeError(
+            f"hparams must be HParams or the dict of one; received {hparams!r}"
+        )
+    return hparams

@@ -190,8 +190,11 @@ class Parser(LineParser):
     ):
         directory = ModelDirectory(model_dir)
         directory.require_task("parsing")
+        search_options = SearchOptions.from_hparams(
+            directory.settings().hparams, Parser, **options
+        )
         vocabulary = directory.vocabulary()
-        model, description = directory.load_model(
+        model, description, record = directory.load_model(
             checkpoint,
             average_last,
             precision,
@@ -200,8 +203,9 @@ class Parser(LineParser):
         super().__init__(
             model,
             vocabulary,
-            SearchOptions.from_hparams(model.hparams, **options),
+            search_options,
             xla=xla,
             tag_dictionary=load_tags(directory),
             description=description,
         )
+        self.training_record = record

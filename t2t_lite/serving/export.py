@@ -59,7 +59,7 @@ def export(
     checks.require_folder_of_versions(export_dir)
     settings = directory.settings()
     options.check(settings.hparams)
-    model, description = directory.load_model(
+    model, description, _ = directory.load_model(
         checkpoint, average_last, precision
     )
     vocabulary = directory.vocabulary()

@@ -16,18 +16,19 @@ A task may keep files of its own beside these.
 
 import contextlib
 import dataclasses
+import itertools
 import json
 import os
 import pathlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 
 from t2t_lite import files, hparams
 from t2t_lite.english import counted
-from t2t_lite.errors import InputError, program
+from t2t_lite.errors import InputError, program, require, require_int
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage import checkpoints, settings_file
 from t2t_lite.text.sentences import Splitting
@@ -97,6 +98,17 @@ class Settings:
                 f"sentences={sentences!r}"
             )
         return Splitting(self.source_language, whole_up_to)
+
+
+class LoadedModel(NamedTuple):
+    """A model, and where its weights are from: both of one reading."""
+
+    model: Transformer
+    description: str  # of the checkpoint
+    # How much training it has behind it: those of "step", "training_flops" and
+    # "device_seconds" that the checkpoint holds. An average of the last ones
+    # took all the training up to the last.
+    training_record: dict[str, float]
 
 
 class ModelDirectory:
@@ -226,6 +238,12 @@ class ModelDirectory:
             InputError: there is no such checkpoint, or too few; or the
                 weights are not finite.
         """
+        description, tensors = self._read(which, average_last)
+        return description, _some(tensors, is_weight)
+
+    def _read(self, which, average_last):
+        """Returns (description, tensors): the weights, and their record."""
+        require_int(1, average_last=average_last)
         if average_last > 1 and which != "last":
             raise InputError(
                 f"give --average_last or --checkpoint={which}, not both"
@@ -234,42 +252,20 @@ class ModelDirectory:
             paths, tensors = self._average(average_last)
             description = f"average of {', '.join(p.name for p in paths)}"
         else:
-            description, tensors = self._read(which, is_weight)
-        _require_finite(description, tensors)
+            description, tensors = self._read_one(which)
+        _require_finite(description, _some(tensors, is_weight))
         return description, tensors
 
-    def training_record(self, which: str = "last") -> dict[str, float]:
-        """Returns how much training a checkpoint has behind it.
-
-        An average of the last checkpoints took all the training up to the last.
-
-        Args:
-            which: "last", "best", "averaged", or the path of a checkpoint.
-
-        Returns:
-            dict of those of "step", "training_flops" and "device_seconds" that
-            it holds, to numbers.
-
-        Raises:
-            InputError: there is no such checkpoint.
-        """
-        # With the weights, so that one that is damaged is passed over alike.
-        _, tensors = self._read(
-            which, lambda name: is_weight(name) or is_record(name)
-        )
-        return {n: t.item() for n, t in tensors.items() if is_record(n)}
-
-    def _read(self, which, is_wanted):
-        """Returns (path, tensors) of one checkpoint."""
+    def _read_one(self, which):
         folders = {
             "last": self.checkpoints,
             "best": self.best,
             "averaged": self.averaged,
         }
         if which not in folders:
-            path = which.removesuffix(".index")
-            return path, checkpoints.read(path, is_wanted)
-        found = next(checkpoints.newest(folders[which], is_wanted), None)
+            path = os.fspath(which).removesuffix(".index")
+            return path, checkpoints.read(path, _is_kept)
+        found = next(checkpoints.newest(folders[which], _is_kept), None)
         if found is None:
             remedy = (
                 f"run {program('average_checkpoints')}"
@@ -284,8 +280,15 @@ class ModelDirectory:
         return str(path), tensors
 
     def _average(self, count):
-        paths, tensors = checkpoints.average(
-            checkpoints.newest(self.checkpoints, is_weight), count
+        """Returns (paths, tensors): mean weights, and the newest's record."""
+        newest = checkpoints.newest(self.checkpoints, _is_kept)
+        first = list(itertools.islice(newest, 1))
+        paths, means = checkpoints.average(
+            (
+                (path, _some(tensors, is_weight))
+                for path, tensors in itertools.chain(first, newest)
+            ),
+            count,
         )
         if len(paths) < count:
             raise InputError(
@@ -293,7 +296,7 @@ class ModelDirectory:
                 f"few to average the last {count}: give a smaller "
                 "--average_last, or train with --save_every_steps"
             )
-        return paths, tensors
+        return paths, means | _some(first[0][1], is_record)
 
     def write_average(
         self, count: int | None = None
@@ -312,8 +315,7 @@ class ModelDirectory:
         count = count or self.settings().hparams.average_last
         paths, tensors = self._average(count)
         path = self.averaged / paths[0].name
-        record = checkpoints.read(paths[0], is_record)
-        checkpoints.write(path, tensors | record)
+        checkpoints.write(path, tensors)
         checkpoints.prune(self.averaged, 1, path)
         return path, paths
 
@@ -323,8 +325,8 @@ class ModelDirectory:
         average_last: int = 1,
         precision: str = "float32",
         num_target_ids: int | None = None,
-    ) -> tuple[Transformer, str]:
-        """Returns (Transformer, description of the checkpoint).
+    ) -> LoadedModel:
+        """Returns the LoadedModel of a checkpoint.
 
         Args:
             which: that of `weights`.
@@ -335,17 +337,21 @@ class ModelDirectory:
         Raises:
             InputError: no such checkpoint, or not one of this model.
         """
+        policy = dtype_policy(precision)
         settings = self.settings()
-        description, tensors = self.weights(which, average_last)
+        description, tensors = self._read(which, average_last)
         model = Transformer(
             settings.hparams,
             vocabulary_size=settings.vocabulary_size,
             num_target_ids=num_target_ids,
-            dtype=dtype_policy(precision),
+            dtype=policy,
         )
         model.build()
         assign(model.trainable_variables, tensors, description)
-        return model, description
+        record = _some(tensors, is_record)
+        return LoadedModel(
+            model, description, {n: t.item() for n, t in record.items()}
+        )
 
 
 def _require_finite(description, tensors):
@@ -359,7 +365,16 @@ def _require_finite(description, tensors):
 
 
 def dtype_policy(precision: str) -> str:
-    """Returns the Keras dtype policy of "float32", "bfloat16" or "float16"."""
+    """Returns the Keras dtype policy of "float32", "bfloat16" or "float16".
+
+    Raises:
+        InputError: another one is asked for.
+    """
+    require(
+        "precision must be float32, bfloat16 or float16",
+        precision in ("float32", "bfloat16", "float16"),
+        precision=precision,
+    )
     return precision if precision == "float32" else f"mixed_{precision}"
 
 
@@ -371,6 +386,14 @@ def is_weight(name: str) -> bool:
 def is_record(name: str) -> bool:
     """Returns whether a checkpoint's tensor says how much training it took."""
     return name in _RECORD
+
+
+def _is_kept(name):
+    return is_weight(name) or is_record(name)
+
+
+def _some(tensors, is_wanted):
+    return {n: tensor for n, tensor in tensors.items() if is_wanted(n)}
 
 
 def named_tensors(variables: Iterable[keras.Variable]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 from typing import Any
 
 from t2t_lite import files, hparams
@@ -22,7 +23,27 @@ def read(model_dir: str | os.PathLike) -> dict[str, Any]:
         return values | {"hparams": hparams.from_dict(values["hparams"])}
     except OSError:
         raise InputError(
-            f"{model_dir} is not a model directory: it has no {NAME}"
+            f"{model_dir} is not a model directory: "
+            f"{_what_it_is(str(model_dir))}"
         ) from None
     except (ValueError, TypeError, KeyError) as error:
         raise InputError(f"{path} cannot be used: {error}") from None
+
+
+def _what_it_is(model_dir: str) -> str:
+    """Returns what there is in the place of a model directory."""
+    if re.match(r"\w\w+:/", model_dir):
+        return "give a folder of this machine"
+    if not os.path.exists(model_dir):
+        return "there is no such folder"
+    if not os.path.isdir(model_dir):
+        return "it is no folder"
+    path = pathlib.Path(model_dir)
+    for export in [path, *sorted(path.glob("*/"), reverse=True)]:
+        if os.path.exists(export / "saved_model.pb"):
+            return (
+                "it is an export, for TensorFlow Serving and "
+                f'Translator.from_saved_model("{export}")'
+            )
+    is_there = os.path.exists(path / NAME)
+    return f"{NAME} cannot be read" if is_there else f"it has no {NAME}"

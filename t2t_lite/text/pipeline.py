@@ -19,6 +19,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from t2t_lite.errors import require, require_int
 from t2t_lite.model.transformer import shift_right
 from t2t_lite.text.batching import length_ladder
 from t2t_lite.text.vocabulary import Vocabulary
@@ -34,10 +35,19 @@ def encoded(vocabulary: Vocabulary) -> Step:
     Args:
         vocabulary: Vocabulary.
 
+    Raises:
+        TypeError: it is none.
+
     Returns:
         a function of a Dataset of (string [], string []) to one of
         (int32 [S], int32 [T]), EOS at each end.
     """
+
+    if not isinstance(vocabulary, Vocabulary):
+        raise TypeError(
+            "vocabulary must be a Vocabulary (Vocabulary.load reads a file); "
+            f"received {vocabulary!r}"
+        )
 
     def encode(*text):
         return tuple(vocabulary.encode_tensor(side) for side in text)
@@ -76,15 +86,17 @@ def batched_by_tokens(tokens_per_batch: int, max_length: int) -> Step:
         (int32 [B, L], int32 [B, L]).
 
     Raises:
-        ValueError: no pair of the largest length would fit.
+        InputError: no pair of the largest length would fit.
 
     Source: section 5.1, "batched together by approximate sequence length".
     """
-    if tokens_per_batch < max_length:
-        raise ValueError(
-            "tokens_per_batch must be at least max_length; received "
-            f"tokens_per_batch={tokens_per_batch}, max_length={max_length}"
-        )
+    require_int(1, tokens_per_batch=tokens_per_batch, max_length=max_length)
+    require(
+        "tokens_per_batch must be at least max_length",
+        tokens_per_batch >= max_length,
+        tokens_per_batch=tokens_per_batch,
+        max_length=max_length,
+    )
     lengths = length_ladder(max_length)
     sizes = [tokens_per_batch // length for length in lengths]
 

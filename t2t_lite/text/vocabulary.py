@@ -11,8 +11,9 @@ import hashlib
 import itertools
 import os
 import pathlib
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+import reprlib
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import sentencepiece
@@ -45,6 +46,45 @@ class FlatIds(NamedTuple):
         lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))
         ids = itertools.chain.from_iterable(sequences)
         return cls(np.fromiter(ids, np.int32, lengths.sum()), lengths)
+
+
+def require_lines(lines: Any, accepted: str = "lines must be str") -> None:
+    """Checks that an argument has lines in an order, whatever each one is.
+
+    Args:
+        lines: the argument.
+        accepted: what must hold, for the message.
+
+    Raises:
+        TypeError: it is one line (whose characters are none), or no iterable;
+            or its items have no order, or are keys.
+    """
+    no_lines = (str, bytes, Mapping, Set)
+    if isinstance(lines, no_lines) or not isinstance(lines, Iterable):
+        raise TypeError(f"{accepted}; received {reprlib.repr(lines)}")
+
+
+def as_list(
+    lines: Any, accepted: str = "lines must be str", first: int = 0
+) -> list[str]:
+    """Returns lines as a list of str.
+
+    Args:
+        lines: that of `require_lines`.
+        accepted: that of `require_lines`.
+        first: what the message counts them from.
+
+    Raises:
+        TypeError: as there, or one of them is no str.
+    """
+    require_lines(lines, accepted)
+    lines = list(lines)
+    for n, line in enumerate(lines, first):
+        if not isinstance(line, str):
+            raise TypeError(
+                f"{accepted}; received {reprlib.repr(line)} at index {n}"
+            )
+    return lines
 
 
 class Vocabulary:
@@ -163,6 +203,7 @@ class Vocabulary:
         return FlatIds(ids, lengths)
 
     def _pieces(self, lines, num_threads=None):
+        lines = as_list(lines, "lines must be a list of str")
         return self._processor.encode(
             lines, out_type=int, num_threads=num_threads or os.cpu_count()
         )
@@ -171,12 +212,28 @@ class Vocabulary:
         """Returns the text of each sequence of ids, up to its first EOS.
 
         Bytes that are not UTF-8 become U+FFFD.
+
+        Raises:
+            IndexError: an id is not below `size`.
+            TypeError: there are no sequences, but ids.
         """
-        pieces = [
-            [int(i) - FIRST_PIECE for i in _until_eos(ids) if i > EOS]
-            for ids in sequences
-        ]
-        return self._processor.decode(pieces)
+        try:
+            pieces = [
+                [int(i) - FIRST_PIECE for i in _until_eos(ids) if i > EOS]
+                for ids in sequences
+            ]
+        except TypeError:
+            raise TypeError(
+                "sequences must be lists of ids, in a list; received "
+                f"{reprlib.repr(sequences)}"
+            ) from None
+        try:
+            return self._processor.decode(pieces)
+        except IndexError:
+            largest = max(map(max, filter(None, pieces))) + FIRST_PIECE
+            raise IndexError(
+                f"ids must be below {self.size}; received {largest}"
+            ) from None
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """Returns the str that each id stands for; "</s>" for EOS."""
@@ -201,6 +258,23 @@ class Vocabulary:
             and SPACE not in processor.id_to_piece(piece)
         )
         return piece, len(processor.decode([piece]).encode())
+
+    @functools.cached_property
+    def _is_control_P(self):
+        """Which pieces no text is tokenized to, bool."""
+        processor = self._processor
+        return np.array(
+            [*map(processor.IsControl, range(processor.GetPieceSize()))]
+        )
+
+    @functools.cached_property
+    def _begins_with_space_P(self):
+        """Which pieces begin with the sign for a space, bool."""
+        processor = self._processor
+        pieces = range(processor.GetPieceSize())
+        return np.array(
+            [processor.id_to_piece(p).startswith(SPACE) for p in pieces]
+        )
 
     def _new_op(self):
         """Returns tensorflow-text's tokenizer, part of the graph at hand.
@@ -248,14 +322,22 @@ class Vocabulary:
         is_piece = (ended == 0) & (ids_BT != PAD)
         pieces = tf.ragged.boolean_mask(ids_BT - FIRST_PIECE, is_piece)
         # The op drops all spaces at the start; behind another piece it keeps
-        # them. The one that SentencePiece put there itself still has to go.
+        # them. That of the first piece, which SentencePiece itself put there,
+        # still has to go.
         piece, num_bytes = self._guard
         guard_B1 = tf.fill([tf.shape(ids_BT)[0], 1], piece)
         text_B = self._new_op().detokenize(
             tf.concat([guard_B1, pieces], axis=1)
         )
-        text_B = tf.strings.substr(text_B, num_bytes, _LARGEST_LINE_BYTES)
-        return tf.strings.regex_replace(text_B, "^ ", "")
+        is_text = tf.gather(~self._is_control_P, pieces)
+        first_B1 = tf.ragged.boolean_mask(pieces, is_text)[:, :1]
+        begins_B1 = tf.gather(self._begins_with_space_P, first_B1)
+        num_spaces_B = tf.reduce_sum(tf.cast(begins_B1, tf.int32), axis=1)
+        return tf.strings.substr(
+            text_B,
+            num_bytes + num_spaces_B,
+            tf.fill(tf.shape(text_B), _LARGEST_LINE_BYTES),
+        )
 
 
 def _until_eos(ids):

@@ -447,6 +447,7 @@ def test_empty_places_score_minus_infinity(never):
     assert (ids[:, 0] == [3, 3, EOS, 0]).all()
     np.testing.assert_array_equal(scores[:, 0], 0)
     assert (scores[:, 1:] == -np.inf).all()
+    assert (ids[:, 1:] == PAD).all()
 
 
 @pytest.mark.parametrize("never", [-1e9, -np.inf])

@@ -1,7 +1,9 @@
 """Lines to translations: nothing lost, and no line depends on another."""
 
 import dataclasses
+import inspect
 import math
+import os
 
 import keras
 import numpy as np
@@ -18,6 +20,7 @@ from tiny_translator import (
     write_model,
 )
 
+import t2t_lite
 from t2t_lite.decoding import translation
 from t2t_lite.decoding.line_predictor import Translation, as_lines
 from t2t_lite.decoding.search import SearchOptions, search
@@ -262,6 +265,11 @@ def test_the_translation_of_a_long_line_is_that_of_its_pieces(translator):
         assert found.score == pytest.approx(sum(scores), abs=1e-3)
 
 
+def test_a_line_lacks_a_translation_that_one_of_its_pieces_lacks():
+    found, missing = Translation("a", -0.5), Translation("", -math.inf)
+    assert _join([[found, found], [found, missing]]) == [("a a", -1), missing]
+
+
 def test_pieces_without_text_leave_no_space():
     texts = ["", "a", "", "b c", ""]
     parts = [[Translation(text, -0.5)] for text in texts]
@@ -330,6 +338,28 @@ def test_a_stream_reads_no_further_than_a_block(translator):
         assert len(read) == min(3 * math.ceil(done / 3), len(LINES))
 
 
+@pytest.mark.parametrize(
+    ("lines", "lines_at_once", "message"),
+    [
+        (LINES, 0, "lines_at_once must be at least 1"),
+        (LINES, 2.5, "lines_at_once must be an integer"),
+        ("a dog", 1, "iterable of str; received 'a dog'"),
+        ({"a": "b"}, 1, "iterable of str; received {'a': 'b'}"),
+        (5, 1, "iterable of str; received 5"),
+    ],
+)
+def test_what_is_no_stream_is_refused_at_once(
+    translator, lines, lines_at_once, message
+):
+    with pytest.raises((TypeError, ValueError), match=message):
+        translator.stream(lines, lines_at_once)
+
+
+def test_what_is_no_line_of_a_stream_is_refused_by_its_place(translator):
+    with pytest.raises(TypeError, match="received None at index 3"):
+        list(translator.stream(["a", "dog", "runs", None], 2))
+
+
 # Options.
 
 
@@ -342,6 +372,10 @@ def test_a_stream_reads_no_further_than_a_block(translator):
         ({"nbest": 0}, "nbest must be at least 1"),
         ({"nbest": 5}, "at most beam_width=4; received nbest=5"),
         ({"nbest": 3, "beam_width": 2}, "at most beam_width=2"),
+        ({"beam_width": 4.5}, "beam_width must be an integer"),
+        ({"max_extra_length": "9"}, "max_extra_length must be an integer"),
+        ({"length_penalty": math.inf}, "length_penalty must be finite; .*=inf"),
+        ({"length_penalty": "1"}, "length_penalty must be a number; .*='1'"),
     ],
 )
 def test_options_out_of_range_are_refused(changes, message):
@@ -490,9 +524,61 @@ def test_a_model_without_checkpoints_is_refused(tmp_path, vocabulary):
         )
 
 
-def test_another_folder_is_refused(tmp_path):
-    with pytest.raises(InputError, match="is not a model directory"):
-        translation.Translator(tmp_path, xla=False)
+def test_what_is_no_model_directory_is_refused_with_what_it_is(tmp_path):
+    (tmp_path / "file").write_text("")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "export/9").mkdir(parents=True)
+    (tmp_path / "export/9/saved_model.pb").write_bytes(b"")
+    for path, message in (
+        ("", "is not a model directory: it has no settings.json"),
+        ("nowhere", "there is no such folder"),
+        ("file", "it is no folder"),
+        ("pipe", "it is no folder"),
+        ("export", r'Translator.from_saved_model\(".*/export/9"\)'),
+        ("export/9", r'Translator.from_saved_model\(".*/export/9"\)'),
+    ):
+        with pytest.raises(InputError, match=message):
+            translation.Translator(tmp_path / path)
+    with pytest.raises(InputError, match="give a folder of this machine"):
+        translation.Translator("https://models.example/m")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"beam": 3}, r"'beam' \(did you mean 'beam_width'\?\)"),
+        ({"checkpont": "best"}, r"'checkpont' \(did you mean 'checkpoint'"),
+        ({"temperature": 1}, "unknown option 'temperature': the options are"),
+    ],
+)
+def test_an_unknown_option_is_refused_with_all_there_are(
+    model_dir, options, message
+):
+    with pytest.raises(TypeError, match=message) as raised:
+        translation.Translator(model_dir, **options)
+    known = set(inspect.signature(translation.Translator).parameters)
+    known |= set(SearchOptions._fields)
+    for name in known - {"model_dir", "options"}:
+        assert name in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"precision": "fp16"}, "float32, bfloat16 or float16; .*='fp16'"),
+        ({"average_last": 0}, "average_last must be at least 1"),
+        ({"average_last": "5"}, "average_last must be an integer"),
+        ({"average_last": 1.5}, "average_last must be an integer"),
+    ],
+)
+def test_weights_that_there_cannot_be_are_refused(model_dir, options, message):
+    with pytest.raises(InputError, match=message):
+        translation.Translator(model_dir, **options)
+
+
+def test_a_checkpoint_may_be_a_path(model_dir):
+    path = model_dir / "checkpoints" / "step-1"
+    assert translation.Translator(model_dir, path).description == str(path)
 
 
 def test_a_checkpoint_of_another_model_is_refused(tmp_path, vocabulary):
@@ -549,7 +635,10 @@ def test_a_translator_works_within_a_pipeline(translator):
     assert found == translator(lines)
 
 
-@pytest.mark.parametrize("text", [b"a dog", [b"a dog"], 3.5, ["a dog", None]])
+@pytest.mark.parametrize(
+    "text",
+    [b"a dog", [b"a dog"], 3.5, ["a dog", None], {"a": "dog"}, {"a"}],
+)
 def test_what_is_no_text_is_refused(translator, text):
     with pytest.raises(TypeError):
         translator(text)
@@ -561,3 +650,31 @@ def test_a_call_gives_scores_on_request(translator):
     assert (text, score) == best
     _, scores = translator(LINES, with_scores=True)
     assert scores[LINES.index("")] == 0.0
+
+
+# Keras' settings.
+
+
+@pytest.fixture
+def float64():
+    """Keras computes in float64 where nothing else is said."""
+    keras.config.set_floatx("float64")
+    yield
+    keras.config.set_floatx("float32")
+
+
+@pytest.mark.parametrize(
+    "hparams", [dataclasses.replace(TINY, num_layers=1), UNLIKE_TINY]
+)
+def test_models_and_searches_work_where_keras_prefers_float64(
+    float64, vocabulary, hparams
+):
+    model = random_model(hparams, vocabulary)
+    translator = LineTranslator.from_model(model, vocabulary, xla=False)
+    assert model.dtype == "float64"
+    lines = [LINES[0], LINES[6]]
+    expected = eager_translations(model, vocabulary, translator.options, lines)
+    assert_same(translator.translate(lines), expected)
+    ids = tf.ragged.constant(vocabulary.encode(lines), tf.int32).to_tensor()
+    model.compile("sgd", t2t_lite.LabelSmoothedCrossEntropy())
+    model.fit((ids, ids), ids, verbose=0)

@@ -43,6 +43,7 @@ def test_the_steps_of_a_pipeline_train_a_model():
     exec(example_with("teacher_forced"), names)
     first, last = names["history"].history["loss"]
     assert last < first
+    assert isinstance(names["translator"]("A dog runs."), str)
 
 
 def test_the_classifier_beats_chance():

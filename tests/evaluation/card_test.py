@@ -46,7 +46,7 @@ def directory(vocabulary, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def card(directory, vocabulary):
-    model, description = directory.load_model(average_last=2)
+    model, description, record = directory.load_model(average_last=2)
     predictor = Reversing(
         vocabulary,
         SearchOptions.from_hparams(tiny_translator.TINY),
@@ -55,7 +55,7 @@ def card(directory, vocabulary):
     )
     score = functools.partial(score_text, language="de", with_margins=True)
     report = evaluate(predictor, SPLITS, score)
-    return make_card(report, directory, model)
+    return make_card(report, directory, model, record)
 
 
 def rows_of(markdown):
@@ -124,7 +124,7 @@ def test_training_is_that_of_the_newest_checkpoint(card):
 def test_a_written_average_keeps_the_record_of_its_newest(directory):
     path, _ = directory.write_average(2)
     assert checkpoints.read(path, lambda name: "/" not in name) == RECORD
-    assert directory.training_record("averaged") == RECORD
+    assert directory.load_model("averaged").training_record == RECORD
     assert set(directory.weights("averaged")[1]) == set(directory.weights()[1])
 
 
@@ -136,12 +136,12 @@ def test_a_damaged_checkpoint_is_passed_over(directory, tmp_path):
     data.write_bytes(data.read_bytes()[:-100])
     path, _ = copy.weights()
     assert path.endswith("step-1")
-    assert copy.training_record() == {"step": 1}
+    assert copy.load_model().training_record == {"step": 1}
 
 
 def test_what_an_old_checkpoint_does_not_say_is_not_known(card, directory):
-    old = directory.training_record(str(directory.checkpoints / "step-1"))
-    assert old == {"step": 1}
+    old = directory.load_model(str(directory.checkpoints / "step-1"))
+    assert old.training_record == {"step": 1}
     unknown = card._replace(training=Training(1, None, None))
     rows = rows_of(unknown.as_markdown())
     assert rows["training, matrix products"] == ["not known"]
@@ -150,9 +150,11 @@ def test_what_an_old_checkpoint_does_not_say_is_not_known(card, directory):
 
 def test_a_count_that_began_too_late_is_not_known(card, directory, tmp_path):
     path = tmp_path / "step-3"
-    checkpoints.write(path, RECORD | {"training_flops": np.float64(np.nan)})
-    model, _ = directory.load_model()
-    found = make_card(card.report, directory, model, str(path))
+    _, weights = directory.weights()
+    late = RECORD | {"training_flops": np.float64(np.nan)}
+    checkpoints.write(path, weights | late)
+    model, _, record = directory.load_model(path)
+    found = make_card(card.report, directory, model, record)
     assert found.training == (12_000, None, 1.5)
     json.loads(found.as_json(), parse_constant=pytest.fail)
 
@@ -192,3 +194,17 @@ def test_two_files_are_written(card, tmp_path, name):
     assert markdown == card.as_markdown()
     text = (tmp_path / "card.json").read_text("utf-8")
     assert text == card.as_json()
+
+
+def test_names_are_shown_as_they_are_and_on_one_line(card):
+    odd = card._replace(
+        model_dir="runs/a|b\n# *c* <br>",
+        report=card.report._replace(
+            model="[step](1)",
+            splits={"de`v\n": card.report.splits["dev"]},
+        ),
+    ).as_markdown()
+    assert odd.startswith("# Evaluation of runs/a|b \\# \\*c\\* \\<br\\>\n\n|")
+    rows = rows_of(odd)
+    assert rows["checkpoint"] == [r"\[step\](1)"]
+    assert rows[r"de\`v"][0].startswith("`")

@@ -11,6 +11,7 @@ from token_pairs import pairs_in_memory
 
 from t2t_lite.evaluation.perplexity import TokenScorer, TokenScores
 from t2t_lite.hparams import HParams
+from t2t_lite.model import loss
 from t2t_lite.model.transformer import Transformer
 
 V = 311
@@ -152,3 +153,25 @@ def test_perplexity_is_e_to_the_loss_and_never_overflows():
     assert TokenScores(math.log(17), 5, 0).perplexity == pytest.approx(17)
     assert TokenScores(0.0, 5, 0).perplexity == 1
     assert math.isfinite(TokenScores(1e6, 5, 0).perplexity)
+
+
+def test_no_more_logits_than_a_chunk_exist_at_a_time(model, monkeypatch):
+    pairs = pairs_in_memory(*random_pairs(19))
+    expected = TokenScorer(model, pairs)()
+    sizes, cross_entropy = [], loss.cross_entropy
+
+    def noting(logits, *arguments):
+        sizes.append(math.prod(logits.shape))
+        return cross_entropy(logits, *arguments)
+
+    monkeypatch.setattr(loss, "cross_entropy", noting)
+    monkeypatch.setattr(loss, "CHUNK_LOGITS", 7 * V + 5)
+    scorer = TokenScorer(model, pairs)
+    tf.config.run_functions_eagerly(True)
+    try:
+        found = scorer()
+    finally:
+        tf.config.run_functions_eagerly(False)
+    assert max(sizes) == 7 * V
+    assert found.tokens == expected.tokens
+    assert found.loss == pytest.approx(expected.loss, rel=1e-6)

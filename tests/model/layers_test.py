@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import reference
 
+import t2t_lite
 from t2t_lite.model.layers import DecoderLayer, EncoderLayer, FeedForward
 
 B, S, T, D, F, H, K, K_V = 2, 5, 7, 12, 20, 3, 4, 6
@@ -107,3 +108,48 @@ def test_attention_dropout_reaches_the_attention(layer_class, inputs):
     still = layer(*inputs)
     np.testing.assert_array_equal(layer(*inputs), still)
     assert np.abs(layer(*inputs, training=True) - still).max() > 0.01
+
+
+_HEADS = {"num_heads": H, "d_k": K}
+_BLOCK = {"d_ff": F, **_HEADS}
+_STACK = {"num_layers": 1, "d_model": D, **_BLOCK}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("Encoder", _STACK | {"num_layers": -1}, "at least 1; .*num_layers=-1"),
+        ("Encoder", _STACK | {"num_layers": 1.5}, "num_layers must be an int"),
+        ("Encoder", _STACK | {"attention_window": 4}, "must be 0 or odd: .*=4"),
+        ("Decoder", _STACK | {"d_model": 13}, "d_model must be even, .*=13"),
+        ("Decoder", _STACK | {"learned_positions": 0}, "learned must be at"),
+        ("EncoderLayer", _BLOCK | {"num_heads": 0}, "num_heads must be at le"),
+        ("EncoderLayer", _BLOCK | {"dropout": 1}, r"dropout must be in \[0, 1"),
+        (
+            "DecoderLayer",
+            _BLOCK | {"d_v": "4"},
+            "d_v must be an integer; .*'4'",
+        ),
+        (
+            "FeedForward",
+            {"d_ff": 0},
+            "d_ff must be at least 1; received d_ff=0",
+        ),
+        ("MultiHeadAttention", _HEADS | {"d_k": True}, "d_k must be an int"),
+        ("MultiHeadAttention", _HEADS | {"window": 3}, "window must be .*=3"),
+        (
+            "MultiHeadAttention",
+            _HEADS | {"window": (1, -1)},
+            "after must be at",
+        ),
+        ("TiedEmbedding", {"vocabulary_size": 0, "d_model": D}, "size=0"),
+        ("PositionEmbedding", {"d_model": -2}, "d_model must be at least 1"),
+        ("PositionEmbedding", {"d_model": D, "learned": -1}, "learned=-1"),
+        ("LabelSmoothedCrossEntropy", {"label_smoothing": 2}, "smoothing=2"),
+    ],
+)
+def test_what_no_layer_can_have_is_refused_when_it_is_made(
+    name, arguments, message
+):
+    with pytest.raises(ValueError, match=message):
+        getattr(t2t_lite, name)(**arguments)

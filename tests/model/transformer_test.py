@@ -9,6 +9,7 @@ import reference
 import tensorflow as tf
 from tiny_models import TINY_MODELS, tiny_transformer
 
+from t2t_lite.hparams import HParams
 from t2t_lite.model import cache as decoder_cache
 from t2t_lite.model.loss import LabelSmoothedCrossEntropy
 from t2t_lite.model.transformer import Transformer, shift_right
@@ -299,3 +300,26 @@ def test_a_saved_keras_model_gives_the_same_logits(model, tmp_path):
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     assert loaded.hparams == model.hparams
     np.testing.assert_array_equal(eager_logits(loaded), expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("transformer_base", 9),
+            r'give t2t_lite.PRESETS\["transformer_base"]',
+        ),
+        (("transformer_bas", 9), "did you mean 'transformer_base'"),
+        ((None, 9), "hparams must be HParams .*; received None"),
+        ((HParams(), 0), "vocabulary_size must be at least 1"),
+        ((HParams(), 9, 10), "num_target_ids must be at most vocab.*=9"),
+    ],
+)
+def test_what_makes_no_transformer_is_refused(arguments, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        Transformer(*arguments)
+
+
+def test_a_config_is_a_copy(tiny_model):
+    tiny_model.get_config()["hparams"]["d_model"] = 99
+    assert tiny_model.get_config()["hparams"]["d_model"] < 99

@@ -607,5 +607,9 @@ def test_an_export_with_the_vocabulary_of_another_model_is_refused(
 def test_what_is_no_export_is_refused(tmp_path, exported):
     with pytest.raises(InputError, match="is not a complete SavedModel"):
         Translator.from_saved_model(tmp_path)
-    with pytest.raises(InputError, match="give the directory of one version"):
-        Translator.from_saved_model(exported[1].parent)
+    parent, version = exported[1].parent, exported[1]
+    with pytest.raises(InputError, match=f"one version, such as {version}$"):
+        Translator.from_saved_model(parent)
+    (tmp_path / "settings.json").write_text("{}")
+    with pytest.raises(InputError, match="it is a model directory, for Transl"):
+        Translator.from_saved_model(tmp_path)

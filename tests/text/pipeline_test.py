@@ -123,3 +123,10 @@ def test_a_model_fits_text_by_these_steps(vocabulary):
     )
     first, *_, last = history.history["loss"]
     assert last < 0.7 * first
+
+
+def test_arguments_that_make_no_step_are_refused():
+    with pytest.raises(ValueError, match="max_length must be at least 1"):
+        t2t_lite.batched_by_tokens(tokens_per_batch=8, max_length=0)
+    with pytest.raises(TypeError, match=r"Vocabulary\.load reads a file"):
+        t2t_lite.encoded("vocabulary.model")

@@ -304,3 +304,56 @@ def test_tensors_are_encoded_after_a_change_of_the_random_seed(vocabulary):
         assert found.numpy().tolist() == expected.numpy().tolist()
         decoded = vocabulary.decode_tensor(expected).numpy()
         assert [line.decode() for line in decoded] == CORPUS[:9]
+
+
+def odd_ids(vocabulary, count):
+    """Returns int32 [count, 4] of ids, most of them those that are special."""
+    names = dict(
+        zip(
+            vocabulary.tokens(range(vocabulary.size)),
+            range(vocabulary.size),
+            strict=True,
+        )
+    )
+    special = ["<0x20>", "<0xC3>", "<0xA4>", "▁", "▁d", "▁t", "<unk>", "(S"]
+    known = [names[name] for name in special if name in names]
+    ids = np.array([PAD, EOS, *known, *range(2, 5), vocabulary.size - 1])
+    return np.random.default_rng(0).choice(ids, (count, 4)).astype(np.int32)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_ids_are_the_same_text_in_a_graph(kind):
+    vocabulary = learning.learn(CORPUS, kind, SIZE, ["(S", ")S"])
+    random_ids = np.random.default_rng(1).integers(0, vocabulary.size, (999, 4))
+    ids = np.concatenate([odd_ids(vocabulary, 2999), random_ids])
+    texts = vocabulary.decode_tensor(tf.constant(ids, tf.int32)).numpy()
+    assert [text.decode() for text in texts] == vocabulary.decode(ids)
+
+
+@pytest.mark.parametrize(
+    ("lines", "received"),
+    [
+        ("A dog.", "'A dog.'"),
+        (["a", 3], "3 at index 1"),
+        ([b"a"], "b'a' at index 0"),
+        ({"a": 1}, "{'a': 1}"),
+        (5, "5"),
+    ],
+)
+def test_what_is_no_list_of_str_is_not_encoded(bpe, lines, received):
+    for encode in (bpe.encode, bpe.encode_flat):
+        with pytest.raises(
+            TypeError, match=f"list of str; received {received}"
+        ):
+            encode(lines)
+
+
+@pytest.mark.parametrize("ids", [[5, 6, 1], [["a"]], 5])
+def test_what_is_no_list_of_ids_is_not_decoded(bpe, ids):
+    with pytest.raises(TypeError, match="sequences must be lists of ids"):
+        bpe.decode(ids)
+
+
+def test_an_id_that_is_not_there_is_named(bpe):
+    with pytest.raises(IndexError, match=f"below {bpe.size}; received 5000"):
+        bpe.decode([[7], [5000, EOS]])
