@@ -658,9 +658,12 @@ def test_a_call_gives_scores_on_request(translator):
 @pytest.fixture
 def float64():
     """Keras computes in float64 where nothing else is said."""
+    policy = keras.config.dtype_policy()
     keras.config.set_floatx("float64")
+    keras.config.set_dtype_policy("float64")
     yield
     keras.config.set_floatx("float32")
+    keras.config.set_dtype_policy(policy)
 
 
 @pytest.mark.parametrize(
