@@ -100,7 +100,7 @@ def open_trained(model_dir, lines_path):
     from t2t_lite_data import text_files
 
     directory = ModelDirectory(model_dir)
-    model, _ = directory.load_model()
+    model = directory.load_model().model
     lines = list(text_files.lines(str(lines_path)))
     return model, directory.vocabulary().encode(lines)
 
