@@ -77,8 +77,5 @@ def main(_: list[str]) -> int:
         with files.output_file(FLAGS.json) as file:
             file.write(report.as_json())
     if FLAGS.report:
-        card = make_card(
-            report, directory, translator.model, translator.training_record
-        )
-        card.write(FLAGS.report)
+        make_card(report, directory, translator).write(FLAGS.report)
     return 0

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from t2t_lite import files, paper
+from t2t_lite.decoding.line_predictor import LinePredictor
 from t2t_lite.evaluation.report import Report, to_json
 from t2t_lite.evaluation.scores import BOOTSTRAP_RESAMPLES, Score
 from t2t_lite.hparams import HParams
-from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage.model_directory import ModelDirectory, Settings
 
 _PACKAGES = (
@@ -93,26 +93,22 @@ class Card(NamedTuple):
 
 
 def make_card(
-    report: Report,
-    directory: ModelDirectory,
-    model: Transformer,
-    training_record: dict[str, float],
+    report: Report, directory: ModelDirectory, predictor: LinePredictor
 ) -> Card:
     """Returns the Card of a model.
 
     Args:
         report: Report of the model.
         directory: ModelDirectory that it is in.
-        model: Transformer.
-        training_record: that of the LoadedModel.
+        predictor: LinePredictor of it.
     """
-    weights = model.trainable_variables
+    weights = predictor.model.trainable_variables
     return Card(
         report=report,
         model_dir=str(directory.path),
         parameters=sum(math.prod(weight.shape) for weight in weights),
         settings=directory.settings(),
-        training=_training(training_record),
+        training=_training(predictor.training_record),
         versions={name: _version(name) for name in _PACKAGES},
     )
 

@@ -44,18 +44,24 @@ def directory(vocabulary, tmp_path_factory):
     return directory
 
 
-@pytest.fixture(scope="module")
-def card(directory, vocabulary):
-    model, description, record = directory.load_model(average_last=2)
+def reversing(vocabulary, loaded):
+    """Returns a predictor that has a LoadedModel."""
     predictor = Reversing(
         vocabulary,
         SearchOptions.from_hparams(tiny_translator.TINY),
-        model=model,
-        description=description,
+        model=loaded.model,
+        description=loaded.description,
     )
+    predictor.training_record = loaded.training_record
+    return predictor
+
+
+@pytest.fixture(scope="module")
+def card(directory, vocabulary):
+    predictor = reversing(vocabulary, directory.load_model(average_last=2))
     score = functools.partial(score_text, language="de", with_margins=True)
     report = evaluate(predictor, SPLITS, score)
-    return make_card(report, directory, model, record)
+    return make_card(report, directory, predictor)
 
 
 def rows_of(markdown):
@@ -148,13 +154,15 @@ def test_what_an_old_checkpoint_does_not_say_is_not_known(card, directory):
     assert rows["training, device hours"] == ["not known"]
 
 
-def test_a_count_that_began_too_late_is_not_known(card, directory, tmp_path):
+def test_a_count_that_began_too_late_is_not_known(
+    card, directory, vocabulary, tmp_path
+):
     path = tmp_path / "step-3"
     _, weights = directory.weights()
     late = RECORD | {"training_flops": np.float64(np.nan)}
     checkpoints.write(path, weights | late)
-    model, _, record = directory.load_model(path)
-    found = make_card(card.report, directory, model, record)
+    predictor = reversing(vocabulary, directory.load_model(path))
+    found = make_card(card.report, directory, predictor)
     assert found.training == (12_000, None, 1.5)
     json.loads(found.as_json(), parse_constant=pytest.fail)
 

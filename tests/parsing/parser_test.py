@@ -322,8 +322,7 @@ def test_a_run_learns_to_parse_and_its_directory_parses(tmp_path):
             task.encode_targets, parser.vocabulary
         ),
     )
-    record = parser.training_record
-    text = make_card(report, directory, parser.model, record).as_markdown()
+    text = make_card(report, directory, parser).as_markdown()
     assert "| F1 of all | 100.00 |" in text
     assert "EVALB" in text
     assert "bootstrap" not in text
