@@ -33,7 +33,7 @@ def require_folder_of_versions(path: str | os.PathLike) -> None:
     Raises:
         InputError: it is within a version, or is one.
     """
-    path = pathlib.Path(path).resolve()
+    path = pathlib.Path(os.path.expanduser(path)).resolve()
     for folder in (path, *path.parents):
         if (folder / "saved_model.pb").exists():
             raise InputError(
