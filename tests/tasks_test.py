@@ -180,3 +180,8 @@ def test_hparams_know_tasks_by_name_alone():
     assert dataclasses.replace(hparams, tag_dictionary=True).tag_dictionary
     with pytest.raises(InputError, match="task must be translation or parsing"):
         HParams(task="tagging")
+
+
+def test_a_parser_splits_no_lines():
+    with pytest.raises(InputError, match="--sentences is for translation"):
+        tasks.open_model(GOLDEN / "parsing", sentences="split")

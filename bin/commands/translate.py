@@ -37,6 +37,7 @@ flags.DEFINE_integer(
 
 
 def main(_: list[str]) -> int:
+    files.require_folder_of(FLAGS.output)
     search_options.checked_hparams(
         FLAGS.model_dir, **cli.search_flags(), nbest=FLAGS.nbest
     )

@@ -252,6 +252,7 @@ _EARLY = [
     ),
     ("translate", ["--nbest=9"], "nbest must be at most beam_width=4"),
     ("translate", ["--input=missing"], "missing does not exist"),
+    ("translate", ["--output=missing/x"], "there is no folder missing"),
     ("evaluate", ["--beam_width=0"], "beam_width must be at least 1"),
     ("export", ["--attention_head=3"], "attention_head must be from 0 to 2"),
     ("export", ["--attention_layer=2"], "attention_layer must be from 0 to 1"),
