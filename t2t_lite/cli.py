@@ -277,8 +277,8 @@ def define_sentences_flag() -> None:
         ["auto", "split", "whole"],
         "Which lines are translated sentence by sentence. auto: those of "
         "several sentences if the model was trained on single ones, else those "
-        "longer than 99% of its training lines; split: all of several "
-        "sentences; whole: those only that are longer than the model takes.",
+        "longer than 99% of its training lines; split: every line; whole: no "
+        "line but those that are longer than the model takes.",
     )
 
 

@@ -50,6 +50,10 @@ _NUMBERED = {
     "pt": "núm pág págs art vol cap",
     "nl": "nr blz art",
 }
+# Words that begin a sentence, whatever stands before: "at 5 p.m. The dog"
+_STARTERS = {
+    "en": "The A An It He She They We You I This That These Those There But And"
+}
 
 
 class Splitting(NamedTuple):
@@ -146,6 +150,7 @@ def _rules(
     """Returns the (pattern, rewrite) that mark ends, in their order."""
     words = _alternatives(_ABBREVIATIONS, language)
     numbered = _alternatives(_NUMBERED, language)
+    starters = _alternatives(_STARTERS, language)
     start = r"\p{Lu}|\p{Lt}|\p{Lo}|\p{N}" if has_capitals else r"\S"
     flags = "" if has_capitals else "(?i)"
     word = rf"{flags}(^|[^\p{{L}}\p{{N}}])"
@@ -157,6 +162,7 @@ def _rules(
         rules.append((r"(^|\s)(\p{N}{1,2})\.(\s)", "\\1\\2.\0\\3"))
     return [
         *rules,
+        (rf"\.\0\s+((?:{starters})\s)", ".\n\\1"),
         (rf"({_MARK}{_CLOSING})\s+({_OPENING}(?:{start}))", "\\1\n\\2"),
         (r"([!?])\s+(\S)", "\\1\n\\2"),
         (_CJK_END, "\\1\n"),

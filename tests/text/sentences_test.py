@@ -19,6 +19,8 @@ ANY = Splitting()
         ["¿Qué?", "¡No!", "Sí."],
         ["Dr. Who met Mrs. J. S. Fox.", "She sang."],
         ["In the U.S. Army.", "So do I.", "Him too."],
+        ["It is on Main St.", "A dog runs at 5 p.m.", "The cat sits."],
+        ["Dr. A. Fox met Mr. The.", "No."],
         ["See No. 5 and Fig. 3.", "It is on p. 7, Jan. 3."],
         ["Nimm z. B. Hunde, d.h. Tiere.", "Gut."],
         ["It is 3.5 m long.", "4 is more.", "Go to www.example.com now."],
