@@ -41,13 +41,16 @@ def encode_trees(
 
     Args:
         vocabulary: Vocabulary; what it lacks is the id of an unknown piece.
-        lines: list of str, each a tree.
+        lines: list of str, each a tree, or blank: that has no symbols.
 
     Raises:
         InputError: a line is not one tree.
     """
     ids, unknown = vocabulary.control_symbols, vocabulary.unknown_id
+    symbols_of_each = (
+        trees.linearize(trees.read_one(line)) if line else () for line in lines
+    )
     return [
         [*(ids.get(symbol, unknown) for symbol in symbols), EOS]
-        for symbols in map(trees.linearize, map(trees.read_one, lines))
+        for symbols in symbols_of_each
     ]
