@@ -117,10 +117,15 @@ def scratch_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
 
 def _move_into_place(source, target):
     """Moves what is complete; its content is on the disk before its name."""
-    for path in (source, *source.rglob("*")):
-        sync(path)
+    sync_tree(source)
     os.replace(source, target)
     sync(os.path.dirname(os.path.abspath(target)))
+
+
+def sync_tree(path: pathlib.Path) -> None:
+    """Waits until a file, or a folder with all in it, is on the disk."""
+    for each in (path, *path.rglob("*")):
+        sync(each)
 
 
 def sync(path: str | os.PathLike) -> None:
@@ -148,10 +153,12 @@ def private_folder(name: str) -> Iterator[pathlib.Path]:
         # A new one may not be locked yet, and others are not ours.
         with contextlib.suppress(OSError, InputError):
             if path.stat().st_mtime < time.time() - 60:
-                with locked(path, "it is at work"):
+                with locked(path / "lock", "it is at work"):
                     shutil.rmtree(path)
-    with tempfile.TemporaryDirectory(prefix=f"{name}-") as path, locked(path):
-        yield pathlib.Path(path)
+    with tempfile.TemporaryDirectory(prefix=f"{name}-") as path:
+        folder = pathlib.Path(path)
+        with locked(folder / "lock"):  # NFS locks files, not folders.
+            yield folder
 
 
 def _aside(path):
@@ -211,6 +218,8 @@ def output_file(path: str | None, mode: str = "w") -> Iterator[IO]:
     except BrokenPipeError:  # Nobody reads on, as with stdout.
         raise
     except OSError as error:
+        if error.filename not in (None, path, os.path.expanduser(path)):
+            raise  # It is of another file, which was read meanwhile.
         reason = error.strerror or error
         raise InputError(f"cannot write {path}: {reason}") from None
 

@@ -5,6 +5,7 @@ import fcntl
 import gzip
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import threading
@@ -277,6 +278,31 @@ def test_private_folders_of_killed_processes_are_removed(tmp_path, monkeypatch):
         with files.private_folder("worker") as other:
             assert names(tmp_path) == sorted([living.name, other.name])
     assert names(tmp_path) == []
+
+
+def test_private_folders_stay_where_folders_cannot_be_locked(
+    tmp_path, monkeypatch
+):
+    flock = fcntl.flock
+
+    def flock_of_files(descriptor, operation):
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EBADF, "as on NFS")
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(files.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(fcntl, "flock", flock_of_files)
+    with files.private_folder("worker") as living:
+        os.utime(living, (0, 0))
+        with files.private_folder("worker"):
+            assert living.exists()
+
+
+def test_an_output_is_not_blamed_for_another_file(tmp_path):
+    output = files.output_file(str(tmp_path / "output"))
+    with pytest.raises(OSError, match="missing") as caught, output:
+        (tmp_path / "missing").read_text()
+    assert "cannot write" not in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])

@@ -32,8 +32,9 @@ def load(path: str | os.PathLike) -> SavedModel:
     Raises:
         InputError: the directory has no SavedModel that bin/export wrote.
     """
+    path = pathlib.Path(os.path.expanduser(path))
     try:
-        return _load(pathlib.Path(os.path.expanduser(path)))
+        return _load(path)
     except (
         AttributeError,
         InputError,
@@ -45,7 +46,7 @@ def load(path: str | os.PathLike) -> SavedModel:
     ) as error:
         raise InputError(
             f"{path} is not a complete SavedModel from {program('export')} "
-            f"({_first_line(error)}): {_remedy(pathlib.Path(path))}"
+            f"({_first_line(error)}): {_remedy(path)}"
         ) from None
 
 

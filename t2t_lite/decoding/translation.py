@@ -14,6 +14,7 @@ from t2t_lite.decoding.long_lines import LineSplitter
 from t2t_lite.decoding.search import Engine, SearchOptions, model_engine
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage.model_directory import ModelDirectory
+from t2t_lite.text import sentences
 from t2t_lite.text.sentences import Splitting
 from t2t_lite.text.vocabulary import Vocabulary
 
@@ -148,12 +149,8 @@ class LineTranslator(LinePredictor):
             ids_P, line_indices_P = self._split_tensor(tf.reshape(text, [-1]))
             found = self.translate_ids(ids_P)
             text_P = self.vocabulary.decode_tensor(found.ids_BWT[:, 0])
-            has_text_P = tf.not_equal(text_P, "")
-            text_N = tf.strings.unsorted_segment_join(
-                tf.boolean_mask(text_P, has_text_P),
-                tf.boolean_mask(line_indices_P, has_text_P),
-                tf.size(text),
-                separator=" ",
+            text_N = sentences.join_tensor(
+                text_P, line_indices_P, tf.size(text)
             )
             scores_N = tf.math.unsorted_segment_sum(
                 found.scores_BW[:, 0], line_indices_P, tf.size(text)

@@ -40,7 +40,7 @@ def require_folder_of_versions(path: str | os.PathLike) -> None:
                 f"{folder} is one version of an export: give the folder of all "
                 f"versions, {folder.parent}"
             )
-    if path.name.isdecimal():
+    if path.name.isdecimal() and not path.exists():
         raise InputError(
             f"{path} has the name of a version: give the folder of all "
             f"versions, {path.parent}"

@@ -134,11 +134,13 @@ def _save(
 def _move_to_next_version(
     path: pathlib.Path, export_dir: pathlib.Path
 ) -> pathlib.Path:
+    files.sync_tree(path)  # Its content is on the disk before its name.
     while True:
         used = [int(p.name) for p in export_dir.iterdir() if p.name.isdecimal()]
         target = export_dir / str(max(used, default=0) + 1)
         try:
             os.rename(path, target)
+            files.sync(export_dir)
             return target
         except OSError:  # Another export took the number.
             if not target.exists():

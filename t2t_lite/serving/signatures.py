@@ -114,7 +114,9 @@ class ServedModel:
         text_P = self._vocabulary.decode_tensor(found.ids_BWT[:, 0])
         scores = parts.with_flat_values(found.scores_BW[:, 0])
         return {
-            "outputs": _joined(text_P, parts.value_rowids(), parts.nrows()),
+            "outputs": sentences.join_tensor(
+                text_P, parts.value_rowids(), parts.nrows()
+            ),
             "scores": tf.reduce_sum(scores, axis=1),
             "truncated": _any_of(parts, is_truncated_P),
         }
@@ -136,7 +138,9 @@ class ServedModel:
         )
         row_PW = parts.value_rowids()[:, None] * W + tf.range(W, dtype=tf.int64)
         B = parts.nrows()
-        text_BW = _joined(text_PW, tf.reshape(row_PW, [-1]), B * W)
+        text_BW = sentences.join_tensor(
+            text_PW, tf.reshape(row_PW, [-1]), B * W
+        )
         has_ended_PW = tf.reduce_any(found.ids_BWT == EOS, axis=2)
         is_there_PW = has_ended_PW | (tf.range(W) == 0)
         scores_PW = tf.where(is_there_PW, found.scores_BW, -float("inf"))
@@ -285,17 +289,6 @@ class ServedModel:
             max_length=self._max_target_length,
             fixed_shapes=False,
         )
-
-
-def _joined(text_P, rows_P, num_rows):
-    """Returns the texts of each row as one, "" left out."""
-    has_text_P = tf.not_equal(text_P, "")
-    return tf.strings.unsorted_segment_join(
-        tf.boolean_mask(text_P, has_text_P),
-        tf.boolean_mask(rows_P, has_text_P),
-        num_rows,
-        separator=" ",
-    )
 
 
 def _any_of(parts, is_true_P):

@@ -8,7 +8,7 @@ best/step-N.*          the one that scores best on dev
 averaged/step-N.*      written by bin/average_checkpoints
 summaries/             for TensorBoard
 train.log              what the run has logged, all its processes
-scores.json            the final scores, as bin/evaluate --json writes them
+scores.json            the final scores: BLEU, chrF and perplexity
 lock                   while a run is at work
 
 A task may keep files of its own beside these.
@@ -41,6 +41,7 @@ _RECORD = ("step", "training_flops", "device_seconds")  # Of its training.
 _WRITTEN = (
     "settings.json",
     "settings",
+    "scores.json",
     "vocabulary.model",
     "tokens",
     "tags.npz",
@@ -70,12 +71,6 @@ class Settings:
                 raise TypeError(
                     f"{field.name} must be of type {kind}; received "
                     f"{field.name}={value!r}"
-                )
-        for name, value in self.corpus.items():
-            if not isinstance(value, str):
-                raise TypeError(
-                    f"{name} of the corpus must be of type str; received "
-                    f"{name}={value!r}"
                 )
 
     def splitting(self, sentences: str = "auto") -> Splitting:
@@ -360,7 +355,7 @@ def _require_finite(description, tensors):
         if not np.isfinite(value).all():
             raise InputError(
                 f"the weights of {description} are not finite, such as {name}: "
-                "choose another with --checkpoint"
+                "choose another checkpoint"
             )
 
 

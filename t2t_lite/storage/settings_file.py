@@ -20,14 +20,25 @@ def read(model_dir: str | os.PathLike) -> dict[str, Any]:
     path = pathlib.Path(os.path.expanduser(model_dir), NAME)
     try:
         values = files.read_json(path)
-        return values | {"hparams": hparams.from_dict(values["hparams"])}
+        values["hparams"] = hparams.from_dict(values["hparams"])
+        _check_corpus(values.get("corpus", {}))
+        return values
     except OSError:
         raise InputError(
             f"{model_dir} is not a model directory: "
-            f"{_what_it_is(str(model_dir))}"
+            f"{_what_it_is(str(path.parent))}"
         ) from None
     except (ValueError, TypeError, KeyError) as error:
         raise InputError(f"{path} cannot be used: {error}") from None
+
+
+def _check_corpus(corpus: Any) -> None:
+    """Raises TypeError where these are no flags that name a corpus."""
+    is_dict = isinstance(corpus, dict)
+    if not is_dict or not all(isinstance(v, str) for v in corpus.values()):
+        raise TypeError(
+            f"corpus must be a dict of str to str; received corpus={corpus!r}"
+        )
 
 
 def _what_it_is(model_dir: str) -> str:

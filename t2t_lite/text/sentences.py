@@ -97,6 +97,28 @@ def split_tensor(
     )
 
 
+def join_tensor(
+    text_P: tf.Tensor, rows_P: tf.Tensor, num_rows: int | tf.Tensor
+) -> tf.Tensor:
+    """Returns the translations of sentences as those of their lines.
+
+    Args:
+        text_P: string [P]; "" leaves no space.
+        rows_P: integer [P], the line of each.
+        num_rows: how many lines there are, L.
+
+    Returns:
+        string [L]
+    """
+    has_text_P = tf.not_equal(text_P, "")
+    return tf.strings.unsorted_segment_join(
+        tf.boolean_mask(text_P, has_text_P),
+        tf.boolean_mask(rows_P, has_text_P),
+        num_rows,
+        separator=" ",
+    )
+
+
 def split_lines(
     lines: Sequence[str], splitting: Splitting, lengths: Sequence[int] = ()
 ) -> list[list[str]]:
@@ -159,7 +181,7 @@ def _rules(
         (rf"{word}({numbered})\.(\s+\p{{N}})", "\\1\\2.\0\\3"),
     ]
     if language == "de":  # "am 3. Mai"
-        rules.append((r"(^|\s)(\p{N}{1,2})\.(\s)", "\\1\\2.\0\\3"))
+        rules.append((r"(^|\s)(\p{N}{1,2}\.)", "\\1\\2\0"))
     return [
         *rules,
         (rf"\.\0\s+((?:{starters})\s)", ".\n\\1"),

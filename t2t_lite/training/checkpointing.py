@@ -1,5 +1,6 @@
 """When a run saves checkpoints, which it keeps, and what it starts from."""
 
+import itertools
 import os
 import pathlib
 import time
@@ -36,8 +37,13 @@ class Checkpointer:
         self._saved_at = time.monotonic()
 
     def restore(self) -> tuple[pathlib.Path, dict[str, Any]] | None:
-        """Returns (path, tensors) of the newest checkpoint, None if none."""
-        found = next(checkpoints.newest(self._directory.checkpoints), None)
+        """Returns (path, tensors) of the newest checkpoint, None if none.
+
+        A run that was killed before its first may have one that is best.
+        """
+        folders = (self._directory.checkpoints, self._directory.best)
+        all_found = itertools.chain(*map(checkpoints.newest, folders))
+        found = next(all_found, None)
         if found is not None:
             path, tensors = found
             if tensors.get(_IS_STOP, False):

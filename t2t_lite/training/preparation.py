@@ -141,7 +141,9 @@ def prepare(
             hparams, vocabulary.size, options, begun
         ),
         **_sentence_figures(text.source_language, vocabulary, pairs, begun),
-        vocabulary_is_learned=is_learned,
+        vocabulary_is_learned=(
+            is_learned if begun is None else begun.vocabulary_is_learned
+        ),
     )
     if begun is None:
         task.save_extras(directory, hparams, vocabulary, read_pairs)
@@ -245,7 +247,6 @@ def _vocabulary(
         vocabulary = Vocabulary.load(options.vocabulary)
     elif begun is not None and directory.vocabulary_path.exists():
         vocabulary = directory.vocabulary()
-        is_learned = begun.vocabulary_is_learned
     elif warm is not None:
         vocabulary = warm
     elif _has_vocabulary(directory, hparams, data_sha256):
@@ -276,7 +277,7 @@ def _has_vocabulary(
     if not directory.vocabulary_path.exists():
         return False
     if not directory.settings_path.exists():
-        return True
+        return False  # It may be of another text, or of another size.
     try:
         before = directory.settings()
         left = Vocabulary.load(directory.vocabulary_path)

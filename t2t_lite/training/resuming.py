@@ -30,5 +30,7 @@ def begun_with(model_dir: str | None) -> Begun:
         values = settings_file.read(model_dir)
     except InputError:
         return Begun()
-    logging.info("What no flag gives is as %s was begun with.", model_dir)
+    logging.info(
+        "Settings and corpus that no flag gives are those of %s.", model_dir
+    )
     return Begun(values["hparams"], values.get("corpus"))

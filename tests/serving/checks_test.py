@@ -20,3 +20,5 @@ def test_versions_lie_in_any_other_folder(tmp_path):
     (tmp_path / "m" / "1").mkdir(parents=True)
     (tmp_path / "m" / "1" / "saved_model.pb").touch()
     checks.require_folder_of_versions(tmp_path / "m")
+    (tmp_path / "2024").mkdir()
+    checks.require_folder_of_versions(tmp_path / "2024")

@@ -48,8 +48,9 @@ def test_sentences_need_no_space_between_them_in_chinese():
 
 def test_a_number_before_a_dot_ends_a_sentence_but_in_german():
     line = "Am 3. Mai um 5. Gut."
-    (found,) = sentences.split_lines([line], Splitting("de"))
-    assert found == ["Am 3. Mai um 5. Gut."]
+    german = [line, "Er kam am 3. 4. 2020 an.", "Vom 3. 4. Mai an."]
+    found = sentences.split_lines(german, Splitting("de"))
+    assert found == [[each] for each in german]
     (found,) = sentences.split_lines([line], Splitting("en"))
     assert found == ["Am 3.", "Mai um 5.", "Gut."]
 

@@ -121,3 +121,14 @@ def test_a_warm_start_takes_the_weights_alone(directory):
         _, found = read_warm_start(str(start))
         assert found.keys() == weights.keys()
     assert read_warm_start(None) is None
+
+
+def test_a_run_without_a_checkpoint_goes_on_from_its_best(directory):
+    first = make(directory)
+    assert first.restore() is None
+    first.save_best(3, {"step": np.int64(3)})
+    path, _ = make(directory).restore()
+    assert path == directory.best / "step-3"
+    save(first, 4)
+    path, _ = make(directory).restore()
+    assert path == directory.checkpoints / "step-4"

@@ -26,3 +26,10 @@ def test_without_settings_nothing_was_begun(tmp_path, text):
     if text is not None:
         pathlib.Path(tmp_path, "settings.json").write_text(text)
     assert begun_with(str(tmp_path)) == begun_with(None) == Begun()
+
+
+@pytest.mark.parametrize("corpus", [["a"], {"corpus": ["a"]}])
+def test_a_corpus_of_another_type_counts_as_none(tmp_path, corpus):
+    values = {"hparams": dataclasses.asdict(HPARAMS), "corpus": corpus}
+    (tmp_path / "settings.json").write_text(json.dumps(values))
+    assert begun_with(str(tmp_path)) == Begun()
