@@ -107,12 +107,12 @@ class _Run:
         text = text.checked(self.task.check_pair)
         # Read before the long work, for they may turn out to be wrong.
         self.held_out = text.held_out()
+        if "dev" not in self.held_out:
+            options.require_no_dev_text()
         warm_start = read_warm_start(options.warm_start_from)
         self.prepared = prepare(directory, hparams, text, options)
         settings, dev_pairs = self.prepared.settings, self.held_out.get("dev")
         require_chiefs_settings(strategy, settings, options, dev_pairs)
-        if dev_pairs is None:  # Now, so that all workers stop.
-            options.require_no_dev_text()
         self.micro_batch_tokens = int(
             value_from_chief(strategy, settings.micro_batch_tokens)
         )

@@ -101,8 +101,8 @@ def test_the_vocabulary_is_that_of_the_settings(directory, vocabulary):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"corpus": ["a"]}, "corpus must be of type dict; received"),
-        ({"corpus": {"a": ["b"]}}, "a of the corpus must be of type str"),
+        ({"corpus": ["a"]}, "corpus must be a dict of str to str; received"),
+        ({"corpus": {"a": ["b"]}}, "corpus must be a dict of str to str"),
         ({"vocabulary_sha256": ["a"]}, "vocabulary_sha256 must be of type str"),
         ({"vocabulary_size": "9"}, "vocabulary_size must be of type int"),
         ({"hparams": [["task"]]}, "unhashable type: 'list'"),
