@@ -85,24 +85,17 @@ class Bar:
     def show(self, report: Report) -> None:
         """Redraws the bar."""
         self._bar.n = report.step
-        with _terminal_may_be_gone():
-            self._bar.set_postfix_str(
-                f"loss {report.loss:.4f}, "
-                f"{report.tokens_per_second:.0f} target tokens/s"
-                f"{time_left_text(report.seconds_left)}"
-            )
+        self._bar.set_postfix_str(
+            f"loss {report.loss:.4f}, "
+            f"{report.tokens_per_second:.0f} target tokens/s"
+            f"{time_left_text(report.seconds_left)}"
+        )
 
     def close(self, step: int) -> None:
         """Leaves the bar at `step`; log lines appear below it again."""
         self._log_handler.setStream(self._log_stream)
         self._bar.n = step
-        with _terminal_may_be_gone():
-            self._bar.close()
-
-
-def _terminal_may_be_gone() -> contextlib.AbstractContextManager:
-    """Keeps a terminal that was closed from ending a run before it saves."""
-    return contextlib.suppress(OSError)
+        self._bar.close()
 
 
 class Progress:

@@ -1,6 +1,5 @@
 """What a run shows: lines, a bar on a terminal, and a loss gone wrong."""
 
-import errno
 import io
 import logging
 import math
@@ -169,17 +168,6 @@ def test_a_terminal_shows_a_bar(trainer):
         _update(trainer, progress)
     assert "step 1 of 100 |" in terminal.getvalue()
     assert "Step 1 of" not in terminal.getvalue()
-
-
-def test_a_terminal_that_is_gone_ends_no_training(trainer):
-    class Gone(Terminal):
-        def write(self, _):
-            raise OSError(errno.EIO, "Input/output error")
-
-    with stderr(Terminal()) as terminal, _progress(trainer) as progress:
-        terminal.__class__ = Gone
-        _update(trainer, progress)
-        absl_logging.info("Stopping: saving a checkpoint first.")
 
 
 def test_a_file_has_lines(trainer):
