@@ -63,14 +63,8 @@ def given_flags(
 
     Args:
         default: the corpus where no flag is given; None to return None there.
-
-    Raises:
-        InputError: a flag is empty.
     """
     path_flags = [*_TEXT_FLAGS, *_TREE_FLAGS, *corpora.PLACES.values()]
-    for name in ["corpus", *path_flags]:
-        if flags.FLAGS[name].value == "":
-            raise corpora.InputError(f"--{name} is empty")
     # Absolute, so that a model directory can be used from any folder.
     names = {
         name: text_files.absolute(flags.FLAGS[name].value)
@@ -79,6 +73,12 @@ def given_flags(
     }
     corpus_name = flags.FLAGS.corpus or (None if names else default)
     return (names | {"corpus": corpus_name} if corpus_name else names) or None
+
+
+def given_files() -> list[str]:
+    """Returns the files of text and trees that the flags name."""
+    patterns = [flags.FLAGS[n].value for n in [*_TEXT_FLAGS, *_TREE_FLAGS]]
+    return [path for p in patterns if p for path in text_files.files(p)]
 
 
 def find_corpus(names: dict[str, str]) -> corpora.Corpus:

@@ -100,7 +100,10 @@ def _escape(path: str) -> str:
 
 
 def _split(patterns: str) -> list[str]:
-    return re.split(r",(?!\])", patterns)
+    found = re.split(r",(?!\])", patterns)
+    if "" in found:
+        raise InputError(f"a file's name is missing beside a comma: {patterns}")
+    return found
 
 
 def _matches(pattern: str) -> list[str]:
@@ -188,7 +191,14 @@ def decode_lines(file: BinaryIO, name: str) -> Iterator[str]:
     for number, line in enumerate(file, start=1):
         if number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
+            _require_no_utf16(line, name)
         yield _decoded(line, name, number)
+
+
+def _require_no_utf16(line: bytes, name: str) -> None:
+    # Without a byte order mark, what is ASCII in it passes for UTF-8.
+    if b"\0" in line[:2]:
+        raise InputError(f"{name}: text must be UTF-8; this looks like UTF-16")
 
 
 def input_lines(path: str | None) -> tuple[Iterator[str], int | None]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from absl import app, flags, logging
 
-from t2t_lite.errors import InputError, program
+from t2t_lite.errors import InputError, program, require_small
 
 _SEARCH_FLAGS = ("beam_width", "length_penalty", "max_extra_length")
 _TRANSLATOR_FLAGS = (
@@ -25,7 +25,7 @@ _TRANSLATOR_FLAGS = (
     "xla",
     *_SEARCH_FLAGS,
 )
-_MEMORY_FLAGS = ("beam_width", "micro_batch_tokens")
+_MEMORY_FLAGS = ("beam_width", "max_extra_length", "micro_batch_tokens")
 _NO_SPACE = "No space left on device"
 # What absl says of a required flag that is not given.
 _REQUIRED = re.compile("^flag (--.*)=None: Flag .* must have a value.*")
@@ -59,7 +59,7 @@ def run(command: ModuleType) -> None:
         line = _line_for_user(error)
         if line is None:
             raise
-        print(f"error: {line}", file=sys.stderr)
+        print(f"error: {_in_one_line(line)}", file=sys.stderr)
         sys.exit(1)
 
 
@@ -68,7 +68,17 @@ def _main(command: ModuleType, arguments: list[str]) -> int:
         raise InputError(
             f"this program takes flags only; received {arguments[1]!r}"
         )
+    for flag in flags.FLAGS.get_key_flags_for_module(command):
+        _require_usable(flag)
     return command.main(arguments)
+
+
+def _require_usable(flag: flags.Flag) -> None:
+    """Raises InputError where a flag's value can only be a mistake."""
+    if flag.present and flag.value in ("", []):
+        raise InputError(f"--{flag.name} is empty")
+    if isinstance(flag.value, int):
+        require_small(**{f"--{flag.name}": flag.value})
 
 
 def _parse_flags(arguments: list[str]) -> list[str]:
@@ -79,7 +89,7 @@ def _parse_flags(arguments: list[str]) -> list[str]:
     """
     try:
         return flags.FLAGS(arguments)
-    except flags.Error as error:
+    except (flags.Error, ValueError) as error:  # One of --noNAME=VALUE.
         problems = [
             _REQUIRED.sub(r"\1 is required", problem).removeprefix("flag ")
             for problem in str(error).splitlines()
@@ -105,6 +115,15 @@ def _line_for_user(error: Exception) -> str | None:
         remedy = f": try a smaller {', '.join(smaller)}" if smaller else ""
         return f"memory ran out{remedy}"
     return None
+
+
+def _in_one_line(text: str) -> str:
+    r"""Returns text with escapes for what breaks a line: names may hold it.
+
+    >>> print(_in_one_line("a\nb does not exist"))
+    a\nb does not exist
+    """
+    return re.sub(r"[\x00-\x1f\x7f]", lambda c: repr(c[0])[1:-1], text)
 
 
 def _prepare_streams() -> None:

@@ -11,6 +11,8 @@ _EXTRAS = {
     "figures": "drawing pictures of attention",
     "serving": "exporting a model",
 }
+# Counts and sizes; no machine holds as many.
+MOST = 1_000_000_000
 
 
 class InputError(ValueError):
@@ -82,6 +84,18 @@ def require_int(least: int, **arguments: Any) -> None:
         is_int &= not isinstance(value, bool)
         require(f"{name} must be an integer", is_int, **received)
         require(f"{name} must be at least {least}", value >= least, **received)
+        require_small(**received)
+
+
+def require_small(**integers: int) -> None:
+    """Checks that integers are so small that sums of two fit 32 bits.
+
+    Raises:
+        InputError: one is not.
+    """
+    for name, value in integers.items():
+        rule = f"{name} must be at most {MOST:,}"
+        require(rule, value <= MOST, **{name: value})
 
 
 def require_rate(**arguments: Any) -> None:

@@ -17,7 +17,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
 from absl import logging
@@ -249,6 +249,31 @@ def require_folder_of(path: str | None, suffix: str = "") -> None:
         raise InputError(f"cannot write {path}: {folder} is not writable")
 
 
+def require_apart(
+    outputs: Iterable[str | None], inputs: Iterable[str] = ()
+) -> None:
+    """Refuses to write over what a program reads, or writes elsewhere.
+
+    Args:
+        outputs: paths to write; None, "-" and devices are passed over.
+        inputs: paths of files that are read.
+
+    Raises:
+        InputError: an output is one of the inputs, or another output.
+    """
+    taken = set(map(os.path.realpath, inputs))
+    for path in outputs:
+        if path in (None, "-") or _is_device(os.path.expanduser(path)):
+            continue
+        place = os.path.realpath(os.path.expanduser(path))
+        if place in taken:
+            raise InputError(
+                f"cannot write {path}: the same run reads it, or writes "
+                "something else there"
+            )
+        taken.add(place)
+
+
 def read_json(path: str | os.PathLike) -> Any:
     """Returns what a JSON file holds.
 
@@ -257,7 +282,7 @@ def read_json(path: str | os.PathLike) -> Any:
         ValueError: it is not JSON, or too deep.
     """
     try:
-        return json.loads(pathlib.Path(path).read_text("utf-8"))
+        return json.loads(pathlib.Path(path).read_text("utf-8-sig"))
     except RecursionError:
         raise ValueError("its brackets are too deep") from None
 

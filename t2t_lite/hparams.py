@@ -7,7 +7,7 @@ import typing
 from collections.abc import Iterable
 from typing import Any
 
-from t2t_lite.errors import InputError, program
+from t2t_lite.errors import MOST, InputError, program
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,6 +91,10 @@ class HParams:
         for name, choices in _CHOICES.items():
             allowed = " or ".join(choices)
             yield f"{name} must be {allowed}", getattr(self, name) in choices
+        for field in dataclasses.fields(self):
+            if field.type is int and field.name != "seed":
+                is_small = getattr(self, field.name) <= MOST
+                yield f"{field.name} must be at most {MOST:,}", is_small
         # NumPy's generator takes no more.
         yield "seed must be below 2^32", self.seed < 2**32
         yield (
@@ -363,14 +367,28 @@ def from_dict(values: dict[str, Any]) -> HParams:
     Raises:
         InputError: fields this version does not know.
     """
-    known = {field.name for field in dataclasses.fields(HParams)}
+    if not isinstance(values, dict):
+        raise InputError(f"hparams must hold fields; received {values!r}")
+    require_fields(HParams, values)
+    return HParams(**values)
+
+
+def require_fields(kind: type, values: dict[str, Any]) -> None:
+    """Checks that a dataclass can be made of a dict, by its fields' names.
+
+    Raises:
+        InputError: a field is unknown to this version, or one is missing.
+    """
+    fields = {field.name: field for field in dataclasses.fields(kind)}
     for name in values:
-        if name not in known:
+        if name not in fields:
             raise InputError(
-                f"unknown field {name!r}{_nearest(name, known)}: were these "
+                f"unknown field {name!r}{_nearest(name, fields)}: were these "
                 "settings saved by another version?"
             )
-    return HParams(**values)
+    for name, field in fields.items():
+        if field.default is dataclasses.MISSING and name not in values:
+            raise InputError(f"the field {name!r} is missing")
 
 
 def _nearest(name, names):

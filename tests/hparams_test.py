@@ -161,6 +161,8 @@ def test_an_unknown_field_names_the_nearest():
         ("length_penalty", float("inf"), "must be finite"),
         ("length_penalty", float("nan"), "must be at least 0"),
         ("seed", 2**32, "must be below 2^32"),
+        ("steps", 10**9 + 1, "must be at most 1,000,000,000"),
+        ("max_extra_length", 2**70, "must be at most 1,000,000,000"),
     ],
 )
 def test_an_impossible_value_is_named_with_its_rule(field, value, rule):

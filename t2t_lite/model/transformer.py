@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from t2t_lite.errors import require, require_int
+from t2t_lite.errors import InputError, require, require_int
 from t2t_lite.hparams import HParams, from_dict, preset
 from t2t_lite.model import cache as decoder_cache
 from t2t_lite.model import masks
@@ -129,6 +129,7 @@ class Transformer(keras.Model):
         Args: those of `call`.
         """
         source_ids, target_ids = inputs
+        _require_ids(source_ids, target_ids)
         return self.decoder(
             self.embedding(target_ids),
             self.encode(source_ids, training=training),
@@ -193,6 +194,24 @@ class Transformer(keras.Model):
     def compute_output_shape(self, input_shape: tuple[Shape, Shape]) -> Shape:
         _, target_shape = input_shape
         return (*target_shape, self.num_target_ids)
+
+
+def _require_ids(source_ids: Tensor, target_ids: Tensor) -> None:
+    """Raises InputError where these cannot be the ids of pairs."""
+    for name, ids in (("source_ids", source_ids), ("target_ids", target_ids)):
+        is_table = hasattr(ids, "shape") and len(ids.shape) == 2
+        if not is_table or "int" not in keras.backend.standardize_dtype(
+            ids.dtype
+        ):
+            raise InputError(
+                f"{name} must be integers [sentences, length]; received "
+                f"{getattr(ids, 'dtype', type(ids).__name__)} "
+                f"{list(getattr(ids, 'shape', []))}"
+            )
+    B, num_targets = source_ids.shape[0], target_ids.shape[0]
+    if None not in (B, num_targets):
+        rule = "there must be as many target_ids as source_ids"
+        require(rule, num_targets == B, source_ids=B, target_ids=num_targets)
 
 
 def _checked(hparams: Any) -> HParams:

@@ -13,7 +13,11 @@ from t2t_lite.errors import InputError
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.parsing import encoding, trees
 from t2t_lite.parsing.constraint import TreeSymbols
-from t2t_lite.parsing.tag_dictionary import TagDictionary, load_tags
+from t2t_lite.parsing.tag_dictionary import (
+    TagDictionary,
+    load_tags,
+    require_fits,
+)
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text.vocabulary import SPACE, Vocabulary
 from t2t_lite.token_ids import EOS
@@ -57,6 +61,8 @@ class LineParser(LinePredictor):
                 "outermost brackets; received max_extra_length="
                 f"{options.max_extra_length}"
             )
+        if tag_dictionary is not None:
+            require_fits(tag_dictionary, vocabulary)
         super().__init__(
             vocabulary, options, model=model, description=description
         )

@@ -54,11 +54,15 @@ class TagDictionary(NamedTuple):
         """
         try:
             with open(path, "rb") as file, np.load(file) as arrays:
-                return cls(arrays["may_have"])
+                may_have_RT = arrays["may_have"]
+            if may_have_RT.dtype != bool:
+                raise ValueError(f"they must be bool, not {may_have_RT.dtype}")
+            return cls(may_have_RT)
         except (
             EOFError,
             KeyError,
             OSError,
+            TypeError,  # It holds an array by itself.
             ValueError,
             zipfile.BadZipFile,
             zlib.error,
@@ -93,6 +97,17 @@ class TagDictionary(NamedTuple):
         place_BS = ops.minimum(place_BS, ops.shape(source_ids)[1] - 1)
         row_BS = ops.take_along_axis(row_BS, place_BS, axis=1)
         return ops.take(ops.convert_to_tensor(self.may_have_RT), row_BS, axis=0)
+
+
+def require_fits(tags: TagDictionary, vocabulary: Vocabulary) -> None:
+    """Raises InputError where the tags are those of another vocabulary."""
+    expected = 2 * vocabulary.size, encoding.num_target_ids(vocabulary)
+    if tags.may_have_RT.shape != expected:
+        raise InputError(
+            f"the tags of words must be those of this vocabulary, "
+            f"{list(expected)}; received {list(tags.may_have_RT.shape)}: put "
+            f"back the {FILE} of this model"
+        )
 
 
 def load_tags(directory: ModelDirectory) -> TagDictionary | None:

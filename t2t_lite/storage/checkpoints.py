@@ -64,7 +64,7 @@ def write(path: str | os.PathLike, tensors: Mapping[str, Any]) -> None:
         reason = str(error).split("\n")[0]
         raise InputError(
             f"cannot write the checkpoint {path}: {reason}; those written "
-            "before are unharmed: free some space and run the command again"
+            "before are unharmed: mend that, and run the command again"
         ) from None
 
 
@@ -94,7 +94,10 @@ def _state(path):
     """Returns what is wrong with the checkpoint `path`."""
     missing = [s for s in _SUFFIXES if not os.path.exists(f"{path}{s}")]
     if len(missing) == len(_SUFFIXES):
-        return f"the checkpoint {path} is missing"
+        return (
+            f"the checkpoint {path} is missing: one of your own is given as "
+            "its files' path up to the number, such as DIR/checkpoints/step-100"
+        )
     reasons = [f"there is no {path}{suffix}: " for suffix in missing]
     return f"{''.join(reasons)}the checkpoint {path} is damaged"
 

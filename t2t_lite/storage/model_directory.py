@@ -72,6 +72,12 @@ class Settings:
                     f"{field.name} must be of type {kind}; received "
                     f"{field.name}={value!r}"
                 )
+        sizes = (self.vocabulary_size, self.micro_batch_tokens)
+        if min(sizes) < 1:
+            raise TypeError(
+                "vocabulary_size and micro_batch_tokens must be at least 1; "
+                f"received {sizes}"
+            )
 
     def splitting(self, sentences: str = "auto") -> Splitting:
         """Returns which lines the model takes as single sentences.
@@ -86,7 +92,7 @@ class Settings:
             whole_up_to = self.hparams.max_length
         elif sentences == "auto":
             is_single = (self.multi_sentence_share or 0) < _FEW
-            whole_up_to = 0 if is_single else self.long_line_tokens
+            whole_up_to = 0 if is_single else self.long_line_tokens or 0
         else:
             raise InputError(
                 "sentences must be auto, split or whole; received "
@@ -182,8 +188,9 @@ class ModelDirectory:
         """
         values = settings_file.read(self.path)
         try:
+            hparams.require_fields(Settings, values)
             return Settings(**values)
-        except TypeError as error:
+        except (InputError, TypeError) as error:
             raise InputError(
                 f"{self.settings_path} cannot be used: {error}"
             ) from None
@@ -309,6 +316,7 @@ class ModelDirectory:
         """
         count = count or self.settings().hparams.average_last
         paths, tensors = self._average(count)
+        _require_finite(f"the average of {paths[0]} and others", tensors)
         path = self.averaged / paths[0].name
         checkpoints.write(path, tensors)
         checkpoints.prune(self.averaged, 1, path)
@@ -352,7 +360,8 @@ class ModelDirectory:
 def _require_finite(description, tensors):
     """Raises InputError where a model could only give nonsense."""
     for name, value in tensors.items():
-        if not np.isfinite(value).all():
+        # An array of objects is one of text, which is no number either.
+        if value.dtype == object or not np.isfinite(value).all():
             raise InputError(
                 f"the weights of {description} are not finite, such as {name}: "
                 "choose another checkpoint"
@@ -409,7 +418,8 @@ def assign(
         description: str, which checkpoint, for the message.
 
     Raises:
-        InputError: a variable is not in it, or has another shape.
+        InputError: a variable is not in it, or has another shape; or it holds
+            weights that are none of the variables', such as a further layer's.
     """
     for variable in variables:
         value = tensors.get(variable.path)
@@ -418,6 +428,13 @@ def assign(
             raise InputError(
                 f"{description} does not fit this model: {variable.path} is "
                 f"{list(variable.shape)} here and {received} there"
+            )
+    paths = {variable.path for variable in variables}
+    for name, value in tensors.items():
+        if is_weight(name) and name not in paths:
+            raise InputError(
+                f"{description} does not fit this model: {name} is nothing "
+                f"here and {list(value.shape)} there"
             )
     for variable in variables:
         variable.assign(tensors[variable.path])

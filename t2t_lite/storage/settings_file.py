@@ -20,6 +20,8 @@ def read(model_dir: str | os.PathLike) -> dict[str, Any]:
     path = pathlib.Path(os.path.expanduser(model_dir), NAME)
     try:
         values = files.read_json(path)
+        if not isinstance(values, dict) or "hparams" not in values:
+            raise ValueError("it has no hparams")
         values["hparams"] = hparams.from_dict(values["hparams"])
         _check_corpus(values.get("corpus", {}))
         return values
@@ -28,7 +30,7 @@ def read(model_dir: str | os.PathLike) -> dict[str, Any]:
             f"{model_dir} is not a model directory: "
             f"{_what_it_is(str(path.parent))}"
         ) from None
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError) as error:
         raise InputError(f"{path} cannot be used: {error}") from None
 
 
@@ -38,6 +40,19 @@ def _check_corpus(corpus: Any) -> None:
     if not is_dict or not all(isinstance(v, str) for v in corpus.values()):
         raise TypeError(
             f"corpus must be a dict of str to str; received corpus={corpus!r}"
+        )
+
+
+def require_own(folder: str | os.PathLike) -> None:
+    """Raises InputError where a folder has the settings of another program."""
+    path = pathlib.Path(folder, NAME)
+    try:
+        values = files.read_json(path)
+    except (OSError, ValueError):
+        return
+    if not isinstance(values, dict) or "hparams" not in values:
+        raise InputError(
+            f"{path} is not that of a run: give another --model_dir"
         )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
+from t2t_lite.errors import InputError
 from t2t_lite.storage import checkpoints, model_directory
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.training.options import RunOptions
@@ -48,7 +49,7 @@ class Checkpointer:
             path, tensors = found
             if tensors.get(_IS_STOP, False):
                 self._stop_checkpoint = path
-            self.note_saved(int(tensors["step"]))
+            self.note_saved(_step(path, tensors))
         return found
 
     def is_due(self, step: int) -> bool:
@@ -93,6 +94,18 @@ class Checkpointer:
         path = self._directory.best / f"step-{step}"
         checkpoints.write(path, tensors)
         checkpoints.prune(self._directory.best, 1, path)
+
+
+def _step(path: pathlib.Path, tensors: Mapping[str, Any]) -> int:
+    """Returns how many updates a checkpoint has behind it."""
+    step = np.asarray(tensors.get("step"))
+    if step.dtype.kind != "i" or step.shape or step < 0:
+        raise InputError(
+            f"{path} cannot be resumed from: it does not say its step; put its "
+            "files back from a copy, or give it as --warm_start_from of a run "
+            "in another --model_dir"
+        )
+    return int(step)
 
 
 def read_warm_start(path: str | None) -> tuple[str, dict[str, Any]] | None:

@@ -32,7 +32,7 @@ class NoamSchedule(keras.optimizers.schedules.LearningRateSchedule):
             ("d_model", d_model),
             ("warmup_steps", warmup_steps),
         ):
-            if value < 1:
+            if not value >= 1:  # NaN is refused too.
                 raise ValueError(
                     f"{name} must be at least 1; received {name}={value}"
                 )

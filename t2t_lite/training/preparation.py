@@ -15,6 +15,7 @@ from absl import logging
 from t2t_lite import tasks
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import MAY_CHANGE, HParams
+from t2t_lite.storage import settings_file
 from t2t_lite.storage.model_directory import ModelDirectory, Settings
 from t2t_lite.task import Task
 from t2t_lite.text import sentences, token_cache, token_files
@@ -109,6 +110,7 @@ def prepare(
     if directory.settings_path.exists() and is_trained(directory):
         begun = directory.settings()
         _require_same_hparams(directory, begun.hparams, hparams)
+    settings_file.require_own(directory.path)
     directory.path.mkdir(parents=True, exist_ok=True)
     read_pairs = text.readers["train"]
     # Read once, and only where there is something to compare it with.
@@ -130,6 +132,7 @@ def prepare(
     logging.info("Training corpus: %s.", report)
     if begun is None:
         _warn_of_odd_text(pairs)
+        _warn_of_unknown(pairs, vocabulary)
     _warn_of_warmup(hparams)
     settings = Settings(
         hparams=hparams,
@@ -370,6 +373,19 @@ def _warn_of_odd_text(pairs: TokenPairs) -> None:
             "%.0f%% of the training targets are copies of their sources: are "
             "these the right files?",
             100 * copies / count,
+        )
+
+
+def _warn_of_unknown(pairs: TokenPairs, vocabulary: Vocabulary) -> None:
+    """Warns of a vocabulary of others that lacks characters of the text."""
+    ids = pairs.source_ids, pairs.target_ids
+    unknown = sum(int((i == vocabulary.unknown_id).sum()) for i in ids)
+    if unknown:
+        logging.warning(
+            "The vocabulary lacks what %d of the %d training tokens stand for, "
+            "which are lost: learn one from this text, without --vocabulary.",
+            unknown,
+            sum(map(len, ids)),
         )
 
 

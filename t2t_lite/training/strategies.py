@@ -53,7 +53,12 @@ def _multi_worker_strategy(tf_config: str) -> tf.distribute.Strategy:
     try:
         with _kept_handler(signal.SIGTERM):
             return tf.distribute.MultiWorkerMirroredStrategy()
-    except (ValueError, RuntimeError, tf.errors.OpError) as error:
+    except (
+        RuntimeError,
+        TypeError,  # An address is no text.
+        ValueError,
+        tf.errors.OpError,
+    ) as error:
         reason = str(getattr(error, "message", error)).splitlines()[0]
         raise InputError(
             f"cannot join the cluster of TF_CONFIG: received {tf_config!r} "

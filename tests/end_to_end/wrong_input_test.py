@@ -64,6 +64,7 @@ def files(tmp_path):
         "empty": _write(tmp_path / "empty", ""),
         "blank": _write(tmp_path / "blank", "\n \n"),
         "latin1": _write(tmp_path / "latin1", b"eins\nf\xfcnf\n"),
+        "utf16": _write(tmp_path / "utf16", "a\nb\n".encode("utf-16-le")),
         "cut": _write(tmp_path / "cut.gz", b"\x1f\x8b\x08\x00"),
         "folder": tmp_path,
         "missing": tmp_path / "missing",
@@ -108,6 +109,15 @@ _TRAIN_FLAGS = [
         "embedded is a corpus for translation, and the model is for parsing",
     ),
     (["--train_trees="], "--train_trees is empty"),
+    (
+        ["--train_source=a,", "--train_target=a,"],
+        "a file's name is missing beside a comma",
+    ),
+    (["--steps=1000000001"], "--steps must be at most 1,000,000,000"),
+    (
+        ["--override=max_length=1000000001"],
+        "max_length must be at most 1,000,000,000",
+    ),
     (["surplus"], "takes flags only; received 'surplus'"),
 ]
 
@@ -147,6 +157,11 @@ _TWO_WORKERS = '"cluster": {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}'
             "the task is not in the cluster",
         ),
         (
+            '{"cluster": {"worker": [1, 2]}, '
+            '"task": {"type": "worker", "index": 0}}',
+            "Task address 1 must be",
+        ),
+        (
             '{"cluster": {"evaluator": ["127.0.0.1:1"]}, '
             '"task": {"type": "evaluator", "index": 0}}',
             "only workers, and a chief, train",
@@ -171,6 +186,7 @@ _TRAIN_FILES = [
         "latin1",
         "latin1, line 2: text must be UTF-8; received byte 0xfc",
     ),
+    ("utf16", "utf16", "text must be UTF-8; this looks like UTF-16"),
     ("good", "folder", "is a directory"),
     ("cut", "good", "is cut short or damaged"),
 ]
@@ -205,7 +221,13 @@ _MODEL_FLAGS = [
     (["--length_penalty=nan"], "length_penalty must be finite"),
     (["--length_penalty=inf"], "length_penalty must be finite"),
     (["--nbest=9"], "nbest must be at most beam_width=4"),
+    (["--max_extra_length=1000000001"], "must be at most 1,000,000,000"),
+    (["--batch_lines=1000000001"], "must be at most 1,000,000,000"),
+    (["--checkpoint=step-2"], "such as DIR/checkpoints/step-100"),
+    (["--checkpoint="], "--checkpoint is empty"),
+    (["--output="], "--output is empty"),
     (["--input=missing"], "missing does not exist"),
+    (["--input=line\nbreak"], "line\\nbreak does not exist"),
     (["--output=/nowhere/at/all"], "cannot write /nowhere/at/all"),
 ]
 
@@ -234,6 +256,11 @@ _UNPARSED_FLAGS = [
         "--nbest=much: invalid literal for int() with base 10: 'much'",
     ),
     ("translate", ["--input"], "Missing value for flag --input"),
+    (
+        "translate",
+        ["--model_dir=x", "--noxla=1"],
+        "--noxla=1 does not take an argument",
+    ),
 ]
 
 
@@ -312,9 +339,56 @@ def test_a_model_directory_without_a_checkpoint_is_refused(copy):
     )
 
 
-def test_settings_that_are_not_json_are_refused(copy):
-    (copy / "settings.json").write_text("{")
-    _refused("settings.json cannot be used", "translate", f"--model_dir={copy}")
+# (content, part of the message)
+_SETTINGS = [
+    ("{", "Expecting property name"),
+    ("null", "it has no hparams"),
+    ("[]", "it has no hparams"),
+    ("7", "it has no hparams"),
+    ("{}", "it has no hparams"),
+    ('{"hparams": null}', "hparams must hold fields; received None"),
+    ('{"hparams": []}', "hparams must hold fields; received []"),
+    ('{"hparams": {}, "corpus": {}}', "the field 'data_sha256' is missing"),
+    (
+        '{"hparams": {}, "vocabluary_size": 5}',
+        "did you mean 'vocabulary_size'?",
+    ),
+]
+
+
+@pytest.mark.parametrize(("content", "message"), _SETTINGS)
+def test_damaged_settings_are_refused(content, message, copy):
+    (copy / "settings.json").write_text(content)
+    _refused(
+        f"settings.json cannot be used: {message}"
+        if message.endswith(("hparams", "missing"))
+        else message,
+        "translate",
+        f"--model_dir={copy}",
+    )
+
+
+def _change_settings(directory, **fields):
+    path = directory / "settings.json"
+    settings = json.loads(path.read_text())
+    settings["hparams"] |= fields.pop("hparams", {})
+    # As Windows programs save it: with a byte order mark.
+    path.write_text(json.dumps(settings | fields), "utf-8-sig")
+
+
+def test_a_checkpoint_with_more_layers_than_the_settings_is_refused(copy):
+    _change_settings(copy, hparams={"num_layers": 1})
+    _refused(
+        "layer_1/feed_forward/hidden/bias is nothing here and [20] there",
+        "translate",
+        f"--model_dir={copy}",
+    )
+
+
+def test_settings_with_a_share_and_no_length_split_all_lines(copy):
+    _change_settings(copy, multi_sentence_share=0.5)
+    found = in_process.run("translate", f"--model_dir={copy}", text="\n")
+    assert found[:2] == (0, "\n"), found[2]
 
 
 def test_an_unknown_setting_is_refused_with_the_nearest(copy):
@@ -434,6 +508,44 @@ def test_too_few_checkpoints_are_not_averaged(model):
 )
 def test_scores_are_not_written_where_there_is_no_folder(model, flag, message):
     _refused(message, "evaluate", f"--model_dir={model}", flag)
+
+
+def test_what_is_read_is_not_written_over(model, tmp_path):
+    text = _write(tmp_path / "text", "the dog\n")
+    message = f"cannot write {text}: the same run reads it"
+    for name, split, *flags in (
+        ("evaluate", "test", f"--model_dir={model}", f"--json={text}"),
+        ("learn_vocabulary", "train", f"--output={text}"),
+    ):
+        flags += [f"--{split}_source={text}", f"--{split}_target={text}"]
+        _refused(message, name, *flags)
+    assert text.read_text() == "the dog\n"
+
+
+def test_two_outputs_do_not_share_a_file(model, tmp_path):
+    output = tmp_path / "scores"
+    _refused(
+        f"cannot write {output}.json: the same run",
+        "evaluate",
+        f"--model_dir={model}",
+        f"--json={output}.json",
+        f"--report={output}",
+    )
+
+
+def test_an_average_that_is_not_finite_is_not_written(copy):
+    path = copy / "checkpoints" / "step-2"
+    tensors = checkpoints.read(path)
+    broken = next(name for name in tensors if name.startswith("transformer/"))
+    tensors[broken] = np.full_like(tensors[broken], np.nan)
+    checkpoints.write(path, tensors)
+    _refused(
+        f"are not finite, such as {broken}",
+        "average_checkpoints",
+        f"--model_dir={copy}",
+        "--average_last=2",
+    )
+    assert not (copy / "averaged").exists()
 
 
 def test_a_model_with_the_vocabulary_of_another_is_refused(copy):

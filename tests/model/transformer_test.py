@@ -9,6 +9,7 @@ import reference
 import tensorflow as tf
 from tiny_models import TINY_MODELS, tiny_transformer
 
+from t2t_lite.errors import InputError
 from t2t_lite.hparams import HParams
 from t2t_lite.model import cache as decoder_cache
 from t2t_lite.model.loss import LabelSmoothedCrossEntropy
@@ -52,6 +53,25 @@ def eager_logits(model, source=SOURCE, target=TARGET, **kwargs):
 
 def without_dropout(hparams):
     return dataclasses.replace(hparams, dropout=0.0, attention_dropout=0.0)
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        (SOURCE + 0.5, TARGET, "source_ids must be integers"),
+        (SOURCE > 3, TARGET, "source_ids must be integers"),
+        (SOURCE[0], TARGET, "source_ids must be integers"),
+        (SOURCE, TARGET[None], "target_ids must be integers"),
+        (SOURCE[:1], TARGET, "as many target_ids as source_ids; received"),
+    ],
+)
+def test_what_cannot_be_the_ids_of_pairs_is_refused(source, target, message):
+    model = tiny_transformer(TINY_MODELS["sinusoidal"])
+    with pytest.raises(InputError, match=message):
+        model((source, target))
 
 
 # The forward pass.

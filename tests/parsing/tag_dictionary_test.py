@@ -10,7 +10,7 @@ from random_trees import TAGS, random_tree
 
 from t2t_lite.errors import InputError
 from t2t_lite.parsing import trees
-from t2t_lite.parsing.tag_dictionary import TagDictionary, learn
+from t2t_lite.parsing.tag_dictionary import TagDictionary, learn, require_fits
 from t2t_lite.text import learning
 
 TREES = [
@@ -116,6 +116,22 @@ def test_a_file_that_is_cut_short_is_refused(dictionary, tmp_path, part):
     path.write_bytes(content[: int(part * len(content))])
     with pytest.raises(InputError, match="cannot read the tags of words"):
         TagDictionary.load(path)
+
+
+@pytest.mark.parametrize("save", [np.save, np.savez])
+def test_a_file_of_other_arrays_is_refused(save, tmp_path):
+    path = tmp_path / "tags.npz"
+    with open(path, "wb") as file:
+        save(file, **{"arr" if save is np.save else "may_have": np.ones(3)})
+    with pytest.raises(InputError, match="cannot read the tags of words"):
+        TagDictionary.load(path)
+
+
+def test_tags_of_another_vocabulary_are_refused(dictionary, vocabulary):
+    other = TagDictionary(dictionary.may_have_RT[:, :3])
+    require_fits(dictionary, vocabulary)
+    with pytest.raises(InputError, match="put back the tags"):
+        require_fits(other, vocabulary)
 
 
 @pytest.mark.parametrize("content", [None, b"", b"PK no such thing"])

@@ -84,6 +84,14 @@ def test_without_a_checkpoint_there_is_nothing_to_restore(directory):
     assert make(directory).restore() is None
 
 
+@pytest.mark.parametrize("step", [None, -1, np.arange(3), np.nan])
+def test_a_checkpoint_without_its_step_is_not_resumed(directory, step):
+    tensors = {"weight": 1.0} if step is None else {"step": step}
+    checkpoints.write(directory.checkpoints / "step-1", tensors)
+    with pytest.raises(InputError, match="does not say its step"):
+        make(directory).restore()
+
+
 def test_the_best_takes_the_place_of_the_best_before(directory):
     checkpointer = make(directory)
     for step in (2, 7):

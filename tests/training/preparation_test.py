@@ -1,11 +1,13 @@
 """A run's directory: filled once, and gone on in with the same text alone."""
 
 import dataclasses
+import io
 import logging
 import pathlib
 
 import numpy as np
 import pytest
+import sentencepiece
 from bilingual_text import CORPUS
 
 from t2t_lite.errors import InputError
@@ -291,6 +293,31 @@ def test_settings_that_nobody_can_read_are_replaced_if_nothing_was_saved(
     )
     directory.settings_path.write_text(text)
     assert prepare_with(directory).settings == directory.settings()
+
+
+def test_the_settings_of_another_program_stay(directory):
+    directory.path.mkdir()
+    directory.settings_path.write_text('{"my": "app"}')
+    with pytest.raises(InputError, match="is not that of a run"):
+        prepare_with(directory)
+    assert directory.settings_path.read_text() == '{"my": "app"}'
+
+
+def test_text_that_the_vocabulary_lacks_is_warned_of(
+    directory, caplog, tmp_path
+):
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["a b c"] * 9),
+        model_writer=model,
+        vocab_size=8,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    path = tmp_path / "other.model"
+    path.write_bytes(model.getvalue())
+    prepare_with(directory, vocabulary=str(path))
+    assert "are lost: learn one from this text" in caplog.text
 
 
 def test_an_empty_split_is_refused_by_name():
