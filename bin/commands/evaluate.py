@@ -43,9 +43,7 @@ flags.DEFINE_string(
 def main(_: list[str]) -> int:
     files.require_folder_of(FLAGS.json)
     files.require_folder_of(FLAGS.report, ".md")
-    stem = FLAGS.report and FLAGS.report.removesuffix(".md")
-    card = stem and f"{stem.removesuffix('.json')}.json"
-    files.require_apart([FLAGS.json, card], corpus_flags.given_files())
+    files.require_apart([FLAGS.json], corpus_flags.given_files())
     search_options.checked_hparams(FLAGS.model_dir, **cli.search_flags())
     cli.load_tensorflow(num_parts=1 if FLAGS.xla else 2)
     from t2t_lite import tasks
