@@ -43,7 +43,8 @@ flags.DEFINE_string(
 def main(_: list[str]) -> int:
     files.require_folder_of(FLAGS.json)
     files.require_folder_of(FLAGS.report, ".md")
-    files.require_apart([FLAGS.json], corpus_flags.given_files())
+    card = FLAGS.report and f"{FLAGS.report}.json"
+    files.require_apart([FLAGS.json, card], corpus_flags.given_files())
     search_options.checked_hparams(FLAGS.model_dir, **cli.search_flags())
     cli.load_tensorflow(num_parts=1 if FLAGS.xla else 2)
     from t2t_lite import tasks
@@ -67,12 +68,8 @@ def main(_: list[str]) -> int:
     score = functools.partial(
         task.scores, language=corpus.target_language, with_margins=True
     )
-    encode_targets = functools.partial(
-        task.encode_targets, translator.vocabulary
-    )
-    report = evaluate(
-        translator, splits, score, encode_targets, terminal.with_bar
-    )
+    encode = functools.partial(task.encode_targets, translator.vocabulary)
+    report = evaluate(translator, splits, score, encode, terminal.with_bar)
     print(report.as_text(), file=sys.stderr if FLAGS.json == "-" else None)
     if FLAGS.json:
         with files.output_file(FLAGS.json) as file:
