@@ -85,6 +85,8 @@ def absolute(patterns: str) -> str:
 
 
 def _absolute(pattern: str) -> str:
+    if not pattern:  # No name beside a comma; it is no folder either.
+        return pattern
     path = os.path.abspath(os.path.expanduser(pattern))
     if os.path.exists(path):
         return _escape(path)
@@ -100,10 +102,7 @@ def _escape(path: str) -> str:
 
 
 def _split(patterns: str) -> list[str]:
-    found = re.split(r",(?!\])", patterns)
-    if "" in found:
-        raise InputError(f"a file's name is missing beside a comma: {patterns}")
-    return found
+    return re.split(r",(?!\])", patterns)
 
 
 def _matches(pattern: str) -> list[str]:

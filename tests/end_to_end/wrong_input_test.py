@@ -110,8 +110,8 @@ _TRAIN_FLAGS = [
     ),
     (["--train_trees="], "--train_trees is empty"),
     (
-        ["--train_source=a,", "--train_target=a,"],
-        "a file's name is missing beside a comma",
+        [f"--train_source={__file__},", f"--train_target={__file__},"],
+        "no file matches ''",
     ),
     (["--steps=1000000001"], "--steps must be at most 1,000,000,000"),
     (
