@@ -13,14 +13,18 @@ from t2t_lite.training.stop_signal import StopSignal
     "number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 )
 def test_a_signal_is_a_request_to_stop(number):
-    before = signal.getsignal(number)
-    with StopSignal() as stop:
-        assert not stop.is_requested()
-        assert stop.number == 0
-        os.kill(os.getpid(), number)
-        assert stop.is_requested()
-        assert stop.number == number
-    assert signal.getsignal(number) is before
+    # The tests themselves may run under nohup, which ignores SIGHUP.
+    inherited = signal.signal(number, signal.SIG_DFL)
+    try:
+        with StopSignal() as stop:
+            assert not stop.is_requested()
+            assert stop.number == 0
+            os.kill(os.getpid(), number)
+            assert stop.is_requested()
+            assert stop.number == number
+        assert signal.getsignal(number) == signal.SIG_DFL
+    finally:
+        signal.signal(number, inherited)
 
 
 def test_a_second_ctrl_c_stops_at_once():
