@@ -1,4 +1,4 @@
-"""The one exception that the programs turn into one line on stderr."""
+"""The exception that programs turn into one line, and checks that raise it."""
 
 import importlib.util
 import numbers
@@ -80,8 +80,8 @@ def require_int(least: int, **arguments: Any) -> None:
     """
     for name, value in arguments.items():
         received = {name: value}
-        is_int = isinstance(value, numbers.Integral)
-        is_int &= not isinstance(value, bool)
+        is_bool = isinstance(value, bool)
+        is_int = isinstance(value, numbers.Integral) and not is_bool
         require(f"{name} must be an integer", is_int, **received)
         require(f"{name} must be at least {least}", value >= least, **received)
         require_small(**received)
@@ -122,8 +122,9 @@ def require_extra(module: str, extra: str, otherwise: str = "") -> None:
     """
     if importlib.util.find_spec(module.split(".")[0]) is not None:
         return
+    remedy = f", or {otherwise}" if otherwise else ""
     what = f"-e '.[{extra}]'" if _is_checkout() else f"'t2t_lite[{extra}]'"
     raise InputError(
         f"{_EXTRAS[extra]} needs {module}, which is not installed: "
-        f"pip install {what}{otherwise and f', or {otherwise}'}"
+        f"pip install {what}{remedy}"
     )

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from t2t_lite.errors import require
 from t2t_lite.hparams import HParams
 from t2t_lite.tensor import Tensor
 
@@ -28,14 +29,13 @@ class NoamSchedule(keras.optimizers.schedules.LearningRateSchedule):
         self, d_model: int, warmup_steps: int = 4000, scale: float = 1.0
     ):
         super().__init__()
-        for name, value in (
-            ("d_model", d_model),
-            ("warmup_steps", warmup_steps),
-        ):
-            if not value >= 1:  # NaN is refused too.
-                raise ValueError(
-                    f"{name} must be at least 1; received {name}={value}"
-                )
+        # NaN is refused too.
+        require("d_model must be at least 1", d_model >= 1, d_model=d_model)
+        require(
+            "warmup_steps must be at least 1",
+            warmup_steps >= 1,
+            warmup_steps=warmup_steps,
+        )
         self.d_model = d_model
         self.warmup_steps = warmup_steps
         self.scale = scale

@@ -277,8 +277,6 @@ def _has_vocabulary(
     data_sha256: Callable[[], str],
 ) -> bool:
     """Returns whether a run that has saved nothing left the vocabulary."""
-    if not directory.vocabulary_path.exists():
-        return False
     if not directory.settings_path.exists():
         return False  # It may be of another text, or of another size.
     try:
@@ -356,24 +354,29 @@ def _warn_of_odd_text(pairs: TokenPairs) -> None:
     num_pairs = len(pairs.source_offsets) - 1
     count = min(num_pairs, _PAIRS_LOOKED_AT)
     looked_at = np.linspace(0, num_pairs - 1, count).astype(int)
-    sources, targets = (
-        [ids[offsets[p] : offsets[p + 1]].tobytes() for p in looked_at]
-        for ids, offsets in (pairs[:2], pairs[2:])
-    )
-    ((_, most),) = collections.Counter(targets).most_common(1)
+    sources = _as_bytes(pairs.source_ids, pairs.source_offsets, looked_at)
+    targets = _as_bytes(pairs.target_ids, pairs.target_offsets, looked_at)
+    most = max(collections.Counter(targets).values())
     if count > 1 and most > _NEARLY_ALL * count:
         logging.warning(
             "%.0f%% of the training targets are one and the same line: is this "
             "the right file?",
             100 * most / count,
         )
-    copies = sum(map(bytes.__eq__, sources, targets))
+    copies = sum(s == t for s, t in zip(sources, targets, strict=True))
     if copies > _NEARLY_ALL * count:
         logging.warning(
             "%.0f%% of the training targets are copies of their sources: are "
             "these the right files?",
             100 * copies / count,
         )
+
+
+def _as_bytes(
+    ids: np.ndarray, offsets: np.ndarray, indices: np.ndarray
+) -> list[bytes]:
+    """Returns sequences of ids, some of many, fit to be compared."""
+    return [ids[offsets[n] : offsets[n + 1]].tobytes() for n in indices]
 
 
 def _warn_of_unknown(pairs: TokenPairs, vocabulary: Vocabulary) -> None:
