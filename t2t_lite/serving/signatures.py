@@ -21,9 +21,6 @@ from t2t_lite.text.sentences import Splitting
 from t2t_lite.text.vocabulary import Vocabulary
 from t2t_lite.token_ids import EOS, PAD
 
-# What str.strip takes for space: Unicode's separators and some controls.
-_BLANK = r"[\s\p{Z}\x{b}\x{1c}-\x{1f}\x{85}]*"
-
 
 class ServingOptions(NamedTuple):
     """What is fixed when a model is exported."""
@@ -259,7 +256,7 @@ class ServedModel:
 
     def _encode(self, text_B):
         """Returns ids, none for a blank text, and which texts are truncated."""
-        is_blank_B = tf.strings.regex_full_match(text_B, _BLANK)
+        is_blank_B = tf.strings.regex_full_match(text_B, sentences.BLANK)
         is_cut_B = tf.strings.length(text_B) > self._max_bytes
         text_B = tf.strings.substr(text_B, 0, self._max_bytes)
         text_B = tf.where(is_blank_B, "", text_B)

@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+# What str.strip takes for space: Unicode's separators and some controls.
+BLANK = r"[\s\p{Z}\x{b}\x{1c}-\x{1f}\x{85}]*"
 _LINES_AT_ONCE = 10_000
 
 # Letters whose dot ends no sentence: "J. S. Bach", "z. B.", but "So do I."
@@ -24,7 +26,6 @@ _CLOSING = r"""["'”’“‘»«›‹)\]}]*"""  # noqa: RUF001
 _OPENING = r"""["'“”„‚‘«»‹›(\[{¿¡…–—-]*"""  # noqa: RUF001
 _MARK = "[.!?…؟۔।]"  # noqa: RUF001
 _CJK_END = "([。！？][」』”’）】]*)"  # noqa: RUF001
-_BLANK = r"[\s\p{Z}\x{b}\x{1c}-\x{1f}\x{85}]*"
 
 # Abbreviations that stand before a name or within a sentence. Those that also
 # end sentences, such as "etc.", are left out.
@@ -91,7 +92,7 @@ def split_tensor(
         is_long_B = lengths_B > splitting.whole_up_to
         marked_B = tf.where(is_long_B, marked_B, text_B)
     sentences = tf.strings.split(marked_B, "\n")
-    is_blank = tf.strings.regex_full_match(sentences.flat_values, _BLANK)
+    is_blank = tf.strings.regex_full_match(sentences.flat_values, BLANK)
     return tf.ragged.boolean_mask(
         sentences, sentences.with_flat_values(~is_blank)
     )
