@@ -23,6 +23,7 @@ class HParams:
 
     # The model, section 3.
     num_layers: int = 6
+    num_decoder_layers: int = 0  # if not as many as in the encoder
     d_model: int = 512
     d_ff: int = 2048
     num_heads: int = 8
@@ -36,6 +37,7 @@ class HParams:
     # Regularization, section 5.4.
     dropout: float = 0.1
     attention_dropout: float = 0.0
+    relu_dropout: float = 0.0
     label_smoothing: float = 0.1
     # Vocabulary, section 5.1.
     vocabulary_type: str = "bpe"  # or "unigram", word-piece-like
@@ -78,15 +80,18 @@ class HParams:
                 received = getattr(self, name)
                 raise InputError(f"{rule}; received {name}={received!r}")
 
+    @property
+    def decoder_layers(self) -> int:
+        """How many layers the decoder has."""
+        return self.num_decoder_layers or self.num_layers
+
     def _rules(self):
         """Yields (what must hold, whether it does)."""
         for name in _AT_LEAST_ONE:
             yield f"{name} must be at least 1", getattr(self, name) >= 1
         for name in _AT_LEAST_ZERO:
             yield f"{name} must be at least 0", getattr(self, name) >= 0
-        for name in ("dropout", "attention_dropout", "label_smoothing"):
-            yield f"{name} must be in [0, 1)", 0 <= getattr(self, name) < 1
-        for name in ("adam_beta1", "adam_beta2"):
+        for name in _BELOW_ONE:
             yield f"{name} must be in [0, 1)", 0 <= getattr(self, name) < 1
         for name, choices in _CHOICES.items():
             allowed = " or ".join(choices)
@@ -144,11 +149,20 @@ _AT_LEAST_ONE = (
     "beam_width",
 )
 _AT_LEAST_ZERO = (
+    "num_decoder_layers",
     "attention_window",
     "adam_epsilon",
     "seed",
     "length_penalty",
     "max_extra_length",
+)
+_BELOW_ONE = (
+    "dropout",
+    "attention_dropout",
+    "relu_dropout",
+    "label_smoothing",
+    "adam_beta1",
+    "adam_beta2",
 )
 _CHOICES = {
     "positions": ("sinusoidal", "learned"),

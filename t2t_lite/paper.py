@@ -167,16 +167,16 @@ def num_parameters(hparams: HParams, vocabulary_size: int | None = None) -> int:
         hparams: HParams.
         vocabulary_size: V; that of the hparams when not given.
     """
-    D, F, N = hparams.d_model, hparams.d_ff, hparams.num_layers
+    D, F = hparams.d_model, hparams.d_ff
     attention = 2 * D * hparams.num_heads * (hparams.d_k + hparams.d_v)
     feed_forward = (D * F + F) + (F * D + D)
     norm = 2 * D
-    encoder_layer = attention + feed_forward + 2 * norm
-    decoder_layer = 2 * attention + feed_forward + 3 * norm
+    encoder = hparams.num_layers * (attention + feed_forward + 2 * norm)
+    decoder = hparams.decoder_layers * (2 * attention + feed_forward + 3 * norm)
     is_learned = hparams.positions == "learned"
     positions = 2 * hparams.learned_positions * D if is_learned else 0
     embedding = (vocabulary_size or hparams.vocabulary_size) * D
-    return embedding + positions + N * (encoder_layer + decoder_layer)
+    return embedding + positions + encoder + decoder
 
 
 def table_3_text() -> str:

@@ -140,6 +140,7 @@ def test_an_unknown_field_names_the_nearest():
     ("field", "value", "rule"),
     [
         ("num_layers", 0, "must be at least 1"),
+        ("num_decoder_layers", -1, "must be at least 0"),
         ("d_v", -3, "must be at least 1"),
         ("steps", 0, "must be at least 1"),
         ("beam_width", 0, "must be at least 1"),
@@ -150,6 +151,7 @@ def test_an_unknown_field_names_the_nearest():
         ("dropout", 1.0, "must be in [0, 1)"),
         ("dropout", float("nan"), "must be in [0, 1)"),
         ("attention_dropout", -0.1, "must be in [0, 1)"),
+        ("relu_dropout", 1.0, "must be in [0, 1)"),
         ("label_smoothing", 1.5, "must be in [0, 1)"),
         ("adam_beta2", 1.0, "must be in [0, 1)"),
         ("positions", "rotary", "must be sinusoidal or learned"),
@@ -195,6 +197,11 @@ def test_a_value_of_another_type_is_an_error(field, value, type_name):
         HParams(**{field: value})
     expected = f"{field} must be of type {type_name}; received {value!r}"
     assert str(error.value) == expected
+
+
+def test_the_decoder_is_as_deep_as_the_encoder_unless_told_otherwise():
+    assert HParams(num_layers=5).decoder_layers == 5
+    assert HParams(num_layers=5, num_decoder_layers=2).decoder_layers == 2
 
 
 def test_an_int_will_do_for_a_float():

@@ -12,6 +12,7 @@ from paths import ROOT
 
 from t2t_lite import hparams as settings
 from t2t_lite import paper
+from t2t_lite.hparams import HParams
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.training.trainer import Trainer
 
@@ -28,9 +29,12 @@ def undrawn_weights():
     keras.utils.clear_session()
 
 
-@pytest.mark.parametrize("name", settings.PRESETS)
-def test_number_of_parameters_is_that_of_the_model(name, undrawn_weights):
-    hparams = settings.preset(name)
+@pytest.mark.parametrize(
+    "hparams",
+    [*settings.PRESETS.values(), HParams(num_decoder_layers=2)],
+    ids=[*settings.PRESETS, "a shallow decoder"],
+)
+def test_number_of_parameters_is_that_of_the_model(hparams, undrawn_weights):
     with undrawn_weights:
         model = Transformer(hparams)
         model.build()

@@ -53,7 +53,9 @@ def main(_: list[str]) -> int:
     hparams = search_options.checked_hparams(
         FLAGS.model_dir, **cli.search_flags()
     )
-    require_index(hparams.num_layers, layer=FLAGS.layer)
+    is_encoder = FLAGS.kind == "encoder_self"
+    num_layers = hparams.num_layers if is_encoder else hparams.decoder_layers
+    require_index(num_layers, layer=FLAGS.layer)
     for head in FLAGS.head or ():
         require_index(hparams.num_heads, head=head)
     cli.load_tensorflow()

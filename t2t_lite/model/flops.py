@@ -48,8 +48,9 @@ def forward_flops(
         + _feed_forward_flops(hparams, T)
     )
     logits = 2 * T * hparams.d_model * vocabulary_size
-    layers = hparams.num_layers * (encoder_layer + decoder_layer)
-    return batch_size * (layers + logits)
+    encoder = hparams.num_layers * encoder_layer
+    decoder = hparams.decoder_layers * decoder_layer
+    return batch_size * (encoder + decoder + logits)
 
 
 def _num_scores(

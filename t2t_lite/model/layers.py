@@ -19,33 +19,45 @@ class FeedForward(keras.layers.Layer):
 
     Args:
         d_ff: F, the width of the hidden layer.
+        dropout: the rate on the hidden layer, after its ReLU.
 
-    Source: section 3.3, Eq. 2.
+    Source: section 3.3, Eq. 2; the paper does not drop here.
     """
 
-    def __init__(self, d_ff: int, **kwargs: Any) -> None:
+    def __init__(self, d_ff: int, dropout: float = 0.0, **kwargs: Any) -> None:
         require_int(1, d_ff=d_ff)
+        require_rate(dropout=dropout)
         super().__init__(**kwargs)
         self.supports_masking = True
         self.d_ff = d_ff
+        self.dropout = dropout
 
     def build(self, x_shape: Shape) -> None:
         dense, policy = keras.layers.Dense, self.dtype_policy
         self.hidden = dense(self.d_ff, "relu", dtype=policy, name="hidden")
         self.output_layer = dense(x_shape[-1], dtype=policy, name="output")
+        self.hidden_dropout = keras.layers.Dropout(
+            self.dropout, dtype=policy, name="hidden_dropout"
+        )
+        hidden_shape = (*x_shape[:-1], self.d_ff)
         self.hidden.build(x_shape)
-        self.output_layer.build((*x_shape[:-1], self.d_ff))
+        self.hidden_dropout.build(hidden_shape)
+        self.output_layer.build(hidden_shape)
 
-    def call(self, x: Tensor) -> Tensor:
-        """Returns float [B, L, D] for x [B, L, D]."""
+    def call(self, x: Tensor, training: bool = False) -> Tensor:
+        """Returns float [B, L, D] for x [B, L, D]; drops if `training`."""
         hidden_NF = self.hidden(rows.flatten(x))
+        hidden_NF = self.hidden_dropout(hidden_NF, training=training)
         return rows.restore(self.output_layer(hidden_NF), like=x)
 
     def compute_output_shape(self, x_shape: Shape) -> Shape:
         return x_shape
 
     def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"d_ff": self.d_ff}
+        return super().get_config() | {
+            "d_ff": self.d_ff,
+            "dropout": self.dropout,
+        }
 
 
 class _TransformerLayer(keras.layers.Layer):
@@ -59,12 +71,17 @@ class _TransformerLayer(keras.layers.Layer):
         d_v: int | None = None,
         dropout: float = 0.1,
         attention_dropout: float = 0.0,
+        relu_dropout: float = 0.0,
         attention_window: int = 0,
         **kwargs: Any,
     ) -> None:
         d_v = d_k if d_v is None else d_v
         require_int(1, d_ff=d_ff, num_heads=num_heads, d_k=d_k, d_v=d_v)
-        require_rate(dropout=dropout, attention_dropout=attention_dropout)
+        require_rate(
+            dropout=dropout,
+            attention_dropout=attention_dropout,
+            relu_dropout=relu_dropout,
+        )
         require_int(0, attention_window=attention_window)
         require(
             "attention_window must be 0 or odd: a position, and equally many "
@@ -80,6 +97,7 @@ class _TransformerLayer(keras.layers.Layer):
         self.d_v = d_v
         self.dropout = dropout
         self.attention_dropout = attention_dropout
+        self.relu_dropout = relu_dropout
         self.attention_window = attention_window
         self.norms, self.dropouts = {}, {}
 
@@ -104,10 +122,14 @@ class _TransformerLayer(keras.layers.Layer):
         return layer
 
     def _build_feed_forward(self, x_shape: Shape) -> FeedForward:
-        name = "feed_forward"
-        layer = FeedForward(self.d_ff, dtype=self.dtype_policy, name=name)
+        layer = FeedForward(
+            self.d_ff,
+            dropout=self.relu_dropout,
+            dtype=self.dtype_policy,
+            name="feed_forward",
+        )
         layer.build(x_shape)
-        self._build_add_and_norm(name, x_shape)
+        self._build_add_and_norm(layer.name, x_shape)
         return layer
 
     def _build_add_and_norm(self, name: str, x_shape: Shape) -> None:
@@ -143,6 +165,7 @@ class _TransformerLayer(keras.layers.Layer):
             "d_v": self.d_v,
             "dropout": self.dropout,
             "attention_dropout": self.attention_dropout,
+            "relu_dropout": self.relu_dropout,
             "attention_window": self.attention_window,
         }
 
@@ -158,6 +181,7 @@ class EncoderLayer(_TransformerLayer):
         d_v: depth of values; d_k when not given.
         dropout: the rate on each sub-layer's output.
         attention_dropout: the rate on attention weights.
+        relu_dropout: the rate after the ReLU.
         attention_window: r, odd: to how many positions around each one
             self-attention is restricted; 0 for all.
 
@@ -198,8 +222,9 @@ class EncoderLayer(_TransformerLayer):
         x = self._add_and_norm(
             x, self.self_attention, attended, training=training
         )
+        output = self.feed_forward(x, training=training)
         return self._add_and_norm(
-            x, self.feed_forward, self.feed_forward(x), training=training
+            x, self.feed_forward, output, training=training
         )
 
     def compute_output_shape(self, x_shape: Shape) -> Shape:
@@ -261,8 +286,9 @@ class DecoderLayer(_TransformerLayer):
         x = self._add_and_norm(
             x, self.memory_attention, attended, training=training
         )
+        output = self.feed_forward(x, training=training)
         return self._add_and_norm(
-            x, self.feed_forward, self.feed_forward(x), training=training
+            x, self.feed_forward, output, training=training
         )
 
     def step(

@@ -32,6 +32,7 @@ class _Stack(keras.layers.Layer):
         d_v: int | None = None,
         dropout: float = 0.1,
         attention_dropout: float = 0.0,
+        relu_dropout: float = 0.0,
         attention_window: int = 0,
         learned_positions: int | None = None,
         **kwargs: Any,
@@ -47,6 +48,7 @@ class _Stack(keras.layers.Layer):
             "d_v": d_v,
             "dropout": dropout,
             "attention_dropout": attention_dropout,
+            "relu_dropout": relu_dropout,
             "attention_window": attention_window,
         }
         self._settings = layer_config | {
@@ -139,6 +141,7 @@ class Decoder(_Stack):
         d_v: depth of values; d_k when not given.
         dropout: the rate on sub-layers' outputs and on the stack's input.
         attention_dropout: the rate on attention weights.
+        relu_dropout: the rate after the ReLU.
         attention_window: r, odd: to how many positions around each one
             self-attention is restricted; 0 for all.
         learned_positions: rows of a learned table of positions, or None for

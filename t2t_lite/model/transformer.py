@@ -79,7 +79,6 @@ class Transformer(keras.Model):
         self.num_target_ids = num_target_ids
         is_learned = hparams.positions == "learned"
         stack_config = {
-            "num_layers": hparams.num_layers,
             "d_model": hparams.d_model,
             "d_ff": hparams.d_ff,
             "num_heads": hparams.num_heads,
@@ -87,6 +86,7 @@ class Transformer(keras.Model):
             "d_v": hparams.d_v,
             "dropout": hparams.dropout,
             "attention_dropout": hparams.attention_dropout,
+            "relu_dropout": hparams.relu_dropout,
             "attention_window": hparams.attention_window,
             "learned_positions": (
                 hparams.learned_positions if is_learned else None
@@ -99,8 +99,12 @@ class Transformer(keras.Model):
             dtype=self.dtype_policy,
             name="embedding",
         )
-        self.encoder = Encoder(**stack_config, name="encoder")
-        self.decoder = Decoder(**stack_config, name="decoder")
+        self.encoder = Encoder(
+            hparams.num_layers, **stack_config, name="encoder"
+        )
+        self.decoder = Decoder(
+            hparams.decoder_layers, **stack_config, name="decoder"
+        )
 
     def build(self, input_shape: Any = None) -> None:
         D = self.hparams.d_model

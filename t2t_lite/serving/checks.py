@@ -23,7 +23,7 @@ def require_parts(
             f"max_length must be from 2 to {hparams.max_length} for this "
             f"model; received max_length={max_length}"
         )
-    require_index(hparams.num_layers, attention_layer=attention_layer)
+    require_index(hparams.decoder_layers, attention_layer=attention_layer)
     require_index(hparams.num_heads, attention_head=attention_head)
 
 

@@ -7,6 +7,7 @@ import re
 
 import tensorflow as tf
 
+from t2t_lite import paper
 from t2t_lite.hparams import HParams
 from t2t_lite.model import loss
 
@@ -92,10 +93,7 @@ def _state_bytes(
     hparams: HParams, vocabulary_size: int, num_gradients: int
 ) -> int:
     """Returns the bytes of weights, Adam's moments, sums and gradients."""
-    D, F = hparams.d_model, hparams.d_ff
-    depths = hparams.num_heads * (hparams.d_k + hparams.d_v)
-    layer_weights = 3 * 2 * D * depths + 2 * 2 * D * F
-    weights = hparams.num_layers * layer_weights + vocabulary_size * D
+    weights = paper.num_parameters(hparams, vocabulary_size)
     return (4 + num_gradients) * 4 * weights
 
 
@@ -103,8 +101,11 @@ def _bytes_per_token(hparams: HParams, precision: str) -> int:
     """Returns the bytes kept per source and target token to go backward."""
     width = 4 if precision == "float32" else 2
     D, F = hparams.d_model, hparams.d_ff
-    per_layer = 40 * D + 6 * F + 6 * hparams.num_heads * hparams.max_length
-    return width * (hparams.num_layers * per_layer + 3 * D)
+    attention = 8 * D + 2 * hparams.num_heads * hparams.max_length
+    feed_forward = 8 * D + 3 * F
+    encoder = hparams.num_layers * (attention + feed_forward)
+    decoder = hparams.decoder_layers * (2 * attention + feed_forward)
+    return width * (encoder + decoder + 3 * D)
 
 
 def loss_bytes(hparams: HParams, vocabulary_size: int, tokens: int) -> int:

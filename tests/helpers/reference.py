@@ -192,7 +192,7 @@ def transformer(weights, hparams, source_ids_BS, target_ids_BT):
         T = len(target_ids)
         is_past_TT = np.tril(np.ones((T, T), bool))
         x = embed(target_ids, embedding_VD, stack)
-        for n in range(hparams.num_layers):
+        for n in range(hparams.decoder_layers):
             x = decoder_layer(
                 x,
                 memory_SD,

@@ -24,13 +24,17 @@ _SINUSOIDAL = HParams(
     steps=20,
 )
 
-# d_model is not h * d_k in the third one.
 TINY_MODELS = {
     "sinusoidal": _SINUSOIDAL,
     "learned": dataclasses.replace(_SINUSOIDAL, positions="learned"),
+    # d_model is not h * d_k.
     "d_k_is_not_d_v": dataclasses.replace(_SINUSOIDAL, d_model=14, d_v=5),
-    "attention_dropout": dataclasses.replace(
-        _SINUSOIDAL, num_layers=1, dropout=0.2, attention_dropout=0.3
+    "shallow_decoder": dataclasses.replace(
+        _SINUSOIDAL,
+        num_decoder_layers=1,
+        dropout=0.2,
+        attention_dropout=0.3,
+        relu_dropout=0.4,
     ),
     "restricted": dataclasses.replace(
         _SINUSOIDAL, num_layers=1, attention_window=5

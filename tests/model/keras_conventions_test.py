@@ -75,7 +75,9 @@ CASES = {
         {"num_heads": 3, "d_k": 4, "window": (2, 1)},
         (_X,),
     ),
-    "FeedForward": Case(t2t_lite.FeedForward, {"d_ff": 20}, (_X,)),
+    "FeedForward": Case(
+        t2t_lite.FeedForward, {"d_ff": 20, "dropout": 0.3}, (_X,)
+    ),
     "EncoderLayer": Case(t2t_lite.EncoderLayer, _BLOCK, (_X,)),
     "DecoderLayer": Case(t2t_lite.DecoderLayer, _BLOCK, (_X, _MEMORY)),
     "Encoder": Case(t2t_lite.Encoder, _STACK, (_X,)),

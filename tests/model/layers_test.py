@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import reference
+from keras import ops
 
 import t2t_lite
 from t2t_lite.model.layers import DecoderLayer, EncoderLayer, FeedForward
@@ -108,6 +109,19 @@ def test_attention_dropout_reaches_the_attention(layer_class, inputs):
     still = layer(*inputs)
     np.testing.assert_array_equal(layer(*inputs), still)
     assert np.abs(layer(*inputs, training=True) - still).max() > 0.01
+
+
+def test_relu_dropout_drops_the_hidden_layer_and_scales_up_the_rest():
+    """A tenth of 1,000 units of value 1 is left, each ten times as large."""
+    layer = FeedForward(1000, dropout=0.9)
+    layer.build(X.shape)
+    layer.hidden.bias.assign(np.ones(1000))
+    layer.hidden.kernel.assign(np.zeros((D, 1000)))
+    layer.output_layer.kernel.assign(np.ones((1000, D)) / 10)
+    sums_BLD = ops.convert_to_numpy(layer(X, training=True))
+    np.testing.assert_allclose(sums_BLD, np.rint(sums_BLD), atol=1e-4)
+    assert 80 < sums_BLD.mean() < 120
+    np.testing.assert_allclose(layer(X), np.full_like(X, 100), rtol=1e-5)
 
 
 _HEADS = {"num_heads": H, "d_k": K}

@@ -52,7 +52,9 @@ def eager_logits(model, source=SOURCE, target=TARGET, **kwargs):
 
 
 def without_dropout(hparams):
-    return dataclasses.replace(hparams, dropout=0.0, attention_dropout=0.0)
+    return dataclasses.replace(
+        hparams, dropout=0.0, attention_dropout=0.0, relu_dropout=0.0
+    )
 
 
 # What is refused.
@@ -267,7 +269,9 @@ def test_training_without_dropout_equals_inference(tiny_hparams):
     )
 
 
-@pytest.mark.parametrize("kind", ["dropout", "attention_dropout"])
+@pytest.mark.parametrize(
+    "kind", ["dropout", "attention_dropout", "relu_dropout"]
+)
 def test_each_kind_of_dropout_acts_alone(kind):
     hparams = without_dropout(TINY_MODELS["sinusoidal"])
     model = tiny_transformer(dataclasses.replace(hparams, **{kind: 0.3}))

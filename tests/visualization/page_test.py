@@ -198,6 +198,28 @@ def test_the_columns_are_the_tokens_of_the_kind(page):
 
 
 @pytest.mark.slow
+def test_layers_are_those_of_the_kind(browser, tmp_path):
+    maps = made_up_maps(SOURCE, TARGET, num_layers=3)
+    decoder_self = maps.decoder_self
+    maps = maps._replace(
+        decoder_self=decoder_self._replace(
+            weights_NHLM=decoder_self.weights_NHLM[:2]
+        )
+    )
+    page = Page(browser, tmp_path / "page.html", page_of(maps))
+
+    def layers():
+        return [label.text for label in page.all("#layers label")]
+
+    assert layers() == ["0", "1", "2"]
+    page.all("#kinds label")[1].click()
+    assert layers() == ["0", "1"]
+    (chosen,) = page.all("#layers input:checked")
+    assert chosen.get_attribute("value") == "1"
+    assert page.errors() == []
+
+
+@pytest.mark.slow
 def test_a_head_can_be_shown_alone_and_switched_off(page):
     everything = page.picture()
     boxes = page.all("#heads input")
