@@ -20,7 +20,7 @@ from t2t_lite.storage import checkpoints, model_directory
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.training import run
 from t2t_lite.training.options import RunOptions
-from t2t_lite.training.preparation import TrainingText
+from t2t_lite.training.training_text import TrainingText
 
 GOLDEN = ROOT / "tests" / "golden" / "0.1.0"
 REPORT = json.loads((GOLDEN / "expected.json").read_text("utf-8"))

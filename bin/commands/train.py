@@ -121,12 +121,12 @@ def main(_: list[str]) -> int:
         FLAGS.strategy == "auto" and not os.environ.get("TF_CONFIG")
     )
     cli.load_tensorflow(num_parts=2 if is_one_device and not FLAGS.xla else 1)
-    from t2t_lite.training import options, preparation, run
+    from t2t_lite.training import options, run, training_text
 
     result = run.train(
         FLAGS.model_dir or f"runs/{corpus.name}-{preset}",
         settings,
-        preparation.TrainingText(
+        training_text.TrainingText(
             names, corpus_flags.readers(corpus), corpus.source_language
         ),
         options.RunOptions.from_flags(FLAGS.flag_values_dict()),

@@ -11,7 +11,7 @@ from t2t_lite.errors import InputError
 from t2t_lite.storage.model_directory import Settings
 from t2t_lite.text import token_files
 from t2t_lite.training.options import RunOptions
-from t2t_lite.training.strategies import sum_over_workers, value_from_chief
+from t2t_lite.training.strategies import total_over_replicas, value_from_chief
 
 # By these the workers compute, evaluate and stop in the same updates.
 _OPTIONS = ("precision", "xla", "evaluate_every_steps", "patience")
@@ -46,7 +46,7 @@ def require_chiefs_settings(
     }
     own = np.array([zlib.crc32(repr(v).encode()) for v in alike.values()])
     differs = (own != value_from_chief(strategy, own)).astype(np.int32)
-    num_differing = sum_over_workers(strategy, differs)
+    num_differing = total_over_replicas(strategy, differs)
     for name, count in zip(alike, num_differing, strict=True):
         if count:
             raise InputError(

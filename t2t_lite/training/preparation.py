@@ -1,12 +1,10 @@
 """What a run needs before its first update, and whether it may go on."""
 
-import collections
 import dataclasses
 import functools
 import os
 import pathlib
 import shutil
-from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,60 +19,12 @@ from t2t_lite.task import Task
 from t2t_lite.text import sentences, token_cache, token_files
 from t2t_lite.text.token_files import CorpusReport, PairTokenizer, TokenPairs
 from t2t_lite.text.vocabulary import Vocabulary
+from t2t_lite.training import plausibility
 from t2t_lite.training.micro_batches import fitting_micro_batch_tokens
 from t2t_lite.training.options import RunOptions
-
-Pairs = Iterable[tuple[str, str]]
+from t2t_lite.training.training_text import Pairs, TrainingText
 
 _LINES_LOOKED_AT = 100_000  # Enough to tell a share of 1% from one of 0.9%.
-_PAIRS_LOOKED_AT = 10_000
-_NEARLY_ALL = 0.9  # The share at which a corpus is odd.
-
-
-@dataclasses.dataclass(frozen=True)
-class TrainingText:
-    """The sentence pairs of a run.
-
-    Args:
-        flags: the flags that name them, kept with the settings.
-        readers: for "train", and for "dev" and "test" if there are any, a
-            function; each call reads the (source, target) pairs.
-        source_language: ISO 639-1; None if not known.
-    """
-
-    flags: dict[str, str]
-    readers: dict[str, Callable[[], Pairs]]
-    source_language: str | None = None
-
-    def checked(
-        self, check: Callable[[str, str], tuple[str, str]]
-    ) -> "TrainingText":
-        """Returns the text whose pairs are check(source, target) of these."""
-        readers = {
-            split: functools.partial(_checked_pairs, reader, check)
-            for split, reader in self.readers.items()
-        }
-        return dataclasses.replace(self, readers=readers)
-
-    def held_out(self) -> dict[str, list[tuple[str, str]]]:
-        """Returns the pairs of "dev" and "test", where there are any.
-
-        Raises:
-            InputError: there is such text, and it is empty.
-        """
-        pairs = {
-            split: list(self.readers[split]())
-            for split in ("dev", "test")
-            if split in self.readers
-        }
-        for split, of_split in pairs.items():
-            if not of_split:
-                raise InputError(f"the {split} text has no pairs to score on")
-        return pairs
-
-
-def _checked_pairs(reader, check) -> Iterator[tuple[str, str]]:
-    return (check(*pair) for pair in reader())
 
 
 class Prepared(NamedTuple):
@@ -83,6 +33,38 @@ class Prepared(NamedTuple):
     vocabulary: Vocabulary
     pairs: TokenPairs
     settings: Settings
+
+
+@dataclasses.dataclass(frozen=True)
+class _Start:
+    """What a run is started with, and what was begun in its directory."""
+
+    directory: ModelDirectory
+    task: Task
+    hparams: HParams
+    text: TrainingText
+    options: RunOptions
+    cache_dir: pathlib.Path | None
+    begun: Settings | None  # of the run that goes on here; None for a new one
+
+    def read_pairs(self) -> Pairs:
+        """Reads the training pairs."""
+        return self.text.readers["train"]()
+
+    @functools.cached_property
+    def data_sha256(self) -> str:
+        """The hash of the training text, which is read for it once.
+
+        To be asked for only where there is something to compare it with.
+        """
+        return token_files.hash_pairs(self.read_pairs())
+
+    def other_run(self, before: str, now: str | os.PathLike) -> InputError:
+        """Returns the refusal to go on with something else than before."""
+        return InputError(
+            f"{self.directory.path} was trained with {before}; received {now}: "
+            "give the same again, or another --model_dir"
+        )
 
 
 def prepare(
@@ -103,57 +85,73 @@ def prepare(
         InputError: the run was begun with something else, which is named; or
             the corpus or the vocabulary cannot be used.
     """
-    task = tasks.task_of(hparams)
-    cache_dir = _cache_dir(options.cache_dir)
-    begun = None  # The Settings that the run was begun with.
-    # A run that has saved nothing may be begun anew with others.
-    if directory.settings_path.exists() and is_trained(directory):
-        begun = directory.settings()
-        _require_same_hparams(directory, begun.hparams, hparams)
+    start = _Start(
+        directory=directory,
+        task=tasks.task_of(hparams),
+        hparams=hparams,
+        text=text,
+        options=options,
+        cache_dir=_cache_dir(options.cache_dir),
+        begun=directory.settings() if _is_begun(directory) else None,
+    )
+    _require_same_hparams(start)
     settings_file.require_own(directory.path)
     directory.path.mkdir(parents=True, exist_ok=True)
-    read_pairs = text.readers["train"]
-    # Read once, and only where there is something to compare it with.
-    data_sha256 = functools.cache(lambda: token_files.hash_pairs(read_pairs()))
-    vocabulary, is_learned = _vocabulary(
-        directory, task, hparams, read_pairs, data_sha256, begun, options
-    )
-    if begun is not None and vocabulary.sha256 != begun.vocabulary_sha256:
-        received = options.vocabulary or "one learned from the training text"
-        raise _other_run(directory, "another vocabulary", received)
-    tokenizer = PairTokenizer(
-        vocabulary,
-        functools.partial(task.encode_targets, vocabulary),
-        hparams.max_length,
-    )
-    pairs, report = _tokens(
-        directory, read_pairs, data_sha256, tokenizer, begun, cache_dir
-    )
+    vocabulary, is_learned = _vocabulary(start)
+    pairs, report = _tokens(start, vocabulary)
     logging.info("Training corpus: %s.", report)
-    if begun is None:
-        _warn_of_odd_text(pairs)
-        _warn_of_unknown(pairs, vocabulary)
-    _warn_of_warmup(hparams)
-    settings = Settings(
-        hparams=hparams,
-        corpus=text.flags,
+    _warn_of_implausible(start, vocabulary, pairs)
+    settings = _settings(start, vocabulary, is_learned, pairs, report)
+    _save(start, vocabulary, settings)
+    return Prepared(vocabulary, pairs, settings)
+
+
+def _is_begun(directory: ModelDirectory) -> bool:
+    # A run that has saved nothing may be begun anew with others.
+    return directory.settings_path.exists() and is_trained(directory)
+
+
+def _warn_of_implausible(
+    start: _Start, vocabulary: Vocabulary, pairs: TokenPairs
+) -> None:
+    if start.begun is None:
+        plausibility.warn_of_odd_text(pairs)
+        plausibility.warn_of_unknown(pairs, vocabulary)
+    plausibility.warn_of_warmup(start.hparams)
+
+
+def _settings(
+    start: _Start,
+    vocabulary: Vocabulary,
+    is_learned: bool,
+    pairs: TokenPairs,
+    report: CorpusReport,
+) -> Settings:
+    begun = start.begun
+    return Settings(
+        hparams=start.hparams,
+        corpus=start.text.flags,
         data_sha256=report.data_sha256,
         vocabulary_sha256=vocabulary.sha256,
         vocabulary_size=vocabulary.size,
-        micro_batch_tokens=_micro_batch_tokens(
-            hparams, vocabulary.size, options, begun
-        ),
-        **_sentence_figures(text.source_language, vocabulary, pairs, begun),
+        micro_batch_tokens=_micro_batch_tokens(start, vocabulary),
+        **_sentence_figures(start, vocabulary, pairs),
         vocabulary_is_learned=(
             is_learned if begun is None else begun.vocabulary_is_learned
         ),
     )
-    if begun is None:
-        task.save_extras(directory, hparams, vocabulary, read_pairs)
+
+
+def _save(start: _Start, vocabulary: Vocabulary, settings: Settings) -> None:
+    """Writes all that a later command needs."""
+    directory = start.directory
+    if start.begun is None:
+        start.task.save_extras(
+            directory, start.hparams, vocabulary, start.read_pairs
+        )
     vocabulary.save(directory.vocabulary_path)
     # Last, so that a directory with settings has all the rest.
     directory.save_settings(settings)
-    return Prepared(vocabulary, pairs, settings)
 
 
 def is_trained(directory: ModelDirectory) -> bool:
@@ -172,111 +170,100 @@ def _cache_dir(path: str | None) -> pathlib.Path | None:
     return folder
 
 
-def _require_same_hparams(
-    directory: ModelDirectory, begun: HParams, new: HParams
-) -> None:
-    for field in dataclasses.fields(begun):
-        before, now = getattr(begun, field.name), getattr(new, field.name)
-        if before != now and field.name not in MAY_CHANGE:
-            raise _other_run(
-                directory, f"{field.name}={before}", f"{field.name}={now}"
-            )
+def _require_same_hparams(start: _Start) -> None:
+    if start.begun is None:
+        return
+    for field in dataclasses.fields(start.hparams):
+        name = field.name
+        before = getattr(start.begun.hparams, name)
+        now = getattr(start.hparams, name)
+        if before != now and name not in MAY_CHANGE:
+            raise start.other_run(f"{name}={before}", f"{name}={now}")
 
 
-def _other_run(
-    directory: ModelDirectory, before: str, now: str | os.PathLike
-) -> InputError:
-    return InputError(
-        f"{directory.path} was trained with {before}; received {now}: give the "
-        "same again, or another --model_dir"
-    )
-
-
-def _micro_batch_tokens(
-    hparams: HParams,
-    vocabulary_size: int,
-    options: RunOptions,
-    begun: Settings | None,
-) -> int:
+def _micro_batch_tokens(start: _Start, vocabulary: Vocabulary) -> int:
+    options = start.options
     if options.micro_batch_tokens is not None:
         return options.micro_batch_tokens
-    if begun is not None:
-        return begun.micro_batch_tokens
+    if start.begun is not None:
+        return start.begun.micro_batch_tokens
     return fitting_micro_batch_tokens(
-        hparams, vocabulary_size, options.precision
+        start.hparams, vocabulary.size, options.precision
     )
 
 
 def _sentence_figures(
-    language: str | None,
-    vocabulary: Vocabulary,
-    pairs: TokenPairs,
-    begun: Settings | None,
+    start: _Start, vocabulary: Vocabulary, pairs: TokenPairs
 ) -> dict[str, Any]:
     """Returns the fields of Settings by which lines are split later."""
     names = ("source_language", "multi_sentence_share", "long_line_tokens")
-    if begun is not None:
-        return {name: getattr(begun, name) for name in names}
+    if start.begun is not None:
+        return {name: getattr(start.begun, name) for name in names}
     starts = pairs.source_offsets
     every = -(-len(starts) // _LINES_LOOKED_AT)
     sources = vocabulary.decode(
         pairs.source_ids[starts[n] : starts[n + 1]].tolist()
         for n in range(0, len(starts) - 1, every)
     )
+    language = start.text.source_language
     share = sentences.multi_sentence_share(sources, language)
     long_line = int(np.percentile(pairs.source_lengths, 99))
     return dict(zip(names, (language, share, long_line), strict=True))
 
 
-def _vocabulary(
-    directory: ModelDirectory,
-    task: Task,
-    hparams: HParams,
-    read_pairs: Callable[[], Pairs],
-    data_sha256: Callable[[], str],
-    begun: Settings | None,
-    options: RunOptions,
-) -> tuple[Vocabulary, bool]:
+def _vocabulary(start: _Start) -> tuple[Vocabulary, bool]:
     """Returns the run's Vocabulary, and whether it is learned from its text.
-
-    It is a given one, the run's own, or a learned one.
 
     A warm start needs the vocabulary of the model that it starts from, whose
     embedding has a row for each of its ids.
     """
+    options, begun = start.options, start.begun
     warm = _vocabulary_beside(options.warm_start_from)
-    is_learned = False
-    if options.vocabulary:
-        vocabulary = Vocabulary.load(options.vocabulary)
-    elif begun is not None and directory.vocabulary_path.exists():
-        vocabulary = directory.vocabulary()
-    elif warm is not None:
-        vocabulary = warm
-    elif _has_vocabulary(directory, hparams, data_sha256):
-        vocabulary, is_learned = directory.vocabulary(), True
-    else:
-        logging.info("Learning the vocabulary.")
-        is_learned = True
-        vocabulary = task.learn_vocabulary(
-            read_pairs, hparams.vocabulary_type, hparams.vocabulary_size
-        )
+    vocabulary, is_learned = _unchecked_vocabulary(start, warm)
     is_given = bool(options.vocabulary) or warm is not None
     is_new_to_text = is_given and begun is None
-    task.check_vocabulary(vocabulary, read_pairs if is_new_to_text else None)
+    start.task.check_vocabulary(
+        vocabulary, start.read_pairs if is_new_to_text else None
+    )
     if warm is not None and warm.sha256 != vocabulary.sha256:
         raise InputError(
             f"{options.warm_start_from} has another vocabulary than this run: "
             "start without --vocabulary, in a new --model_dir"
         )
+    if begun is not None and vocabulary.sha256 != begun.vocabulary_sha256:
+        received = options.vocabulary or "one learned from the training text"
+        raise start.other_run("another vocabulary", received)
     return vocabulary, is_learned
 
 
-def _has_vocabulary(
-    directory: ModelDirectory,
-    hparams: HParams,
-    data_sha256: Callable[[], str],
-) -> bool:
+def _unchecked_vocabulary(
+    start: _Start, warm: Vocabulary | None
+) -> tuple[Vocabulary, bool]:
+    """Returns what `_vocabulary` does: a given one, its own, or a learned one.
+
+    Args:
+        start: _Start.
+        warm: that of the model to start from, None if there is none.
+    """
+    directory, hparams = start.directory, start.hparams
+    if start.options.vocabulary:
+        return Vocabulary.load(start.options.vocabulary), False
+    if start.begun is not None and directory.vocabulary_path.exists():
+        return directory.vocabulary(), False
+    if warm is not None:
+        return warm, False
+    if _has_vocabulary(start):
+        return directory.vocabulary(), True
+    logging.info("Learning the vocabulary.")
+    learned = start.task.learn_vocabulary(
+        start.read_pairs, hparams.vocabulary_type, hparams.vocabulary_size
+    )
+    return learned, True
+
+
+def _has_vocabulary(start: _Start) -> bool:
     """Returns whether a run that has saved nothing left the vocabulary."""
+    directory = start.directory
     if not directory.settings_path.exists():
         return False  # It may be of another text, or of another size.
     try:
@@ -288,10 +275,10 @@ def _has_vocabulary(
         before.vocabulary_is_learned
         and before.vocabulary_sha256 == left.sha256
         and all(
-            getattr(before.hparams, name) == getattr(hparams, name)
+            getattr(before.hparams, name) == getattr(start.hparams, name)
             for name in ("task", "vocabulary_type", "vocabulary_size")
         )
-        and before.data_sha256 == data_sha256()
+        and before.data_sha256 == start.data_sha256
     )
 
 
@@ -309,96 +296,50 @@ def _vocabulary_beside(warm_start_from: str | None) -> Vocabulary | None:
 
 
 def _tokens(
-    directory: ModelDirectory,
-    read_pairs: Callable[[], Pairs],
-    data_sha256: Callable[[], str],
-    tokenizer: PairTokenizer,
-    begun: Settings | None,
-    cache_dir: pathlib.Path | None,
+    start: _Start, vocabulary: Vocabulary
 ) -> tuple[TokenPairs, CorpusReport]:
     """Returns the tokens of the training corpus, made if there are none."""
-    if begun is None and cache_dir is None and not directory.tokens.exists():
-        return _make_tokens(directory, read_pairs, tokenizer)
-    if begun is not None and data_sha256() != begun.data_sha256:
-        raise _other_run(directory, "other training text", "this corpus")
+    begun, cache_dir = start.begun, start.cache_dir
+    folder = start.directory.tokens
+    tokenizer = PairTokenizer(
+        vocabulary,
+        functools.partial(start.task.encode_targets, vocabulary),
+        start.hparams.max_length,
+    )
+    if begun is None and cache_dir is None and not folder.exists():
+        return _make_tokens(start, tokenizer)
+    if begun is not None and start.data_sha256 != begun.data_sha256:
+        raise start.other_run("other training text", "this corpus")
     if cache_dir is not None:
         return token_cache.shared_tokens(
-            cache_dir, read_pairs, data_sha256(), tokenizer
+            cache_dir, start.read_pairs, start.data_sha256, tokenizer
         )
-    if token_files.are_whole(directory.tokens):
-        pairs, report = token_files.load_pairs(directory.tokens)
-        if report.key == tokenizer.key(data_sha256()):
-            return pairs, report
-    elif directory.tokens.exists():
+    return _own_tokens(start, tokenizer) or _make_tokens(start, tokenizer)
+
+
+def _own_tokens(
+    start: _Start, tokenizer: PairTokenizer
+) -> tuple[TokenPairs, CorpusReport] | None:
+    """Returns those in the model directory, None if they are of no use."""
+    folder = start.directory.tokens
+    if token_files.are_whole(folder):
+        pairs, report = token_files.load_pairs(folder)
+        is_ours = report.key == tokenizer.key(start.data_sha256)
+        return (pairs, report) if is_ours else None
+    if folder.exists():
         logging.warning(
-            "%s is damaged, or of version 0.1.0: writing it again.",
-            directory.tokens,
+            "%s is damaged, or of version 0.1.0: writing it again.", folder
         )
-    if directory.tokens.exists():
-        shutil.rmtree(directory.tokens)
-    return _make_tokens(directory, read_pairs, tokenizer)
+    return None
 
 
 def _make_tokens(
-    directory: ModelDirectory,
-    read_pairs: Callable[[], Pairs],
-    tokenizer: PairTokenizer,
+    start: _Start, tokenizer: PairTokenizer
 ) -> tuple[TokenPairs, CorpusReport]:
+    """Returns tokens made anew, in place of any in the model directory."""
+    folder = start.directory.tokens
+    if folder.exists():
+        shutil.rmtree(folder)
     logging.info("Tokenizing the training corpus.")
-    token_files.tokenize_pairs(read_pairs(), tokenizer, directory.tokens)
-    return token_files.load_pairs(directory.tokens)
-
-
-def _warn_of_odd_text(pairs: TokenPairs) -> None:
-    """Warns of a corpus that can hardly be what was meant."""
-    num_pairs = len(pairs.source_offsets) - 1
-    count = min(num_pairs, _PAIRS_LOOKED_AT)
-    looked_at = np.linspace(0, num_pairs - 1, count).astype(int)
-    sources = _as_bytes(pairs.source_ids, pairs.source_offsets, looked_at)
-    targets = _as_bytes(pairs.target_ids, pairs.target_offsets, looked_at)
-    most = max(collections.Counter(targets).values())
-    if count > 1 and most > _NEARLY_ALL * count:
-        logging.warning(
-            "%.0f%% of the training targets are one and the same line: is this "
-            "the right file?",
-            100 * most / count,
-        )
-    copies = sum(s == t for s, t in zip(sources, targets, strict=True))
-    if copies > _NEARLY_ALL * count:
-        logging.warning(
-            "%.0f%% of the training targets are copies of their sources: are "
-            "these the right files?",
-            100 * copies / count,
-        )
-
-
-def _as_bytes(
-    ids: np.ndarray, offsets: np.ndarray, indices: np.ndarray
-) -> list[bytes]:
-    """Returns sequences of ids, some of many, fit to be compared."""
-    return [ids[offsets[n] : offsets[n + 1]].tobytes() for n in indices]
-
-
-def _warn_of_unknown(pairs: TokenPairs, vocabulary: Vocabulary) -> None:
-    """Warns of a vocabulary of others that lacks characters of the text."""
-    ids = pairs.source_ids, pairs.target_ids
-    unknown = sum(int((i == vocabulary.unknown_id).sum()) for i in ids)
-    if unknown:
-        logging.warning(
-            "The vocabulary lacks what %d of the %d training tokens stand for, "
-            "which are lost: learn one from this text, without --vocabulary.",
-            unknown,
-            sum(map(len, ids)),
-        )
-
-
-def _warn_of_warmup(hparams: HParams) -> None:
-    if hparams.steps < hparams.warmup_steps:
-        logging.warning(
-            "steps=%d is below warmup_steps=%d, so the learning rate never "
-            "reaches its peak: give more --steps, or a shorter warm-up with "
-            "--override=warmup_steps=%d.",
-            hparams.steps,
-            hparams.warmup_steps,
-            max(1, hparams.steps // 3),
-        )
+    token_files.tokenize_pairs(start.read_pairs(), tokenizer, folder)
+    return token_files.load_pairs(folder)

@@ -1,6 +1,7 @@
 """A training run: from text pairs to checkpoints; any of them resumes it."""
 
 import contextlib
+import dataclasses
 import signal
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -22,12 +23,7 @@ from t2t_lite.training.cost import Cost, describe_cost
 from t2t_lite.training.dev_evaluation import DevEvaluation, DevState
 from t2t_lite.training.micro_batches import num_micro_batches
 from t2t_lite.training.options import RunOptions
-from t2t_lite.training.preparation import (
-    Prepared,
-    TrainingText,
-    is_trained,
-    prepare,
-)
+from t2t_lite.training.preparation import Prepared, is_trained, prepare
 from t2t_lite.training.progress import Progress, not_finite_error
 from t2t_lite.training.report import final_report
 from t2t_lite.training.run_log import kept_log
@@ -40,6 +36,7 @@ from t2t_lite.training.strategies import (
 )
 from t2t_lite.training.summaries import Summaries
 from t2t_lite.training.trainer import Trainer
+from t2t_lite.training.training_text import TrainingText
 
 
 class Result(NamedTuple):
@@ -66,7 +63,7 @@ def train(
     """
     strategy = make_strategy(options.strategy)
     with _locked_directory(model_dir, strategy) as directory:
-        run = _Run(directory, hparams, text, options, strategy)
+        run = _Run(_begin(directory, hparams, text, options, strategy))
         with StopSignal() as stop, run.progress:
             run.loop(stop)
         has_report = run.is_chief and not stop.is_requested()
@@ -90,58 +87,98 @@ def _locked_directory(
         yield temporary
 
 
+@dataclasses.dataclass(frozen=True)
+class _Beginning:
+    """What a run is begun with: all that is read before there is a model."""
+
+    directory: ModelDirectory
+    hparams: HParams
+    options: RunOptions
+    strategy: tf.distribute.Strategy
+    task: Task
+    held_out: dict[str, list[tuple[str, str]]]
+    warm_start: tuple[str, dict[str, Any]] | None
+    prepared: Prepared
+
+    @property
+    def dev_pairs(self) -> list[tuple[str, str]] | None:
+        """The pairs of dev, None if there are none."""
+        return self.held_out.get("dev")
+
+
+def _begin(
+    directory: ModelDirectory,
+    hparams: HParams,
+    text: TrainingText,
+    options: RunOptions,
+    strategy: tf.distribute.Strategy,
+) -> _Beginning:
+    """Reads what a run needs and prepares its directory."""
+    task = tasks.task_of(hparams)
+    text = text.checked(task.check_pair)
+    # Read before the long work, for they may turn out to be wrong.
+    held_out = text.held_out()
+    if "dev" not in held_out:
+        options.require_no_dev_text()
+    warm_start = read_warm_start(options.warm_start_from)
+    prepared = prepare(directory, hparams, text, options)
+    require_chiefs_settings(
+        strategy, prepared.settings, options, held_out.get("dev")
+    )
+    return _Beginning(
+        directory=directory,
+        hparams=hparams,
+        options=options,
+        strategy=strategy,
+        task=task,
+        held_out=held_out,
+        warm_start=warm_start,
+        prepared=prepared,
+    )
+
+
 class _Run:
     """One process' part in a run."""
 
-    def __init__(
-        self,
-        directory: ModelDirectory,
-        hparams: HParams,
-        text: TrainingText,
-        options: RunOptions,
-        strategy: tf.distribute.Strategy,
-    ):
-        self.directory, self.hparams, self.options = directory, hparams, options
-        self.strategy, self.is_chief = strategy, is_chief(strategy)
-        self.task = tasks.task_of(hparams)
-        text = text.checked(self.task.check_pair)
-        # Read before the long work, for they may turn out to be wrong.
-        self.held_out = text.held_out()
-        if "dev" not in self.held_out:
-            options.require_no_dev_text()
-        warm_start = read_warm_start(options.warm_start_from)
-        self.prepared = prepare(directory, hparams, text, options)
-        settings, dev_pairs = self.prepared.settings, self.held_out.get("dev")
-        require_chiefs_settings(strategy, settings, options, dev_pairs)
+    def __init__(self, beginning: _Beginning):
+        self.beginning = beginning
+        self.directory, self.hparams = beginning.directory, beginning.hparams
+        self.options, self.strategy = beginning.options, beginning.strategy
+        self.is_chief = is_chief(self.strategy)
+        self.trainer = _make_trainer(beginning)
+        self._log_what_is_trained()
         self.micro_batch_tokens = int(
-            value_from_chief(strategy, settings.micro_batch_tokens)
+            value_from_chief(
+                self.strategy, beginning.prepared.settings.micro_batch_tokens
+            )
         )
-        self.trainer = _make_trainer(
-            self.prepared, self.task, hparams, options, strategy
+        summaries = Summaries(
+            self.directory.summaries if self.is_chief else None
         )
-        logging.info(
-            "Training a model of %s weights in %s on %s.",
-            f"{self.trainer.model.count_params():,}",
-            directory.path if self.is_chief else "the chief's directory",
-            ", ".join(map(_short_name, strategy.extended.worker_devices)),
-        )
-        summaries = Summaries(directory.summaries if self.is_chief else None)
         self.dev = DevEvaluation(
-            self.task,
+            beginning.task,
             self.trainer.model,
-            directory,
-            dev_pairs,
-            options,
+            self.directory,
+            beginning.dev_pairs,
+            self.options,
             summaries,
         )
         self.checkpointer = Checkpointer(
-            directory, options, hparams.average_last
+            self.directory, self.options, self.hparams.average_last
         )
-        self.cost = Cost(strategy.num_replicas_in_sync)
-        self._restore(warm_start)
-        self.progress = Progress(self.trainer, hparams.steps, summaries)
+        self.cost = Cost(self.strategy.num_replicas_in_sync)
+        self._restore()
+        self.progress = Progress(self.trainer, self.hparams.steps, summaries)
 
-    def _restore(self, warm_start: tuple[str, dict[str, Any]] | None) -> None:
+    def _log_what_is_trained(self) -> None:
+        logging.info(
+            "Training a model of %s weights in %s on %s.",
+            f"{self.trainer.model.count_params():,}",
+            self.directory.path if self.is_chief else "the chief's directory",
+            ", ".join(map(_short_name, self.strategy.extended.worker_devices)),
+        )
+
+    def _restore(self) -> None:
         """Resumes from the newest checkpoint, or starts from other weights."""
         found = self.checkpointer.restore()
         if found is not None:
@@ -150,8 +187,8 @@ class _Run:
             self.dev.resume(DevState.restored(tensors))
             self.cost = Cost.restored(tensors, self.cost.num_devices)
             logging.info("Resuming from %s.", path)
-        elif warm_start is not None:
-            description, tensors = warm_start
+        elif self.beginning.warm_start is not None:
+            description, tensors = self.beginning.warm_start
             model_directory.assign(self.trainer.weights, tensors, description)
             logging.info("Starting from the weights of %s.", description)
         self.trainer.copy_from_chief()
@@ -191,7 +228,7 @@ class _Run:
 
     def _batches(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Returns the (source_ids, target_ids) of the updates to do."""
-        pairs, hparams = self.prepared.pairs, self.hparams
+        pairs, hparams = self.beginning.prepared.pairs, self.hparams
         buckets = batching.make_buckets(
             pairs.source_lengths,
             pairs.target_lengths,
@@ -271,25 +308,24 @@ class _Run:
             self.options.sustained_tflops,
         )
         return final_report(
-            self.directory, self.hparams, self.task, self.held_out, cost_text
+            self.directory,
+            self.hparams,
+            self.beginning.task,
+            self.beginning.held_out,
+            cost_text,
         )
 
 
-def _make_trainer(
-    prepared: Prepared,
-    task: Task,
-    hparams: HParams,
-    options: RunOptions,
-    strategy: tf.distribute.Strategy,
-) -> Trainer:
+def _make_trainer(beginning: _Beginning) -> Trainer:
+    options, vocabulary = beginning.options, beginning.prepared.vocabulary
     return Trainer(
-        hparams,
-        prepared.vocabulary.size,
-        strategy,
+        beginning.hparams,
+        vocabulary.size,
+        beginning.strategy,
         precision=options.precision,
         xla=options.xla,
-        num_target_ids=task.num_target_ids(prepared.vocabulary),
-        num_parts=best_num_parts(strategy, options.xla),
+        num_target_ids=beginning.task.num_target_ids(vocabulary),
+        num_parts=best_num_parts(beginning.strategy, options.xla),
     )
 
 

@@ -172,10 +172,10 @@ def value_from_chief(
         is_chief = tf.equal(context.replica_id_in_sync_group, 0)
         return tf.where(is_chief, value, tf.zeros_like(value))
 
-    return sum_over_workers(strategy, value, of_chief)
+    return total_over_replicas(strategy, value, of_chief)
 
 
-def sum_over_workers(
+def total_over_replicas(
     strategy: tf.distribute.Strategy,
     value: Any,
     of_replica: Callable[[tf.Tensor], tf.Tensor] = tf.identity,

@@ -24,8 +24,9 @@ from t2t_lite.serving import export
 from t2t_lite.serving import signatures as serving
 from t2t_lite.storage import checkpoints, model_directory
 from t2t_lite.text import learning
-from t2t_lite.training import preparation, run
+from t2t_lite.training import run
 from t2t_lite.training.options import RunOptions
+from t2t_lite.training.training_text import TrainingText
 
 TREES = [
     "(TOP (S (NP (DT the) (NN cat)) (VP (VBZ sleeps)) (. .)))",
@@ -292,7 +293,7 @@ def test_a_sentence_that_evalb_leaves_out_makes_no_model_better():
 
 
 def text_of(pairs):
-    return preparation.TrainingText(
+    return TrainingText(
         {"corpus": "of this test"},
         {split: lambda: pairs for split in ("train", "dev")},
     )
@@ -339,7 +340,7 @@ def test_a_run_learns_to_parse_and_its_directory_parses(tmp_path):
     tensors["best_bleu"] = tensors.pop("best_score")
     checkpoints.write(path, tensors)
     more = dataclasses.replace(hparams, steps=121)
-    without_dev = preparation.TrainingText({}, {"train": lambda: pairs})
+    without_dev = TrainingText({}, {"train": lambda: pairs})
     run.train(directory.path, more, without_dev, RunOptions())
     _, tensors = next(checkpoints.newest(directory.checkpoints))
     assert tensors["step"] == 121

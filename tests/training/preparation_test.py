@@ -16,7 +16,8 @@ from t2t_lite.storage import checkpoints
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text import learning, token_files
 from t2t_lite.training.options import RunOptions
-from t2t_lite.training.preparation import TrainingText, prepare
+from t2t_lite.training.preparation import prepare
+from t2t_lite.training.training_text import TrainingText
 
 PAIRS = [(line, line[::-1]) for line in CORPUS]
 HPARAMS = HParams(vocabulary_size=400, max_length=100, tokens_per_batch=400)

@@ -15,8 +15,8 @@ from t2t_lite.storage import checkpoints
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.training import run
 from t2t_lite.training.options import RunOptions
-from t2t_lite.training.preparation import TrainingText
 from t2t_lite.training.trainer import Trainer
+from t2t_lite.training.training_text import TrainingText
 
 PAIRS = [(line, line[::-1]) for line in CORPUS]
 HPARAMS = dataclasses.replace(

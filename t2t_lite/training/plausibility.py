@@ -1,0 +1,68 @@
+"""Warns of what a run can hardly be meant to have."""
+
+import collections
+
+import numpy as np
+from absl import logging
+
+from t2t_lite.hparams import HParams
+from t2t_lite.text.token_files import TokenPairs
+from t2t_lite.text.vocabulary import Vocabulary
+
+_PAIRS_LOOKED_AT = 10_000
+_NEARLY_ALL = 0.9  # The share at which a corpus is odd.
+
+
+def warn_of_odd_text(pairs: TokenPairs) -> None:
+    """Warns of a corpus that can hardly be what was meant."""
+    num_pairs = len(pairs.source_offsets) - 1
+    count = min(num_pairs, _PAIRS_LOOKED_AT)
+    looked_at = np.linspace(0, num_pairs - 1, count).astype(int)
+    sources = _as_bytes(pairs.source_ids, pairs.source_offsets, looked_at)
+    targets = _as_bytes(pairs.target_ids, pairs.target_offsets, looked_at)
+    most = max(collections.Counter(targets).values())
+    if count > 1 and most > _NEARLY_ALL * count:
+        logging.warning(
+            "%.0f%% of the training targets are one and the same line: is this "
+            "the right file?",
+            100 * most / count,
+        )
+    copies = sum(s == t for s, t in zip(sources, targets, strict=True))
+    if copies > _NEARLY_ALL * count:
+        logging.warning(
+            "%.0f%% of the training targets are copies of their sources: are "
+            "these the right files?",
+            100 * copies / count,
+        )
+
+
+def _as_bytes(
+    ids: np.ndarray, offsets: np.ndarray, indices: np.ndarray
+) -> list[bytes]:
+    """Returns sequences of ids, some of many, fit to be compared."""
+    return [ids[offsets[n] : offsets[n + 1]].tobytes() for n in indices]
+
+
+def warn_of_unknown(pairs: TokenPairs, vocabulary: Vocabulary) -> None:
+    """Warns of a vocabulary of others that lacks characters of the text."""
+    ids = pairs.source_ids, pairs.target_ids
+    unknown = sum(int((i == vocabulary.unknown_id).sum()) for i in ids)
+    if unknown:
+        logging.warning(
+            "The vocabulary lacks what %d of the %d training tokens stand for, "
+            "which are lost: learn one from this text, without --vocabulary.",
+            unknown,
+            sum(map(len, ids)),
+        )
+
+
+def warn_of_warmup(hparams: HParams) -> None:
+    if hparams.steps < hparams.warmup_steps:
+        logging.warning(
+            "steps=%d is below warmup_steps=%d, so the learning rate never "
+            "reaches its peak: give more --steps, or a shorter warm-up with "
+            "--override=warmup_steps=%d.",
+            hparams.steps,
+            hparams.warmup_steps,
+            max(1, hparams.steps // 3),
+        )

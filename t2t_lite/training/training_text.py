@@ -1,0 +1,55 @@
+"""The text that a run trains on and is scored on."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Iterator
+
+from t2t_lite.errors import InputError
+
+Pairs = Iterable[tuple[str, str]]
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingText:
+    """The sentence pairs of a run.
+
+    Args:
+        flags: the flags that name them, kept with the settings.
+        readers: for "train", and for "dev" and "test" if there are any, a
+            function; each call reads the (source, target) pairs.
+        source_language: ISO 639-1; None if not known.
+    """
+
+    flags: dict[str, str]
+    readers: dict[str, Callable[[], Pairs]]
+    source_language: str | None = None
+
+    def checked(
+        self, check: Callable[[str, str], tuple[str, str]]
+    ) -> "TrainingText":
+        """Returns the text whose pairs are check(source, target) of these."""
+        readers = {
+            split: functools.partial(_checked_pairs, reader, check)
+            for split, reader in self.readers.items()
+        }
+        return dataclasses.replace(self, readers=readers)
+
+    def held_out(self) -> dict[str, list[tuple[str, str]]]:
+        """Returns the pairs of "dev" and "test", where there are any.
+
+        Raises:
+            InputError: there is such text, and it is empty.
+        """
+        pairs = {
+            split: list(self.readers[split]())
+            for split in ("dev", "test")
+            if split in self.readers
+        }
+        for split, of_split in pairs.items():
+            if not of_split:
+                raise InputError(f"the {split} text has no pairs to score on")
+        return pairs
+
+
+def _checked_pairs(reader, check) -> Iterator[tuple[str, str]]:
+    return (check(*pair) for pair in reader())
