@@ -12,7 +12,6 @@ newstest2014 with care. Their reference was tokenized before, and is said to
 have had every typographic quote as a straight one; no quote is changed here.
 """
 
-import importlib.metadata
 import re
 from collections.abc import Sequence
 
@@ -52,18 +51,31 @@ def corpus_bleu(
 
     Source: get_ende_bleu.sh of tensor2tensor.
     """
+    tokenizer = sacremoses.MosesTokenizer(language)
+    return multi_bleu(
+        [tokenize(line, tokenizer) for line in hypotheses],
+        [tokenize(line, tokenizer) for line in references],
+    )
+
+
+def multi_bleu(
+    hypotheses: Sequence[str], references: Sequence[str]
+) -> BLEUScore:
+    """Returns the BLEU of tokens with spaces between them, without smoothing.
+
+    Raises:
+        InputError: the numbers of hypotheses and references differ.
+
+    Source: Moses' multi-bleu.perl.
+    """
     if len(hypotheses) != len(references):
         raise InputError(
             "each hypothesis needs one reference; received "
             f"{len(hypotheses)} hypotheses and {len(references)} references"
         )
-    tokenizer = sacremoses.MosesTokenizer(language)
     # Lines that look tokenized are meant to be.
     bleu = BLEU(tokenize="none", smooth_method="none", force=True)
-    return bleu.corpus_score(
-        [tokenize(line, tokenizer) for line in hypotheses],
-        [[tokenize(line, tokenizer) for line in references]],
-    )
+    return bleu.corpus_score(hypotheses, [references])
 
 
 def tokenize(line: str, tokenizer: sacremoses.MosesTokenizer) -> str:
@@ -79,10 +91,19 @@ def tokenize(line: str, tokenizer: sacremoses.MosesTokenizer) -> str:
 
 def signature(language: str) -> str:
     """Returns what decides a score, in the manner of sacrebleu's signatures."""
-    version = importlib.metadata.version("sacremoses")
-    known = sacremoses.corpus.NonbreakingPrefixes().available_langs.values()
-    rules = "" if language in known else "-with-abbreviations-of-en"
     return (
-        f"nrefs:1|case:mixed|tok:moses-{language}{rules}|compounds:split|smooth:none"
-        f"|sacremoses:{version}"
+        f"nrefs:1|case:mixed|tok:{moses_rules(language)}|compounds:split"
+        f"|smooth:none|sacremoses:{sacremoses.__version__}"
+    )
+
+
+def moses_rules(language: str) -> str:
+    """Returns by which rules Moses splits text of a language.
+
+    >>> moses_rules("de"), moses_rules("tlh")
+    ('moses-de', 'moses-tlh-with-abbreviations-of-en')
+    """
+    known = sacremoses.corpus.NonbreakingPrefixes().available_langs.values()
+    return f"moses-{language}" + (
+        "" if language in known else "-with-abbreviations-of-en"
     )

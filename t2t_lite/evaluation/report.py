@@ -47,6 +47,8 @@ class SplitScores(NamedTuple):
             values[f"{key}_signature"] = score.signature
             if score.margin is not None:
                 values[f"{key}_margin"] = score.margin
+            if score.reference_tokens is not None:
+                values[f"{key}_reference_tokens"] = score.reference_tokens
         values |= self.tokens._asdict()
         return values | {"perplexity": self.tokens.perplexity}
 

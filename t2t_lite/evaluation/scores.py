@@ -1,4 +1,4 @@
-"""Scores of text: sacrebleu's BLEU and chrF, and BLEU the paper's own way."""
+"""Scores of text: sacrebleu's BLEU and chrF, and BLEU as papers count it."""
 
 import json
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sacrebleu.metrics import BLEU, CHRF
 
-from t2t_lite.evaluation import paper_bleu
+from t2t_lite.evaluation import lowercase_bleu, paper_bleu
 
 BOOTSTRAP_RESAMPLES = 1000
 
@@ -18,15 +18,22 @@ class Score(NamedTuple):
     value: float
     signature: str  # all that decides the value, but the text
     margin: float | None = None  # half of the 95% interval, if known
+    reference_tokens: int | None = None  # where papers report it
 
     def as_text(self) -> str:
-        """Returns the value for a reader, with its margin if it has one.
+        """Returns the value for a reader, with what else is known of it.
 
         >>> Score("BLEU", 27.31, "case:mixed", margin=1.2).as_text()
         '27.31 ± 1.20'
+        >>> Score("BLEU", 41.0, "case:lc", reference_tokens=12_103).as_text()
+        '41.00 of 12,103 reference tokens'
         """
-        margin = "" if self.margin is None else f" ± {self.margin:.2f}"
-        return f"{self.value:.2f}{margin}"
+        text = f"{self.value:.2f}"
+        if self.margin is not None:
+            text += f" ± {self.margin:.2f}"
+        if self.reference_tokens is not None:
+            text += f" of {self.reference_tokens:,} reference tokens"
+        return text
 
 
 def score_text(
@@ -39,13 +46,13 @@ def score_text(
 
     "bleu" and "chrf" are sacrebleu's: cased, and of text that is not tokenized
     (sacrebleu does that by its own rule, 13a). "paper_bleu" is BLEU the paper's
-    own way.
+    own way, "lowercase_bleu" that of papers on Multi30k.
 
     Args:
         translations: detokenized.
         references: one for each translation, detokenized.
         language: of both, as `paper_bleu.corpus_bleu` takes it; None to leave
-            that score out.
+            these two out.
         with_margins: whether sacrebleu estimates the margins of its scores, by
             resampling the sentences BOOTSTRAP_RESAMPLES times.
     """
@@ -59,10 +66,18 @@ def score_text(
             margin = _bootstrap_margin(metric, translations, references)
         scores[key] = Score(name, value, signature, margin)
     if language is not None:
+        texts = translations, references, language
         scores["paper_bleu"] = Score(
             "BLEU as in the paper",
-            paper_bleu.corpus_bleu(translations, references, language).score,
+            paper_bleu.corpus_bleu(*texts).score,
             paper_bleu.signature(language),
+        )
+        lowercase = lowercase_bleu.corpus_bleu(*texts)
+        scores["lowercase_bleu"] = Score(
+            "BLEU, lowercase",
+            lowercase.score,
+            lowercase_bleu.signature(language),
+            reference_tokens=lowercase.ref_len,
         )
     return scores
 

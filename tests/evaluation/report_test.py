@@ -95,13 +95,18 @@ def test_json_has_every_figure(report):
 def test_another_task_brings_its_own_scores(predictor):
     def exact(outputs, references):
         matches = sum(map(str.__eq__, outputs, references))
-        return {"exact": Score("exact", matches, "case:mixed", margin=2.0)}
+        score = Score("exact", matches, "case:mixed", 2.0, reference_tokens=7)
+        return {"exact": score}
 
     found = evaluate(predictor, {"dev": [("men", "men"), *PAIRS[:1]]}, exact)
-    assert "  exact 1.00 ± 2.00 (case:mixed)\n" in found.as_text()
+    assert (
+        "  exact 1.00 ± 2.00 of 7 reference tokens (case:mixed)\n"
+        in found.as_text()
+    )
     split = json.loads(found.as_json())["splits"]["dev"]
     assert split["exact"] == 1
     assert split["exact_margin"] == 2
+    assert split["exact_reference_tokens"] == 7
     assert "bleu" not in split
 
 

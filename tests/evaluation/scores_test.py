@@ -3,7 +3,7 @@
 import pytest
 import sacrebleu
 
-from t2t_lite.evaluation import paper_bleu
+from t2t_lite.evaluation import lowercase_bleu, paper_bleu
 from t2t_lite.evaluation.scores import BOOTSTRAP_RESAMPLES, score_text
 
 TRANSLATIONS = [
@@ -49,14 +49,18 @@ def test_perfect_text_scores_100():
     assert scores["chrf"].value == pytest.approx(100)
 
 
-def test_a_language_adds_bleu_the_papers_way():
+def test_a_language_adds_bleu_as_papers_count_it():
     without = score_text(TRANSLATIONS, REFERENCES)
     scores = score_text(TRANSLATIONS, REFERENCES, language="fr")
     found = paper_bleu.corpus_bleu(TRANSLATIONS, REFERENCES, "fr")
     assert list(without) == ["bleu", "chrf"]
-    assert list(scores) == ["bleu", "chrf", "paper_bleu"]
+    assert list(scores) == [*without, "paper_bleu", "lowercase_bleu"]
     assert scores["paper_bleu"].value == found.score
     assert scores["paper_bleu"].signature == paper_bleu.signature("fr")
+    found = lowercase_bleu.corpus_bleu(TRANSLATIONS, REFERENCES, "fr")
+    assert scores["lowercase_bleu"].value == found.score
+    assert scores["lowercase_bleu"].reference_tokens == found.ref_len
+    assert "case:lc" in scores["lowercase_bleu"].signature
 
 
 def test_margins_are_sacrebleus_and_change_no_score():
