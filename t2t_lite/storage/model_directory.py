@@ -9,6 +9,7 @@ averaged/step-N.*      written by bin/average_checkpoints
 summaries/             for TensorBoard
 train.log              what the run has logged, all its processes
 scores.json            the final scores: BLEU, chrF and perplexity
+training.png           the curves of the run, where matplotlib is installed
 lock                   while a run is at work
 
 A task may keep files of its own beside these.
@@ -130,6 +131,7 @@ class ModelDirectory:
         self.summaries = self.path / "summaries"
         self.log = self.path / "train.log"
         self.scores = self.path / "scores.json"
+        self.training_picture = self.path / "training.png"
         self._locked_folder: int | None = None  # its descriptor
 
     @contextlib.contextmanager

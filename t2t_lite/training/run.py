@@ -20,6 +20,7 @@ from t2t_lite.text import batching
 from t2t_lite.training.agreement import require_chiefs_settings
 from t2t_lite.training.checkpointing import Checkpointer, read_warm_start
 from t2t_lite.training.cost import Cost, describe_cost
+from t2t_lite.training.curves import draw_curves
 from t2t_lite.training.dev_evaluation import DevEvaluation, DevState
 from t2t_lite.training.micro_batches import num_micro_batches
 from t2t_lite.training.options import RunOptions
@@ -301,7 +302,8 @@ class _Run:
         self.dev.state = self.dev.state.copied_from_chief(self.strategy)
 
     def report(self) -> str:
-        """Returns scores, some outputs and the cost, for a reader."""
+        """Returns scores, some outputs and the cost; draws the curves."""
+        draw_curves(self.directory)
         cost_text = describe_cost(
             self.cost.flops,
             self.cost.device_seconds / 3600,

@@ -55,7 +55,7 @@ def directory(tmp_path):
     return ModelDirectory(tmp_path / "model")
 
 
-def test_a_run_leaves_its_log_and_its_scores(directory):
+def test_a_run_leaves_its_log_its_scores_and_its_curves(directory):
     report = train(directory.path).report
     log = directory.log.read_text("utf-8")
     assert "Saved" in log
@@ -65,6 +65,7 @@ def test_a_run_leaves_its_log_and_its_scores(directory):
     dev = scores["splits"]["dev"]
     assert f"dev BLEU {dev['bleu']:.2f} ({dev['bleu_signature']})" in report
     assert {"chrf", "perplexity", "data_sha256", "pairs"} <= dev.keys()
+    assert directory.training_picture.exists()
 
 
 @pytest.mark.slow

@@ -1,0 +1,84 @@
+"""A run's curves as one picture, training.png, where matplotlib is installed.
+
+They are read from what `Summaries` wrote for TensorBoard, which has all of a
+run that was resumed.
+"""
+
+import importlib.util
+import os
+import pathlib
+
+import tensorflow as tf
+from absl import logging
+from tensorboard.backend.event_processing import event_file_loader
+
+from t2t_lite import files
+from t2t_lite.storage.model_directory import ModelDirectory
+
+_LABELS = {
+    "train/loss": "training loss (nats per token)",
+    "train/learning_rate": "learning rate",
+    "dev/perplexity": "dev perplexity per token",
+    "dev/bleu": "dev BLEU",
+    "dev/f1": "dev F1",
+}
+_PANEL = 4.5, 2.8  # Inches.
+
+Curve = list[tuple[int, float]]  # (updates done, value), by the updates
+
+
+def draw_curves(directory: ModelDirectory) -> None:
+    """Writes training.png; a disk that takes none must not end the run.
+
+    Does nothing without matplotlib, or where no curve has two points.
+    """
+    if importlib.util.find_spec("matplotlib") is None:
+        return
+    found = read_curves(directory.summaries)
+    curves = {tag: found[tag] for tag in _LABELS if len(found.get(tag, [])) > 1}
+    if not curves:
+        return
+    try:
+        with files.atomic_file(directory.training_picture, "wb") as file:
+            _figure(curves).savefig(file, format="png", dpi=150)
+    except OSError as error:
+        logging.warning(
+            "Cannot write %s: %s", directory.training_picture, error
+        )
+
+
+def read_curves(folder: str | os.PathLike) -> dict[str, Curve]:
+    """Returns the Curves that `Summaries` wrote to a folder, by their names.
+
+    A resumed run does some updates once more: their later points count.
+    """
+    curves: dict[str, Curve] = {}
+    # Their names begin with the time that they were begun at.
+    for path in sorted(pathlib.Path(folder).glob("events.out.tfevents.*")):
+        for event in event_file_loader.EventFileLoader(str(path)).Load():
+            for value in event.summary.value:
+                curve = curves.setdefault(value.tag, [])
+                while curve and curve[-1][0] >= event.step:
+                    curve.pop()
+                number = float(tf.make_ndarray(value.tensor))
+                curve.append((event.step, number))
+    return curves
+
+
+def _figure(curves: dict[str, Curve]):
+    """Returns a matplotlib Figure: a panel for each curve, two in a row."""
+    # Not pyplot: it looks for a screen.
+    from matplotlib.figure import Figure
+
+    num_columns = min(2, len(curves))
+    num_rows = -(-len(curves) // num_columns)
+    width, height = _PANEL
+    figure = Figure((width * num_columns, height * num_rows), layout="tight")
+    for n, (tag, curve) in enumerate(curves.items(), start=1):
+        axes = figure.add_subplot(num_rows, num_columns, n)
+        steps, values = zip(*curve, strict=True)
+        axes.plot(steps, values, linewidth=1.2)
+        axes.set_title(_LABELS[tag], fontsize="medium")
+        axes.set_xlabel("updates")
+        axes.grid(alpha=0.3)
+    return figure
