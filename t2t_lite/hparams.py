@@ -4,7 +4,7 @@ import dataclasses
 import difflib
 import math
 import typing
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from t2t_lite.errors import MOST, InputError, program
@@ -115,6 +115,7 @@ class HParams:
             f"tokens_per_batch must be at least max_length={self.max_length}",
             self.tokens_per_batch >= self.max_length,
         )
+        yield from length_penalty_rules(self.length_penalty)
         yield (
             "learning_rate_scale must be above 0",
             self.learning_rate_scale > 0,
@@ -131,6 +132,19 @@ class HParams:
                 yield f"{field.name} must be finite", is_finite
 
 
+def length_penalty_rules(alpha: float) -> Iterator[tuple[str, bool]]:
+    """Yields (what must hold of the paper's alpha, whether it does)."""
+    yield "length_penalty must be finite", math.isfinite(alpha)
+    yield "length_penalty must be at least 0", alpha >= 0
+    yield (
+        f"length_penalty must be at most {_MOST_LENGTH_PENALTY}, or float32 "
+        "cannot hold the penalty of a long output",
+        alpha <= _MOST_LENGTH_PENALTY,
+    )
+
+
+# ((5 + 10,000) / 6) ^ 10 is 2e32; float32 ends at 3e38.
+_MOST_LENGTH_PENALTY = 10
 _AT_LEAST_ONE = (
     "num_layers",
     "d_model",
@@ -153,7 +167,6 @@ _AT_LEAST_ZERO = (
     "attention_window",
     "adam_epsilon",
     "seed",
-    "length_penalty",
     "max_extra_length",
 )
 _BELOW_ONE = (

@@ -11,7 +11,11 @@ while it waits: the model's own operations come to about 0.3 (base) and 0.4
 from typing import NamedTuple
 
 from t2t_lite.hparams import PRESETS, HParams, preset
-from t2t_lite.model.flops import TYPICAL_LENGTH, tokens_flops
+from t2t_lite.model.flops import (
+    TYPICAL_LENGTH,
+    num_parameters,
+    tokens_flops,
+)
 
 # What a device sustains in single precision, in TFLOPS.
 # Source: section 6.1, footnote 5.
@@ -155,28 +159,6 @@ def compare_with_paper(name: str) -> Comparison:
         ),
         model_flops=hparams.steps * tokens_flops(hparams),
     )
-
-
-def num_parameters(hparams: HParams, vocabulary_size: int | None = None) -> int:
-    """Returns how many weights a Transformer has.
-
-    >>> num_parameters(PRESETS["transformer_base"])
-    63045632
-
-    Args:
-        hparams: HParams.
-        vocabulary_size: V; that of the hparams when not given.
-    """
-    D, F = hparams.d_model, hparams.d_ff
-    attention = 2 * D * hparams.num_heads * (hparams.d_k + hparams.d_v)
-    feed_forward = (D * F + F) + (F * D + D)
-    norm = 2 * D
-    encoder = hparams.num_layers * (attention + feed_forward + 2 * norm)
-    decoder = hparams.decoder_layers * (2 * attention + feed_forward + 3 * norm)
-    is_learned = hparams.positions == "learned"
-    positions = 2 * hparams.learned_positions * D if is_learned else 0
-    embedding = (vocabulary_size or hparams.vocabulary_size) * D
-    return embedding + positions + encoder + decoder
 
 
 def table_3_text() -> str:

@@ -2,13 +2,13 @@
 
 import os
 import pathlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from t2t_lite import files
 from t2t_lite.decoding.search import Engine, SearchOptions
-from t2t_lite.errors import InputError, program
+from t2t_lite.errors import InputError, program, require, require_int
 from t2t_lite.storage import checkpoints
 from t2t_lite.text.sentences import Splitting
 from t2t_lite.text.vocabulary import Vocabulary
@@ -62,9 +62,7 @@ def _load(path: pathlib.Path) -> SavedModel:
     import tensorflow_text  # noqa: F401, the ops of its tokenizer
 
     metadata = files.read_json(path / "assets/metadata.json")
-    options = SearchOptions(**metadata["search"])
-    splitting = Splitting(**metadata.get("splitting", {}))
-    max_length = metadata["max_length"]
+    options, splitting, max_length = _checked(metadata)
     vocabulary = Vocabulary.load(path / "assets/vocabulary.model")
     if vocabulary.sha256 != metadata["vocabulary_sha256"]:
         raise InputError("its vocabulary.model is that of another model")
@@ -77,6 +75,24 @@ def _load(path: pathlib.Path) -> SavedModel:
 
     engine = Engine(translate_ids, max_length, str(path))
     return SavedModel(engine, vocabulary, options, splitting)
+
+
+def _checked(metadata: Any) -> tuple[SearchOptions, Splitting, int]:
+    """Returns what metadata.json says, once it is all of the right kind."""
+    options = SearchOptions(**metadata["search"])
+    options.check()
+    splitting = Splitting(**metadata.get("splitting", {}))
+    require_int(0, whole_up_to=splitting.whole_up_to)
+    language = splitting.language
+    is_language = language is None or isinstance(language, str)
+    require("language must be text or null", is_language, language=language)
+    require_int(2, max_length=metadata["max_length"])
+    most = metadata["hparams"]["max_length"]
+    rule = f"max_length must be at most that of its hparams, {most}"
+    require(
+        rule, metadata["max_length"] <= most, max_length=metadata["max_length"]
+    )
+    return options, splitting, metadata["max_length"]
 
 
 def _first_line(error: Exception) -> str:

@@ -161,7 +161,6 @@ def ids_translator(
         xla = bool(tf.config.get_visible_devices("GPU"))
     if max_length is None:
         max_length = model.hparams.max_length
-    T = max_target_length(model.hparams, max_length, options)
     W = options.beam_width
     if xla:
         logging.info(
@@ -179,12 +178,15 @@ def ids_translator(
 
     def translate(ids):
         ids_NS = ids.to_tensor()
+        # Of these sources: room for the longest there can be takes memory.
+        T = max_target_length(model.hparams, tf.shape(ids_NS)[1], options)
 
         def run(rows_R, num_rows, length):
             batch = shapes.take_rows(ids_NS, rows_R, num_rows, length)
             found = search_batch(batch)
-            missing = T - tf.shape(found.ids_BWT)[2]
-            ids_BWT = tf.pad(found.ids_BWT, [[0, 0], [0, 0], [0, missing]])
+            ids_BWT = found.ids_BWT[:, :, :T]  # XLA's may be longer.
+            missing = T - tf.shape(ids_BWT)[2]
+            ids_BWT = tf.pad(ids_BWT, [[0, 0], [0, 0], [0, missing]])
             return ids_BWT, found.scores_BW
 
         ids_NWT, scores_NW = shapes.run_in_batches(

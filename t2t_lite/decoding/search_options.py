@@ -2,13 +2,12 @@
 
 import difflib
 import inspect
-import math
 import numbers
 import os
 from typing import Any, NamedTuple
 
 from t2t_lite.errors import require, require_int
-from t2t_lite.hparams import HParams
+from t2t_lite.hparams import HParams, length_penalty_rules
 from t2t_lite.storage import settings_file
 
 
@@ -46,18 +45,19 @@ class SearchOptions(NamedTuple):
         }
         given = {k: v for k, v in changes.items() if v is not None}
         options = cls(**(defaults | given))
-        options._check()
+        options.check()
         return options
 
-    def _check(self):
+    def check(self) -> None:
+        """Raises InputError where an option is out of its range."""
         require_int(1, beam_width=self.beam_width, nbest=self.nbest)
         require_int(0, max_extra_length=self.max_extra_length)
         alpha = self.length_penalty
         is_number = isinstance(alpha, numbers.Real)
         given = {"length_penalty": alpha}
         require("length_penalty must be a number", is_number, **given)
-        require("length_penalty must be finite", math.isfinite(alpha), **given)
-        require("length_penalty must be at least 0", alpha >= 0, **given)
+        for rule, holds in length_penalty_rules(alpha):
+            require(rule, holds, **given)
         require(
             f"nbest must be at most beam_width={self.beam_width}",
             self.nbest <= self.beam_width,

@@ -1,10 +1,11 @@
-"""How many floating-point operations the model's matrix products take.
+"""How many weights the model has, and operations its matrix products take.
 
-A product of an [m, k] and a [k, n] matrix counts 2 m n k. All products of the
-model are counted: the projections of attention, queries by keys, weights by
-values, both products of the feed-forward layers, and the pre-softmax. Softmax,
-layer normalization, dropout, ReLU, biases, residual additions and the loss are
-left out, and looking embeddings up takes none.
+Operations are those of floating point: a product of an [m, k] and a [k, n]
+matrix counts 2 m n k. All products of the model are counted: the projections
+of attention, queries by keys, weights by values, both products of the
+feed-forward layers, and the pre-softmax. Softmax, layer normalization,
+dropout, ReLU, biases, residual additions and the loss are left out, and
+looking embeddings up takes none.
 """
 
 from t2t_lite.hparams import HParams
@@ -129,3 +130,26 @@ def tokens_flops(
         source_length=mean_length,
         target_length=mean_length,
     )
+
+
+def num_parameters(hparams: HParams, vocabulary_size: int | None = None) -> int:
+    """Returns how many weights a Transformer has.
+
+    >>> from t2t_lite.hparams import PRESETS
+    >>> num_parameters(PRESETS["transformer_base"])
+    63045632
+
+    Args:
+        hparams: HParams.
+        vocabulary_size: V; that of the hparams when not given.
+    """
+    D, F = hparams.d_model, hparams.d_ff
+    attention = 2 * D * hparams.num_heads * (hparams.d_k + hparams.d_v)
+    feed_forward = (D * F + F) + (F * D + D)
+    norm = 2 * D
+    encoder = hparams.num_layers * (attention + feed_forward + 2 * norm)
+    decoder = hparams.decoder_layers * (2 * attention + feed_forward + 3 * norm)
+    is_learned = hparams.positions == "learned"
+    positions = 2 * hparams.learned_positions * D if is_learned else 0
+    embedding = (vocabulary_size or hparams.vocabulary_size) * D
+    return embedding + positions + encoder + decoder

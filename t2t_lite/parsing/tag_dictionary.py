@@ -57,6 +57,8 @@ class TagDictionary(NamedTuple):
                 may_have_RT = arrays["may_have"]
             if may_have_RT.dtype != bool:
                 raise ValueError(f"they must be bool, not {may_have_RT.dtype}")
+            if not may_have_RT.any(axis=-1).all():
+                raise ValueError("there is a kind of word that has none")
             return cls(may_have_RT)
         except (
             EOFError,

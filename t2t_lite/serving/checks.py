@@ -6,6 +6,8 @@ import pathlib
 from t2t_lite.errors import InputError, require_index
 from t2t_lite.hparams import HParams
 
+_LARGEST_VERSION = 2**63 - 1
+
 
 def require_parts(
     hparams: HParams,
@@ -27,6 +29,22 @@ def require_parts(
     require_index(hparams.num_heads, attention_head=attention_head)
 
 
+def next_version(path: str | os.PathLike) -> int:
+    """Returns one more than the largest number of a version in a folder.
+
+    Raises:
+        InputError: TF Serving, whose versions are int64, could not load it.
+    """
+    names = os.listdir(path) if os.path.isdir(path) else []
+    largest = max((int(n) for n in names if n.isdecimal()), default=0)
+    if largest >= _LARGEST_VERSION:
+        raise InputError(
+            f"{path} has a version {largest}, and TF Serving takes none above "
+            f"2^63 - 1: give another --export_dir, or rename that version"
+        )
+    return largest + 1
+
+
 def require_folder_of_versions(path: str | os.PathLike) -> None:
     """Checks that a folder can have numbered versions in it.
 
@@ -40,6 +58,7 @@ def require_folder_of_versions(path: str | os.PathLike) -> None:
                 f"{folder} is one version of an export: give the folder of all "
                 f"versions, {folder.parent}"
             )
+    next_version(path)
     if path.name.isdecimal() and not path.exists():
         raise InputError(
             f"{path} has the name of a version: give the folder of all "

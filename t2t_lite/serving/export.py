@@ -136,8 +136,7 @@ def _move_to_next_version(
 ) -> pathlib.Path:
     files.sync_tree(path)  # Its content is on the disk before its name.
     while True:
-        used = [int(p.name) for p in export_dir.iterdir() if p.name.isdecimal()]
-        target = export_dir / str(max(used, default=0) + 1)
+        target = export_dir / str(checks.next_version(export_dir))
         try:
             os.rename(path, target)
             files.sync(export_dir)

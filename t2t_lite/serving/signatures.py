@@ -129,10 +129,9 @@ class ServedModel:
         parts = self._split(inputs)
         ids, is_truncated_P = self._encode(parts.flat_values)
         found = self._translate_ids_nbest(ids)
-        W, T = found.ids_BWT.shape[1:]
-        text_PW = self._vocabulary.decode_tensor(
-            tf.reshape(found.ids_BWT, [-1, T])
-        )
+        W = self._options.search.beam_width
+        ids_RT = tf.reshape(found.ids_BWT, [-1, tf.shape(found.ids_BWT)[2]])
+        text_PW = self._vocabulary.decode_tensor(ids_RT)
         row_PW = parts.value_rowids()[:, None] * W + tf.range(W, dtype=tf.int64)
         B = parts.nrows()
         text_BW = sentences.join_tensor(

@@ -204,6 +204,29 @@ def prune(
     files.remove_leftovers(directory)
 
 
+def require_numbers(
+    tensors: Mapping[str, Any], names: Iterable[str], description: str
+) -> None:
+    """Checks that those of a checkpoint's tensors are single numbers.
+
+    Args:
+        tensors: dict of str to array.
+        names: of tensors, which need not be there.
+        description: of the checkpoint.
+
+    Raises:
+        InputError: one is not.
+    """
+    for name in names:
+        value = np.asarray(tensors.get(name, 0))
+        if value.shape or value.dtype.kind not in "iuf":
+            raise InputError(
+                f"{description} is damaged: {name} must be one number, and "
+                f"it is {value.dtype} {list(value.shape)}: choose another "
+                "checkpoint, or put its files back from a copy"
+            )
+
+
 def average(
     checkpoints: Iterable[tuple[pathlib.Path, dict[str, np.ndarray]]],
     count: int,

@@ -30,12 +30,14 @@ import numpy as np
 from t2t_lite import files, hparams
 from t2t_lite.english import counted
 from t2t_lite.errors import InputError, program, require, require_int
+from t2t_lite.model.flops import num_parameters
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage import checkpoints, settings_file
 from t2t_lite.text.sentences import Splitting
 from t2t_lite.text.vocabulary import Vocabulary
 
 _MODEL = "transformer/"  # Begins the names of the model's tensors.
+_FAR_TOO_MANY = 4  # Times as many weights as a checkpoint has.
 _FEW = 0.01  # The share of lines with several sentences that is an accident.
 _RECORD = ("step", "training_flops", "device_seconds")  # Of its training.
 # What a killed run may have half-written; version 0.1.0 wrote settings.tmp.
@@ -345,6 +347,10 @@ class ModelDirectory:
         policy = dtype_policy(precision)
         settings = self.settings()
         description, tensors = self._read(which, average_last)
+        record = _some(tensors, is_record)
+        checkpoints.require_numbers(record, _RECORD, description)
+        weights = _some(tensors, is_weight)
+        _require_no_more_weights(settings, weights, description)
         model = Transformer(
             settings.hparams,
             vocabulary_size=settings.vocabulary_size,
@@ -352,10 +358,38 @@ class ModelDirectory:
             dtype=policy,
         )
         model.build()
-        assign(model.trainable_variables, tensors, description)
-        record = _some(tensors, is_record)
+        assign(model.trainable_variables, weights, description)
         return LoadedModel(
             model, description, {n: t.item() for n, t in record.items()}
+        )
+
+
+def read_weights(
+    path: str | os.PathLike,
+) -> tuple[str, dict[str, np.ndarray]]:
+    """Returns (description, tensors): the weights in a checkpoint, by name.
+
+    Args:
+        path: of the checkpoint, or of its index.
+
+    Raises:
+        InputError: there is none, or its weights are not finite.
+    """
+    path = os.fspath(path).removesuffix(".index")
+    tensors = checkpoints.read(path, is_weight)
+    _require_finite(path, tensors)
+    return path, tensors
+
+
+def _require_no_more_weights(settings, weights, description):
+    """Raises InputError before memory is taken for a far too large model."""
+    expected = num_parameters(settings.hparams, settings.vocabulary_size)
+    received = sum(weight.size for weight in weights.values())
+    # Where they are as many, or fewer, `assign` says which differ.
+    if expected > _FAR_TOO_MANY * received:
+        raise InputError(
+            f"{description} does not fit this model: by the settings it has "
+            f"{expected:,} weights, and there are {received:,}"
         )
 
 

@@ -17,6 +17,17 @@ from t2t_lite.training.options import RunOptions
 
 # Whether a signal made the checkpoint, not the schedule.
 _IS_STOP = "made_by_a_stop"
+# What else a run keeps beside weights and moments.
+_NUMBERS = (
+    "training_flops",
+    "device_seconds",
+    "best_score",
+    "best_bleu",
+    "evaluations_without_gain",
+    "evaluated_step",
+    "loss_scale",
+    "updates_since_scaled",
+)
 
 
 class Checkpointer:
@@ -47,6 +58,7 @@ class Checkpointer:
         found = next(all_found, None)
         if found is not None:
             path, tensors = found
+            checkpoints.require_numbers(tensors, _NUMBERS, str(path))
             if tensors.get(_IS_STOP, False):
                 self._stop_checkpoint = path
             self.note_saved(_step(path, tensors))
@@ -115,12 +127,11 @@ def read_warm_start(path: str | None) -> tuple[str, dict[str, Any]] | None:
         path: of a model directory or a checkpoint.
 
     Raises:
-        InputError: there is no such checkpoint.
+        InputError: there is no such checkpoint, or its weights are not finite.
     """
     if path is None:
         return None
     path = os.path.expanduser(path)
     if os.path.isdir(path):
         return ModelDirectory(path).weights()
-    path = path.removesuffix(".index")
-    return path, checkpoints.read(path, model_directory.is_weight)
+    return model_directory.read_weights(path)

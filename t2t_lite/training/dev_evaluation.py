@@ -58,9 +58,9 @@ class DevState(NamedTuple):
         best_score = tensors.get("best_score", tensors.get("best_bleu", -1.0))
         return cls(
             float(best_score),
-            int(tensors["evaluations_without_gain"]),
-            int(tensors["evaluated_step"]),
-            np.asarray(tensors.get("dev_sha256", b"")).item().decode(),
+            int(tensors.get("evaluations_without_gain", 0)),
+            int(tensors.get("evaluated_step", 0)),
+            _text(tensors.get("dev_sha256", b"")),
         )
 
     def tensors(self) -> dict[str, np.generic]:
@@ -81,6 +81,13 @@ class DevState(NamedTuple):
             ),
             evaluated_step=int(value_from_chief(strategy, self.evaluated_step)),
         )
+
+
+def _text(value: Any) -> str:
+    """Returns the text of a checkpoint's tensor; "" where it is none."""
+    value = np.asarray(value)
+    text = value.item() if value.size == 1 else b""
+    return text.decode("ascii", "replace") if isinstance(text, bytes) else ""
 
 
 class DevEvaluation:

@@ -347,11 +347,10 @@ class Trainer:
         """
         model_directory.assign(self._variables, tensors, description)
         self.step = int(tensors["step"])
-        if self.is_scaled and tensors["loss_scale"] > 0:
-            self.loss_scale = LossScale(
-                float(tensors["loss_scale"]),
-                int(tensors["updates_since_scaled"]),
-            )
+        scale = float(tensors.get("loss_scale", 0))
+        if self.is_scaled and scale > 0:
+            updates = int(tensors.get("updates_since_scaled", 0))
+            self.loss_scale = LossScale(scale, updates)
 
     def copy_from_chief(self) -> None:
         """Gives every worker the chief's weights, optimizer and step."""

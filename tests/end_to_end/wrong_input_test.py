@@ -85,6 +85,7 @@ _TRAIN_FLAGS = [
     (["--corpus=wmt14_en_dee"], "did you mean 'wmt14_en_de'?"),
     (["--corpus=embedded", "--train_source=x"], "give only one of"),
     (["--train_source=x"], "--train_source needs --train_target"),
+    (["--override=length_penalty=1e308"], "length_penalty must be at most 10"),
     (["--steps=0"], "steps must be at least 1; received steps=0"),
     (["--save_every_steps=0"], "save_every_steps must be at least 1"),
     (["--micro_batch_tokens=-1"], "micro_batch_tokens must be at least 1"),
@@ -220,6 +221,7 @@ _MODEL_FLAGS = [
     (["--length_penalty=-1"], "length_penalty must be at least 0"),
     (["--length_penalty=nan"], "length_penalty must be finite"),
     (["--length_penalty=inf"], "length_penalty must be finite"),
+    (["--length_penalty=1e308"], "length_penalty must be at most 10, or float"),
     (["--nbest=9"], "nbest must be at most beam_width=4"),
     (["--max_extra_length=1000000001"], "must be at most 1,000,000,000"),
     (["--batch_lines=1000000001"], "must be at most 1,000,000,000"),
@@ -312,6 +314,7 @@ _EXPORT_FLAGS = [
     (["--attention_head=3"], "attention_head must be from 0 to 2"),
     (["--checkpoint=best"], "has no checkpoint in best/"),
     (["--beam_width=0"], "beam_width must be at least 1"),
+    (["--length_penalty=1e308"], "length_penalty must be at most 10"),
 ]
 
 
@@ -383,6 +386,38 @@ def test_a_checkpoint_with_more_layers_than_the_settings_is_refused(copy):
         "translate",
         f"--model_dir={copy}",
     )
+
+
+@pytest.mark.parametrize("field", ["num_layers", "d_ff", "d_k"])
+def test_settings_of_a_giant_are_refused_before_memory_runs_out(copy, field):
+    _change_settings(copy, hparams={field: 10**9})
+    _refused("by the settings it has", "translate", f"--model_dir={copy}")
+
+
+def test_a_model_takes_no_memory_by_the_longest_line_it_takes(copy):
+    expected = in_process.run(
+        "translate", f"--model_dir={copy}", text="the dog\n"
+    )
+    limits = {"max_length": 10**9, "tokens_per_batch": 10**9}
+    _change_settings(copy, hparams=limits)
+    found = in_process.run("translate", f"--model_dir={copy}", text="the dog\n")
+    assert found[:2] == expected[:2], found[2]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"step": np.ones((2, 2))},
+        {"training_flops": np.bytes_("many")},
+        {"device_seconds": np.ones(0)},
+    ],
+)
+def test_a_checkpoint_whose_record_is_no_number_is_refused(copy, record):
+    path = copy / "checkpoints" / "step-2"
+    checkpoints.write(path, checkpoints.read(path) | record)
+    (name,) = record
+    message = f"step-2 is damaged: {name} must be one number"
+    _refused(message, "translate", f"--model_dir={copy}")
 
 
 def test_settings_with_a_share_and_no_length_split_all_lines(copy):

@@ -50,6 +50,17 @@ def tags_of(dictionary, vocabulary, lines):
     ]
 
 
+def test_tags_that_leave_a_word_none_are_refused(dictionary, tmp_path):
+    path = tmp_path / "tags.npz"
+    dictionary.save(path)
+    assert TagDictionary.load(path).may_have_RT.any(axis=1).all()
+    broken = dictionary.may_have_RT.copy()
+    broken[7] = False
+    TagDictionary(broken).save(path)
+    with pytest.raises(InputError, match="a kind of word that has none"):
+        TagDictionary.load(path)
+
+
 def test_words_that_are_often_seen_have_the_tags_that_they_showed(
     dictionary, vocabulary
 ):

@@ -15,6 +15,16 @@ def test_a_version_is_no_folder_of_versions(tmp_path, path):
         checks.require_folder_of_versions(tmp_path / path)
 
 
+def test_the_next_version_is_one_that_tf_serving_can_load(tmp_path):
+    assert checks.next_version(tmp_path / "none") == 1
+    for name in ("9", "10", "x11"):
+        (tmp_path / name).mkdir()
+    assert checks.next_version(tmp_path) == 11
+    (tmp_path / str(2**63 - 1)).mkdir()
+    with pytest.raises(InputError, match=r"takes none above 2\^63 - 1: give an"):
+        checks.require_folder_of_versions(tmp_path)
+
+
 def test_versions_lie_in_any_other_folder(tmp_path):
     checks.require_folder_of_versions(tmp_path / "new")
     (tmp_path / "m" / "1").mkdir(parents=True)

@@ -556,6 +556,31 @@ def test_a_damaged_export_is_refused(exported, tmp_path, name, damage):
         Translator.from_saved_model(copy)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"max_length": "long"}, "max_length must be an integer"),
+        ({"max_length": 10**6}, f"at most that of its hparams, {MAX_LENGTH}"),
+        ({"max_length": None}, "max_length must be an integer"),
+        ({"search": SEARCH._replace(nbest=9)._asdict()}, "nbest must be at mo"),
+        (
+            {"search": SEARCH._replace(beam_width="4")._asdict()},
+            "beam_width must be an integer",
+        ),
+        ({"splitting": {"whole_up_to": "x"}}, "whole_up_to must be an integer"),
+        ({"splitting": {"language": 7}}, "language must be text or null"),
+    ],
+)
+def test_an_export_with_damaged_metadata_is_refused(
+    exported, tmp_path, change, message
+):
+    copy = shutil.copytree(exported[1], tmp_path / "copy")
+    path = copy / "assets/metadata.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(InputError, match=message):
+        Translator.from_saved_model(copy)
+
+
 @pytest.fixture(scope="module")
 def loaded(exported):
     return Translator.from_saved_model(exported[1])

@@ -131,6 +131,24 @@ def test_a_warm_start_takes_the_weights_alone(directory):
     assert read_warm_start(None) is None
 
 
+def test_a_warm_start_from_weights_that_are_not_finite_is_refused(directory):
+    path = directory.checkpoints / "step-3"
+    checkpoints.write(path, {"transformer/a": np.array([1.0, np.nan])})
+    for start in (directory.path, path, f"{path}.index"):
+        with pytest.raises(InputError, match="step-3 are not finite, such as"):
+            read_warm_start(str(start))
+
+
+@pytest.mark.parametrize("name", ["step", "best_score", "training_flops"])
+def test_a_checkpoint_with_a_matrix_for_a_number_is_not_resumed(
+    directory, name
+):
+    tensors = {"step": np.int64(3), name: np.ones((2, 2))}
+    checkpoints.write(directory.checkpoints / "step-3", tensors)
+    with pytest.raises(InputError, match=r"step-3 (is damaged|cannot be resu)"):
+        make(directory).restore()
+
+
 def test_a_run_without_a_checkpoint_goes_on_from_its_best(directory):
     first = make(directory)
     assert first.restore() is None
