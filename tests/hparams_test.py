@@ -161,7 +161,7 @@ def test_an_unknown_field_names_the_nearest():
         ("learning_rate_scale", 0.0, "must be above 0"),
         ("learning_rate_scale", float("inf"), "must be finite"),
         ("length_penalty", float("inf"), "must be finite"),
-        ("length_penalty", float("nan"), "must be at least 0"),
+        ("length_penalty", float("nan"), "must be finite"),
         ("seed", 2**32, "must be below 2^32"),
         ("steps", 10**9 + 1, "must be at most 1,000,000,000"),
         ("max_extra_length", 2**70, "must be at most 1,000,000,000"),

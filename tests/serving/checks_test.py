@@ -21,7 +21,7 @@ def test_the_next_version_is_one_that_tf_serving_can_load(tmp_path):
         (tmp_path / name).mkdir()
     assert checks.next_version(tmp_path) == 11
     (tmp_path / str(2**63 - 1)).mkdir()
-    with pytest.raises(InputError, match=r"takes none above 2\^63 - 1: give an"):
+    with pytest.raises(InputError, match=r"none above 2\^63 - 1: give an"):
         checks.require_folder_of_versions(tmp_path)
 
 
