@@ -3,6 +3,7 @@
 Line n of the source is translated by line n of the target. Only "\\n" ends a
 line (the "\\r" of a CRLF file goes with it): corpora hold U+2028, U+0085 and
 their like inside sentences, where `str.splitlines` would break the alignment.
+A file that has "\\r" and no "\\n" is refused: it would be one line.
 """
 
 import codecs
@@ -185,12 +186,13 @@ def decode_lines(file: BinaryIO, name: str) -> Iterator[str]:
         name: of the file, for messages.
 
     Raises:
-        InputError: a line is not UTF-8.
+        InputError: a line is not UTF-8, or "\\r" alone ends the lines.
     """
     for number, line in enumerate(file, start=1):
         if number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
             _require_no_utf16(line, name)
+            _require_line_ends(line, name)
         yield _decoded(line, name, number)
 
 
@@ -198,6 +200,16 @@ def _require_no_utf16(line: bytes, name: str) -> None:
     # Without a byte order mark, what is ASCII in it passes for UTF-8.
     if b"\0" in line[:2]:
         raise InputError(f"{name}: text must be UTF-8; this looks like UTF-16")
+
+
+def _require_line_ends(first_line: bytes, name: str) -> None:
+    # Without any "\n", those are no characters of one line, but its ends.
+    is_all = not first_line.endswith(b"\n")
+    if is_all and b"\r" in first_line.rstrip(b"\r"):
+        raise InputError(
+            f'{name}: lines must end in "\\n"; these end in "\\r" alone: '
+            "convert them with tr '\\r' '\\n'"
+        )
 
 
 def input_lines(path: str | None) -> tuple[Iterator[str], int | None]:

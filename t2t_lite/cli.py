@@ -16,14 +16,14 @@ from absl import app, flags, logging
 
 from t2t_lite.errors import InputError, program, require_small
 
-_SEARCH_FLAGS = ("beam_width", "length_penalty", "max_extra_length")
+SEARCH_FLAGS = ("beam_width", "length_penalty", "max_extra_length")
 _TRANSLATOR_FLAGS = (
     "model_dir",
     "checkpoint",
     "average_last",
     "precision",
     "xla",
-    *_SEARCH_FLAGS,
+    *SEARCH_FLAGS,
 )
 _MEMORY_FLAGS = ("beam_width", "max_extra_length", "micro_batch_tokens")
 _NO_SPACE = "No space left on device"
@@ -185,6 +185,38 @@ def _show_in_help(command: ModuleType) -> None:
         flags.FLAGS.register_key_flag_for_module(sys.argv[0], flag)
 
 
+def refuse_beside(other: str, *ignored: str, because: str = "") -> None:
+    """Has flags refused that would have no effect beside another one.
+
+    To be called once they are defined.
+
+    Args:
+        other: name of a flag, which counts where it has not its default.
+        *ignored: names of flags, or "override=FIELD".
+        because: why they have none, to go on with.
+    """
+
+    def check(_: dict[str, Any]) -> bool:
+        flag = flags.FLAGS[other]
+        given = [] if flag.value == flag.default else filter(_is_given, ignored)
+        for name in given:
+            raise InputError(
+                f"--{name} has no effect with --{other}{because}: leave it out"
+            )
+        return True
+
+    names = {other, *(name.partition("=")[0] for name in ignored)}
+    flags.register_multi_flags_validator(sorted(names), check)
+
+
+def _is_given(name: str) -> bool:
+    name, _, field = name.partition("=")
+    flag = flags.FLAGS[name]
+    if field:
+        return any(value.startswith(f"{field}=") for value in flag.value)
+    return bool(flag.present) and flag.value not in (None, False)
+
+
 def signal_status(number: int) -> int:
     """Returns the exit status of a program that a signal ended; 0 for none."""
     return 128 + number if number else 0
@@ -303,7 +335,7 @@ def define_sentences_flag() -> None:
 
 def search_flags() -> dict[str, Any]:
     """Returns those of the flags that say how to search."""
-    return {name: flags.FLAGS[name].value for name in _SEARCH_FLAGS}
+    return {name: flags.FLAGS[name].value for name in SEARCH_FLAGS}
 
 
 def model_flags() -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import importlib.util
 import numbers
+import os
 import pathlib
 from typing import Any
 
@@ -96,6 +97,28 @@ def require_small(**integers: int) -> None:
     for name, value in integers.items():
         rule = f"{name} must be at most {MOST:,}"
         require(rule, value <= MOST, **{name: value})
+
+
+def require_bool(**arguments: Any) -> None:
+    """Checks that arguments are True, False, or None.
+
+    Raises:
+        InputError: one is not.
+    """
+    for name, value in arguments.items():
+        is_bool = value is None or isinstance(value, bool)
+        require(f"{name} must be True, False or None", is_bool, **{name: value})
+
+
+def require_path(**arguments: Any) -> None:
+    """Checks that arguments are paths.
+
+    Raises:
+        TypeError: one is neither a str nor an os.PathLike.
+    """
+    for name, value in arguments.items():
+        if not isinstance(value, str | os.PathLike):
+            raise TypeError(f"{name} must be a path; received {value!r}")
 
 
 def require_rate(**arguments: Any) -> None:

@@ -24,7 +24,7 @@ from absl import logging
 
 from t2t_lite.errors import InputError
 
-_PREFIX = "writing-"
+ASIDE = "writing-"  # Begins the names of what is not complete.
 # What this process has open already, by its number or by its name.
 _OPEN_FILE = re.compile(r"(?:/dev|/proc/self)/fd/(\d+)|/dev/std(out|err)")
 
@@ -164,7 +164,7 @@ def private_folder(name: str) -> Iterator[pathlib.Path]:
 def _aside(path):
     path = pathlib.Path(path)
     unique = f"{os.getpid()}-{secrets.token_hex(4)}"
-    return path.with_name(f"{_PREFIX}{path.name}-{unique}")
+    return path.with_name(f"{ASIDE}{path.name}-{unique}")
 
 
 def remove_leftovers(folder: str | os.PathLike, name: str = "") -> None:
@@ -177,10 +177,10 @@ def remove_leftovers(folder: str | os.PathLike, name: str = "") -> None:
         folder: path.
         name: of the file or folder that was to appear; all if not given.
     """
-    patterns = [f"{_PREFIX}*"]
+    patterns = [f"{ASIDE}*"]
     if name:
         # The other two are those of version 0.1.0.
-        patterns = [f"{_PREFIX}{name}-*", f"{name}.tmp", f"{name}.tmp-*"]
+        patterns = [f"{ASIDE}{name}-*", f"{name}.tmp", f"{name}.tmp-*"]
     for pattern in patterns:
         for leftover in pathlib.Path(folder).glob(pattern):
             if leftover.is_dir():
@@ -224,19 +224,26 @@ def output_file(path: str | None, mode: str = "w") -> Iterator[IO]:
         raise InputError(f"cannot write {path}: {reason}") from None
 
 
-def require_folder_of(path: str | None, suffix: str = "") -> None:
+def require_folder_of(
+    path: str | None, suffix: str = "", *, may_be_stdout: bool = True
+) -> None:
     """Refuses a file that its folder cannot hold, before the long work.
 
     Args:
         path: that of `output_file`; None or "-" needs no folder.
-        suffix: what the file's name has after `path`.
+        suffix: what the file's name has after `path`; one that has it is never
+            stdout.
+        may_be_stdout: whether "-" is stdout.
 
     Raises:
         InputError: there is no such folder, nothing may be written there, or
-            the file is a folder itself.
+            the file is a folder itself or has no name.
     """
+    if path == "-" and (suffix or not may_be_stdout):
+        raise InputError("cannot write to stdout, as with -: give a file")
     if not path or path == "-":
         return
+    has_name = bool(os.path.basename(path))
     path = os.path.expanduser(path) + suffix
     if os.path.isdir(path):
         raise InputError(f"cannot write {path}: it is a folder")
@@ -245,6 +252,10 @@ def require_folder_of(path: str | None, suffix: str = "") -> None:
     folder = os.path.dirname(path) or os.curdir
     if not os.path.isdir(folder):
         raise InputError(f"cannot write {path}: there is no folder {folder}")
+    if not has_name:
+        raise InputError(
+            f"cannot write {path}: give a name too, such as {folder}/NAME"
+        )
     if not os.access(folder, os.W_OK):
         raise InputError(f"cannot write {path}: {folder} is not writable")
 

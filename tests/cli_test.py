@@ -64,6 +64,14 @@ def test_a_log_line_is_the_time_and_the_message(level, expected):
     assert re.fullmatch(expected, cli.LogFormatter().format(record))
 
 
+@pytest.fixture(autouse=True)
+def verbosity():
+    """Gives the log back as it was: a program chooses what it shows."""
+    before = absl_logging.get_verbosity()
+    yield
+    absl_logging.set_verbosity(before)
+
+
 def test_a_program_logs_in_this_format(monkeypatch):
     handler = absl_logging.get_absl_handler()
     monkeypatch.setattr(handler.python_handler, "formatter", None)

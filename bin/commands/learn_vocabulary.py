@@ -23,7 +23,7 @@ flags.DEFINE_integer("size", 37_000, "Size of the vocabulary.", lower_bound=1)
 
 
 def main(_: list[str]) -> int:
-    files.require_folder_of(FLAGS.output)
+    files.require_folder_of(FLAGS.output, may_be_stdout=False)
     files.require_apart([FLAGS.output], corpus_flags.given_files())
     from t2t_lite import tasks
 

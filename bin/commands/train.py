@@ -99,6 +99,11 @@ flags.DEFINE_float(
     "TFLOPS that one device sustains, to estimate the cost by time as the "
     "paper does (K80 2.8, K40 3.7, M40 6.0, P100 9.5).",
 )
+cli.refuse_beside("save_every_steps", "save_every_minutes")
+cli.refuse_beside("steps", "override=steps")
+cli.refuse_beside(
+    "vocabulary", "override=vocabulary_size", "override=vocabulary_type"
+)
 
 
 def main(_: list[str]) -> int:

@@ -34,6 +34,7 @@ flags.DEFINE_integer(
     "terminal.",
     lower_bound=1,
 )
+cli.refuse_beside("nbest", "scores", because=", which prints the score of each")
 
 
 def main(_: list[str]) -> int:

@@ -39,6 +39,12 @@ flags.DEFINE_multi_integer(
 flags.DEFINE_string(
     "png_token", None, "Draw only the lines of this attending token."
 )
+cli.refuse_beside(
+    "translation",
+    *cli.SEARCH_FLAGS,
+    "xla",
+    because=", for nothing is searched",
+)
 
 
 def main(_: list[str]) -> int:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from t2t_lite.errors import require_int
+from t2t_lite.errors import require_bool, require_int
 from t2t_lite.text.vocabulary import as_list, require_lines
 
 _LINES_AT_ONCE = 4096
@@ -94,6 +94,7 @@ class LinePredictor(abc.ABC):
         Raises:
             TypeError: `text` is neither.
         """
+        require_bool(with_scores=with_scores)
         lines = self._lines(text)
         best = [nbest[0] for nbest in self.stream(lines, _LINES_AT_ONCE)]
         translations = [translation.text for translation in best]

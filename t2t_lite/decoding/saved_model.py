@@ -8,7 +8,13 @@ import tensorflow as tf
 
 from t2t_lite import files
 from t2t_lite.decoding.search import Engine, SearchOptions
-from t2t_lite.errors import InputError, program, require, require_int
+from t2t_lite.errors import (
+    InputError,
+    program,
+    require,
+    require_int,
+    require_path,
+)
 from t2t_lite.storage import checkpoints
 from t2t_lite.text.sentences import Splitting
 from t2t_lite.text.vocabulary import Vocabulary
@@ -32,6 +38,7 @@ def load(path: str | os.PathLike) -> SavedModel:
     Raises:
         InputError: the directory has no SavedModel that bin/export wrote.
     """
+    require_path(path=path)
     path = pathlib.Path(os.path.expanduser(path))
     try:
         return _load(path)

@@ -10,6 +10,7 @@ from keras import ops
 from t2t_lite.decoding import beam_search, shapes
 from t2t_lite.decoding.beam_search import Hypotheses
 from t2t_lite.decoding.search_options import SearchOptions
+from t2t_lite.errors import require_bool
 from t2t_lite.hparams import HParams
 from t2t_lite.model import cache as decoder_cache
 from t2t_lite.model.transformer import Transformer
@@ -157,6 +158,7 @@ def ids_translator(
         Hypotheses ids_NWT and scores_NW. An empty sequence gets no ids, and
         the scores 0, -inf, -inf, ...
     """
+    require_bool(xla=xla)
     if xla is None:
         xla = bool(tf.config.get_visible_devices("GPU"))
     if max_length is None:

@@ -12,11 +12,12 @@ from t2t_lite.decoding import saved_model
 from t2t_lite.decoding.line_predictor import LinePredictor, Translation
 from t2t_lite.decoding.long_lines import LineSplitter
 from t2t_lite.decoding.search import Engine, SearchOptions, model_engine
+from t2t_lite.errors import require_bool
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text import sentences
 from t2t_lite.text.sentences import Splitting
-from t2t_lite.text.vocabulary import Vocabulary
+from t2t_lite.text.vocabulary import Vocabulary, as_list
 
 
 class LineTranslator(LinePredictor):
@@ -99,6 +100,7 @@ class LineTranslator(LinePredictor):
             lines: list of str. A blank one has blank translations.
             first_line: int, the number of the first line in warnings.
         """
+        lines = as_list(lines, "lines must be a list of str")
         pieces = self._splitter.split_lines(lines, first_line)
         parts = [[] for _ in lines]
         for n, translations in zip(
@@ -138,8 +140,19 @@ class LineTranslator(LinePredictor):
         """
         if not tf.is_tensor(text):
             return super().__call__(text, with_scores=with_scores)
+        require_bool(with_scores=with_scores)
+        self._require_strings(text)
         translations, scores = self._translate_tensor(text)
         return (translations, scores) if with_scores else translations
+
+    def _require_strings(self, text: Any) -> None:
+        """Raises TypeError where a tensor is not a dense one of strings."""
+        is_sparse = isinstance(text, tf.RaggedTensor | tf.SparseTensor)
+        if is_sparse or text.dtype != tf.string:
+            raise TypeError(
+                f"text must be {self._accepted}; received a "
+                f"{type(text).__name__} of {text.dtype.name}"
+            )
 
     @functools.cached_property
     def _translate_tensor(self):

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from t2t_lite.decoding.line_predictor import LinePredictor
 from t2t_lite.english import counted
-from t2t_lite.errors import InputError
 from t2t_lite.evaluation.perplexity import TokenScorer, TokenScores
 from t2t_lite.evaluation.scores import Score, score_text
 from t2t_lite.text import token_files
@@ -116,8 +115,7 @@ def evaluate(
     """
     vocabulary, scores = predictor.vocabulary, {}
     for name, pairs in splits.items():
-        if not pairs:
-            raise InputError(f"the {name} text has no pairs to score on")
+        token_files.require_pairs(name, pairs)
         sources, references = (list(side) for side in zip(*pairs, strict=True))
         results = watch(predictor.stream(sources, _LINES_AT_ONCE), len(sources))
         outputs = [nbest[0].text for nbest in results]

@@ -8,6 +8,7 @@ from keras import ops
 
 from t2t_lite.errors import require, require_int
 from t2t_lite.model import rows
+from t2t_lite.model.ids import require_ids_below
 from t2t_lite.tensor import Shape, Tensor
 from t2t_lite.token_ids import PAD
 
@@ -45,7 +46,14 @@ class TiedEmbedding(keras.layers.Layer):
         )
 
     def call(self, ids: Tensor) -> Tensor:
-        """Returns [..., D]: the vectors of ids [...] times sqrt(d_model)."""
+        """Returns [..., D]: the vectors of ids [...] times sqrt(d_model).
+
+        Raises:
+            InputError: ids is no integers; or, outside of graphs, some are not
+                below vocabulary_size. In a graph a negative one is taken for
+                one that counts from the end.
+        """
+        require_ids_below(self.vocabulary_size, ids=ids)
         return ops.take(self.embedding, ids, axis=0) * self.d_model**0.5
 
     def compute_mask(

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from t2t_lite.errors import require_rate
+from t2t_lite.model.ids import require_ids_below
 from t2t_lite.tensor import Tensor
 from t2t_lite.token_ids import PAD
 
@@ -51,6 +52,7 @@ def token_losses(
     Returns:
         (float32 [B, T] in nats, 0 where there is padding; float32 [B, T]).
     """
+    require_ids_below(logits_BTV.shape[-1], target_ids=target_ids_BT)
     logits_BTV = ops.cast(logits_BTV, "float32")
     is_token_BT = ops.cast(ops.not_equal(target_ids_BT, PAD), "float32")
     if label_smoothing:
@@ -97,6 +99,7 @@ def projected_cross_entropy(
     Source: sections 3.4 and 5.4.
     """
     V, D = embedding_VD.shape
+    require_ids_below(V, target_ids=target_ids_BT)
     is_token_N = ops.reshape(ops.not_equal(target_ids_BT, PAD), (-1,))
     num_tokens = ops.sum(ops.cast(is_token_N, "int32"))
     chunk_size, num_chunks = _chunks(ops.shape(is_token_N)[0], V)
@@ -260,6 +263,8 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
             sample_weight: None.
 
         Raises:
+            InputError: y_true is no integers; or, outside of graphs, some are
+                not ids below V. In a graph such tokens are not noticed.
             ValueError: there is a sample_weight; tokens have none.
         """
         if sample_weight is not None:

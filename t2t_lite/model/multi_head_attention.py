@@ -201,12 +201,16 @@ class MultiHeadAttention(keras.layers.Layer):
 
         Returns:
             float [B, L, D].
+
+        Raises:
+            InputError: memory has another B.
         """
         if memory is None:
             memory_mask = x_mask if mask is None else mask
             q_BHLK, k_BHMK, v_BHMK = self.project_qkv(x, self.fused_qkv())
             keys_values = KeysValues(k_BHMK, v_BHMK)
         else:
+            _require_rows(x, memory)
             q_BHLK, keys_values = self.queries(x), self.keys_and_values(memory)
         may_attend = masks.merge(may_attend, memory_mask)
         has_window = self.window is not None and memory is None
@@ -276,6 +280,14 @@ class MultiHeadAttention(keras.layers.Layer):
             "dropout": self.dropout,
             "window": self.window,
         }
+
+
+def _require_rows(x: Tensor, memory: Tensor) -> None:
+    """Raises InputError where one memory would be used for several rows."""
+    B, rows_of_memory = x.shape[0], memory.shape[0]
+    if None not in (B, rows_of_memory):
+        rule = "memory must have as many rows as x"
+        require(rule, rows_of_memory == B, x=B, memory=rows_of_memory)
 
 
 def _check_window(window: Any) -> None:

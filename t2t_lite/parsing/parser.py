@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from t2t_lite.decoding.line_predictor import LinePredictor, Translation
 from t2t_lite.decoding.search import SearchOptions, ids_translator
-from t2t_lite.errors import InputError
+from t2t_lite.errors import InputError, require_bool
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.parsing import encoding, trees
 from t2t_lite.parsing.constraint import TreeSymbols
@@ -19,7 +19,7 @@ from t2t_lite.parsing.tag_dictionary import (
     require_fits,
 )
 from t2t_lite.storage.model_directory import ModelDirectory
-from t2t_lite.text.vocabulary import SPACE, Vocabulary
+from t2t_lite.text.vocabulary import SPACE, Vocabulary, as_list
 from t2t_lite.token_ids import EOS
 
 
@@ -55,6 +55,7 @@ class LineParser(LinePredictor):
         tag_dictionary: TagDictionary | None = None,
         description: str = "a model in memory",
     ):
+        require_bool(xla=xla)
         if options.max_extra_length < 2:
             raise InputError(
                 "max_extra_length must be at least 2 to parse, for the "
@@ -86,6 +87,7 @@ class LineParser(LinePredictor):
         Raises:
             InputError: a line is longer than the model's learned positions.
         """
+        lines = as_list(lines, "lines must be a list of str")
         words = [trees.split_words(line) for line in lines]
         ids = self._encode(words)
         self._check_lengths(ids, first_line)

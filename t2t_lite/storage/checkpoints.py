@@ -135,6 +135,24 @@ def exists(path: str | os.PathLike) -> bool:
     return os.path.exists(f"{path}.index")
 
 
+def finish_writing(directory: str | os.PathLike) -> None:
+    """Moves into place the indices that a killed process did not come to.
+
+    Both files of a checkpoint are on the disk before the first is moved: of
+    one whose data is in place and whose index is aside, nothing is lost. To be
+    called while no other process writes.
+
+    Args:
+        directory: path of a folder of checkpoints, which need not exist.
+    """
+    directory = pathlib.Path(directory)
+    for index in directory.glob(f"{files.ASIDE}step-*/step-*.index"):
+        name = index.name.removesuffix(".index")
+        is_moved = not index.with_name(f"{name}{_DATA}").exists()
+        if is_moved and (directory / f"{name}{_DATA}").exists():
+            os.replace(index, directory / index.name)
+
+
 def remove(path: str | os.PathLike) -> None:
     """Removes the files of a checkpoint."""
     pathlib.Path(f"{path}.index").unlink(missing_ok=True)

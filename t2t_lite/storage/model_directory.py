@@ -29,7 +29,13 @@ import numpy as np
 
 from t2t_lite import files, hparams
 from t2t_lite.english import counted
-from t2t_lite.errors import InputError, program, require, require_int
+from t2t_lite.errors import (
+    InputError,
+    program,
+    require,
+    require_int,
+    require_path,
+)
 from t2t_lite.model.flops import num_parameters
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage import checkpoints, settings_file
@@ -123,6 +129,7 @@ class ModelDirectory:
     """
 
     def __init__(self, path: str | os.PathLike):
+        require_path(model_dir=path)
         self.path = pathlib.Path(os.path.expanduser(path))
         self.settings_path = self.path / settings_file.NAME
         self.vocabulary_path = self.path / "vocabulary.model"
@@ -268,6 +275,7 @@ class ModelDirectory:
             "best": self.best,
             "averaged": self.averaged,
         }
+        require_path(checkpoint=which)
         if which not in folders:
             path = os.fspath(which).removesuffix(".index")
             return path, checkpoints.read(path, _is_kept)

@@ -14,7 +14,7 @@ import itertools
 import json
 import os
 import pathlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -137,6 +137,12 @@ class CorpusReport(NamedTuple):
             f"{counted(self.kept, 'pair')}; dropped {self.dropped_long} "
             f"over-long and {self.dropped_blank} with a blank side"
         )
+
+
+def require_pairs(split: str, pairs: Sequence[tuple[str, str]]) -> None:
+    """Raises InputError where a split has no pairs to score on."""
+    if not pairs:
+        raise InputError(f"the {split} text has no pairs to score on")
 
 
 def hash_pairs(pairs: Iterable[tuple[str, str]]) -> str:

@@ -9,6 +9,7 @@ tensorflow-text's op; both give the same ids.
 import functools
 import hashlib
 import itertools
+import operator
 import os
 import pathlib
 import reprlib
@@ -19,7 +20,7 @@ import numpy as np
 import sentencepiece
 
 from t2t_lite import files
-from t2t_lite.errors import InputError
+from t2t_lite.errors import InputError, require_path
 from t2t_lite.token_ids import EOS, PAD
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def as_list(
         first: what the message counts them from.
 
     Raises:
+        InputError: UTF-8 has no code for a character of one of them.
         TypeError: as there, or one of them is no str.
     """
     require_lines(lines, accepted)
@@ -84,7 +86,20 @@ def as_list(
             raise TypeError(
                 f"{accepted}; received {reprlib.repr(line)} at index {n}"
             )
+        if not _is_utf8(line):
+            raise InputError(
+                "lines must be text that UTF-8 can hold; received "
+                f"{reprlib.repr(line)} at index {n}"
+            )
     return lines
+
+
+def _is_utf8(line: str) -> bool:
+    """Returns whether no half of a surrogate pair is in a line."""
+    try:
+        return line.isascii() or bool(line.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 class Vocabulary:
@@ -125,6 +140,7 @@ class Vocabulary:
         Raises:
             InputError: the file cannot be read or is not a SentencePiece model.
         """
+        require_path(path=path)
         try:
             return cls(pathlib.Path(os.path.expanduser(path)).read_bytes())
         except OSError as error:
@@ -214,12 +230,12 @@ class Vocabulary:
         Bytes that are not UTF-8 become U+FFFD.
 
         Raises:
-            IndexError: an id is not below `size`.
-            TypeError: there are no sequences, but ids.
+            IndexError: an id is negative, or not below `size`.
+            TypeError: there are no sequences, but ids; or an id is no integer.
         """
         try:
             pieces = [
-                [int(i) - FIRST_PIECE for i in _until_eos(ids) if i > EOS]
+                [operator.index(i) - FIRST_PIECE for i in _pieces_of(ids)]
                 for ids in sequences
             ]
         except TypeError:
@@ -229,18 +245,30 @@ class Vocabulary:
             ) from None
         try:
             return self._processor.decode(pieces)
-        except IndexError:
-            largest = max(map(max, filter(None, pieces))) + FIRST_PIECE
-            raise IndexError(
-                f"ids must be below {self.size}; received {largest}"
-            ) from None
+        except (IndexError, TypeError):  # The latter beyond 32 bits.
+            ids = [i + FIRST_PIECE for each in pieces for i in each]
+            raise self._out_of_range(ids) from None
+
+    def _out_of_range(self, ids):
+        """Returns the IndexError that names the first id that is none."""
+        wrong = next((i for i in ids if not 0 <= i < self.size), None)
+        return IndexError(
+            f"ids must be from 0 to {self.size - 1}; received {wrong}"
+        )
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
-        """Returns the str that each id stands for; "</s>" for EOS."""
+        """Returns the str that each id stands for; "</s>" for EOS.
+
+        Raises:
+            IndexError: an id is negative, or not below `size`.
+        """
+        ids = list(map(operator.index, ids))
+        if ids and not 0 <= min(ids) <= max(ids) < self.size:
+            raise self._out_of_range(ids)
         names = {i: symbol for symbol, i in self.control_symbols.items()}
         names |= {PAD: "<pad>", EOS: "</s>"}
         return [
-            names.get(int(i)) or self._processor.id_to_piece(int(i) - 2)
+            names.get(i) or self._processor.id_to_piece(i - FIRST_PIECE)
             for i in ids
         ]
 
@@ -315,7 +343,10 @@ class Vocabulary:
         return tf.where(ids_BT == PAD, "", pieces_BT)
 
     def decode_tensor(self, ids_BT: "tf.Tensor") -> "tf.Tensor":
-        """Returns the string tensor [B] of int32 ids [B, T] up to EOS."""
+        """Returns the string tensor [B] of int32 ids [B, T] up to EOS.
+
+        In a graph nothing is checked: an id that is none gives any text.
+        """
         import tensorflow as tf
 
         ended = tf.cumsum(tf.cast(ids_BT == EOS, tf.int32), axis=1)
@@ -340,5 +371,7 @@ class Vocabulary:
         )
 
 
-def _until_eos(ids):
-    return itertools.takewhile(lambda i: i != EOS, ids)
+def _pieces_of(ids):
+    """Yields the ids up to the first EOS, but for padding."""
+    until_eos = itertools.takewhile(lambda i: i != EOS, ids)
+    return (i for i in until_eos if i != PAD)

@@ -2,14 +2,13 @@
 
 import dataclasses
 import zlib
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from t2t_lite.errors import InputError
 from t2t_lite.storage.model_directory import Settings
-from t2t_lite.text import token_files
 from t2t_lite.training.options import RunOptions
 from t2t_lite.training.strategies import total_over_replicas, value_from_chief
 
@@ -17,11 +16,31 @@ from t2t_lite.training.strategies import total_over_replicas, value_from_chief
 _OPTIONS = ("precision", "xla", "evaluate_every_steps", "patience")
 
 
+def require_chiefs_options(
+    strategy: tf.distribute.Strategy, options: RunOptions, dev_sha256: str
+) -> None:
+    """Checks that all workers run as the chief does, and that it can be done.
+
+    If one worker differs, all of them raise.
+
+    Args:
+        strategy: tf.distribute.Strategy.
+        options: this worker's RunOptions.
+        dev_sha256: of this worker's dev text; "" if it has none.
+
+    Raises:
+        InputError: something differs, which is named; or an option needs dev
+            text.
+    """
+    alike = {name: getattr(options, name) for name in _OPTIONS}
+    _require_chiefs(strategy, alike | {"dev text": dev_sha256})
+    # Only now: all workers must raise this, or none.
+    if not dev_sha256:
+        options.require_no_dev_text()
+
+
 def require_chiefs_settings(
-    strategy: tf.distribute.Strategy,
-    settings: Settings,
-    options: RunOptions,
-    dev_pairs: Sequence[tuple[str, str]] | None,
+    strategy: tf.distribute.Strategy, settings: Settings
 ) -> None:
     """Checks that all workers train what the chief trains.
 
@@ -31,19 +50,27 @@ def require_chiefs_settings(
     Args:
         strategy: tf.distribute.Strategy.
         settings: this worker's Settings.
-        options: this worker's RunOptions.
-        dev_pairs: this worker's (source, target) of dev; None if it has none.
 
     Raises:
         InputError: something differs, which is named.
     """
     alike = {
         **dataclasses.asdict(settings.hparams),
-        **{name: getattr(options, name) for name in _OPTIONS},
         "training text": settings.data_sha256,
         "vocabulary": settings.vocabulary_sha256,
-        "dev text": token_files.hash_pairs(dev_pairs or []),
     }
+    _require_chiefs(strategy, alike)
+
+
+def _require_chiefs(
+    strategy: tf.distribute.Strategy, alike: dict[str, Any]
+) -> None:
+    """Raises InputError on all workers where one's values are not the chief's.
+
+    Args:
+        strategy: tf.distribute.Strategy.
+        alike: what must be, by its name in the message; the same names on all.
+    """
     own = np.array([zlib.crc32(repr(v).encode()) for v in alike.values()])
     differs = (own != value_from_chief(strategy, own)).astype(np.int32)
     num_differing = total_over_replicas(strategy, differs)

@@ -54,6 +54,8 @@ class Checkpointer:
         A run that was killed before its first may have one that is best.
         """
         folders = (self._directory.checkpoints, self._directory.best)
+        for folder in folders:
+            checkpoints.finish_writing(folder)
         all_found = itertools.chain(*map(checkpoints.newest, folders))
         found = next(all_found, None)
         if found is not None:

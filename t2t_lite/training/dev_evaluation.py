@@ -98,6 +98,7 @@ class DevEvaluation:
         model: Transformer.
         directory: ModelDirectory that has the rest of the model.
         pairs: (source, target) of the dev set; None if there is none.
+        sha256: of these; "" if there is none.
         options: RunOptions.
         summaries: Summaries.
     """
@@ -108,10 +109,10 @@ class DevEvaluation:
         model: Transformer,
         directory: ModelDirectory,
         pairs: Sequence[tuple[str, str]] | None,
+        sha256: str,
         options: RunOptions,
         summaries: Summaries,
     ):
-        sha256 = token_files.hash_pairs(pairs) if pairs is not None else ""
         self.state = DevState(dev_sha256=sha256)
         self._task, self._model, self._directory = task, model, directory
         self._pairs, self._options = pairs, options

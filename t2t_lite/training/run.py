@@ -16,8 +16,11 @@ from t2t_lite.model import flops
 from t2t_lite.storage import model_directory
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.task import Task
-from t2t_lite.text import batching
-from t2t_lite.training.agreement import require_chiefs_settings
+from t2t_lite.text import batching, token_files
+from t2t_lite.training.agreement import (
+    require_chiefs_options,
+    require_chiefs_settings,
+)
 from t2t_lite.training.checkpointing import Checkpointer, read_warm_start
 from t2t_lite.training.cost import Cost, describe_cost
 from t2t_lite.training.curves import draw_curves
@@ -98,6 +101,7 @@ class _Beginning:
     strategy: tf.distribute.Strategy
     task: Task
     held_out: dict[str, list[tuple[str, str]]]
+    dev_sha256: str  # of its pairs; "" if there are none
     warm_start: tuple[str, dict[str, Any]] | None
     prepared: Prepared
 
@@ -119,13 +123,12 @@ def _begin(
     text = text.checked(task.check_pair)
     # Read before the long work, for they may turn out to be wrong.
     held_out = text.held_out()
-    if "dev" not in held_out:
-        options.require_no_dev_text()
+    dev_pairs = held_out.get("dev")
+    dev_sha256 = token_files.hash_pairs(dev_pairs) if dev_pairs else ""
+    require_chiefs_options(strategy, options, dev_sha256)
     warm_start = read_warm_start(options.warm_start_from)
     prepared = prepare(directory, hparams, text, options)
-    require_chiefs_settings(
-        strategy, prepared.settings, options, held_out.get("dev")
-    )
+    require_chiefs_settings(strategy, prepared.settings)
     return _Beginning(
         directory=directory,
         hparams=hparams,
@@ -133,6 +136,7 @@ def _begin(
         strategy=strategy,
         task=task,
         held_out=held_out,
+        dev_sha256=dev_sha256,
         warm_start=warm_start,
         prepared=prepared,
     )
@@ -161,6 +165,7 @@ class _Run:
             self.trainer.model,
             self.directory,
             beginning.dev_pairs,
+            beginning.dev_sha256,
             self.options,
             summaries,
         )

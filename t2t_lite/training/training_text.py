@@ -4,7 +4,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator
 
-from t2t_lite.errors import InputError
+from t2t_lite.text import token_files
 
 Pairs = Iterable[tuple[str, str]]
 
@@ -46,8 +46,7 @@ class TrainingText:
             if split in self.readers
         }
         for split, of_split in pairs.items():
-            if not of_split:
-                raise InputError(f"the {split} text has no pairs to score on")
+            token_files.require_pairs(split, of_split)
         return pairs
 
 

@@ -644,6 +644,54 @@ def test_what_is_no_text_is_refused(translator, text):
         translator(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (tf.constant([1, 2]), "string tensor; received a EagerTensor of int32"),
+        (tf.ragged.constant([["a"], []]), "received a RaggedTensor of string"),
+    ],
+)
+def test_tensors_that_are_no_text_are_refused(translator, text, message):
+    with pytest.raises(TypeError, match=message):
+        translator(text)
+
+
+@pytest.mark.parametrize("lines", ["a dog", None, [b"a dog"], 7])
+def test_what_is_no_list_is_not_translated(translator, lines):
+    with pytest.raises(TypeError, match="lines must be a list of str; receiv"):
+        translator.translate(lines)
+
+
+def test_half_of_a_surrogate_pair_is_refused_by_its_place(translator):
+    message = r"text that UTF-8 can hold; received 'dog\\ud800' at index 1"
+    with pytest.raises(InputError, match=message):
+        translator(["a", "dog\ud800"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"xla": "yes"}, "xla must be True, False or None; received xla='yes'"),
+        ({"xla": 1}, "xla must be True, False or None"),
+        ({"checkpoint": None}, "checkpoint must be a path; received None"),
+        ({"model_dir": None}, "model_dir must be a path; received None"),
+        ({"model_dir": b"x"}, "model_dir must be a path; received b'x'"),
+        ({"length_penalty": 1e308}, "length_penalty must be at most 10"),
+    ],
+)
+def test_what_a_translator_cannot_be_made_of_is_refused(
+    model_dir, options, message
+):
+    with pytest.raises((InputError, TypeError), match=message):
+        translation.Translator(**({"model_dir": model_dir} | options))
+
+
+def test_what_is_neither_yes_nor_no_is_refused(translator):
+    for text in ("a dog", tf.constant("a dog")):
+        with pytest.raises(InputError, match="with_scores must be True, Fals"):
+            translator(text, with_scores="no")
+
+
 def test_a_call_gives_scores_on_request(translator):
     text, score = translator(LINES[1], with_scores=True)
     ((best, *_),) = translator.translate([LINES[1]])

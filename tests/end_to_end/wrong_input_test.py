@@ -9,6 +9,7 @@ import in_process
 import numpy as np
 import pytest
 import tiny_run
+from absl import logging
 from refusal import assert_refused
 from tiny_translator import LINES, learn_vocabulary, write_model
 
@@ -65,6 +66,7 @@ def files(tmp_path):
         "blank": _write(tmp_path / "blank", "\n \n"),
         "latin1": _write(tmp_path / "latin1", b"eins\nf\xfcnf\n"),
         "utf16": _write(tmp_path / "utf16", "a\nb\n".encode("utf-16-le")),
+        "old_mac": _write(tmp_path / "old_mac", "eins\rzwei\r"),
         "cut": _write(tmp_path / "cut.gz", b"\x1f\x8b\x08\x00"),
         "folder": tmp_path,
         "missing": tmp_path / "missing",
@@ -190,6 +192,7 @@ _TRAIN_FILES = [
     ("utf16", "utf16", "text must be UTF-8; this looks like UTF-16"),
     ("good", "folder", "is a directory"),
     ("cut", "good", "is cut short or damaged"),
+    ("old_mac", "old_mac", 'these end in "\\r" alone: convert them with tr'),
 ]
 
 
@@ -452,6 +455,92 @@ def test_standard_input_must_be_utf8(model):
     )
 
 
+@pytest.mark.parametrize("is_file", [True, False])
+def test_lines_that_end_in_carriage_returns_are_not_taken_for_one(
+    model, files, is_file
+):
+    flags = [f"--input={files['old_mac']}"] if is_file else []
+    message = 'these end in "\\r" alone: convert them with tr'
+    flags = [f"--model_dir={model}", *flags]
+    _refused(message, "translate", *flags, text="the\rdog")
+    found = in_process.run("translate", flags[0], text="the dog\r")
+    assert found[0] == 0, found[2]
+
+
+# (program, flags besides --model_dir, part of the message)
+_IGNORED = [
+    (
+        "translate",
+        ["--scores", "--nbest=2"],
+        "--scores has no effect with --nbest, which prints the score of each",
+    ),
+    (
+        "visualize_attention",
+        ["--translation=x", "--beam_width=2"],
+        "--beam_width has no effect with --translation, for nothing is search",
+    ),
+    (
+        "visualize_attention",
+        ["--translation=x", "--xla"],
+        "--xla has no effect with --translation",
+    ),
+    (
+        "train",
+        ["--save_every_steps=3", "--save_every_minutes=10"],
+        "--save_every_minutes has no effect with --save_every_steps: leave it",
+    ),
+    (
+        "train",
+        ["--steps=3", "--override=steps=4"],
+        "--override=steps has no effect with --steps",
+    ),
+    (
+        "train",
+        ["--vocabulary=x", "--override=vocabulary_size=400"],
+        "--override=vocabulary_size has no effect with --vocabulary",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "flags", "message"), _IGNORED)
+def test_flags_without_effect_are_refused(
+    name, flags, message, model, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(cli, "load_tensorflow", pytest.fail)
+    page = [f"--output={tmp_path / 'page'}", "--sentence=x"]
+    given = page if name == "visualize_attention" else []
+    _refused(message, name, f"--model_dir={model}", *given, *flags)
+
+
+def test_flags_that_are_given_as_they_are_anyway_are_taken(model):
+    flags = [f"--model_dir={model}", "--noscores", "--nbest=2"]
+    found = in_process.run("translate", *flags, text="\n")
+    assert found[0] == 0, found[2]
+
+
+# (program, flags besides --model_dir, part of the message)
+_NO_FILES = [
+    ("evaluate", ["--report=-"], "cannot write to stdout, as with -: give a"),
+    ("learn_vocabulary", ["--output=-"], "cannot write to stdout, as with -"),
+    ("visualize_attention", ["--png_prefix=-"], "cannot write to stdout"),
+    ("visualize_attention", ["--png_prefix=./"], "such as ./NAME"),
+    ("evaluate", ["--report=./"], "cannot write ./.md: give a name too"),
+]
+
+
+@pytest.mark.parametrize(("name", "flags", "message"), _NO_FILES)
+def test_outputs_without_a_name_are_refused(
+    name, flags, message, model, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(cli, "load_tensorflow", pytest.fail)
+    monkeypatch.chdir(tmp_path)
+    given = [f"--model_dir={model}"] if name != "learn_vocabulary" else []
+    if name == "visualize_attention":
+        given.append("--sentence=x")
+    _refused(message, name, *given, *flags)
+    assert not list(tmp_path.iterdir())
+
+
 def test_an_output_file_is_whole_or_not_there(model, tmp_path):
     # The first line, an empty one, is written before the second is read.
     output = tmp_path / "output"
@@ -676,3 +765,9 @@ def test_a_vocabulary_too_small_for_its_characters_is_refused(corpus, tmp_path):
         f"--output={output}",
     )
     assert not output.exists()
+
+
+def test_a_program_within_this_process_leaves_its_log_as_it_was():
+    before = logging.get_verbosity()
+    in_process.run("evaluate", "--help")
+    assert logging.get_verbosity() == before

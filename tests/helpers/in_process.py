@@ -112,6 +112,7 @@ def _logging_to(stream):
     saved_handlers, saved_level = root.handlers[:], root.level
     saved_stream = python_handler.stream
     saved_formatter = python_handler.formatter
+    saved_verbosity = absl_logging.get_verbosity()  # Which flags set.
     root.handlers[:] = [handler]
     python_handler.setStream(stream)
     try:
@@ -121,3 +122,4 @@ def _logging_to(stream):
         python_handler.setFormatter(saved_formatter)
         root.handlers[:] = saved_handlers
         root.setLevel(saved_level)
+        absl_logging.set_verbosity(saved_verbosity)

@@ -126,3 +126,11 @@ def test_a_window_takes_no_mask_that_differs_by_query():
     message = r"the same for all heads and queries .* shape \(1, 1, 5, 5\)"
     with pytest.raises(ValueError, match=message):
         layer(normal(B, M, D), may_attend=masks.causal(M))
+
+
+@pytest.mark.parametrize("rows", [(4, 1), (1, 4), (4, 3)])
+def test_a_memory_of_another_batch_is_refused(rows):
+    layer = MultiHeadAttention(num_heads=3, d_k=4)
+    x, memory = (np.zeros((B, 5, 12), np.float32) for B in rows)
+    with pytest.raises(ValueError, match="as many rows as x; received x="):
+        layer(x, memory)

@@ -395,3 +395,14 @@ def test_random_trees_survive_the_vocabulary():
     ):
         symbols = [names[i] for i in ids[:-1]]
         assert trees.delinearize(symbols, trees.words(tree)) == tree
+
+
+@pytest.mark.parametrize("lines", ["a dog", None, [b"a dog"]])
+def test_what_is_no_list_is_not_parsed(parser, lines):
+    with pytest.raises(TypeError, match="lines must be a list of str; receiv"):
+        parser.translate(lines)
+
+
+def test_a_parser_is_compiled_or_not(vocabulary):
+    with pytest.raises(InputError, match="xla must be True, False or None"):
+        parser_of(vocabulary, xla="yes")

@@ -260,6 +260,44 @@ def test_a_write_that_stops_between_its_files_leaves_no_checkpoint(
     assert not list(folder.glob("writing-*"))
 
 
+@pytest.mark.parametrize("old", [[], [10]])
+def test_a_checkpoint_whose_writer_was_killed_between_its_files_is_finished(
+    tmp_path, monkeypatch, old
+):
+    for step in old:
+        checkpoints.write(tmp_path / f"step-{step}", tensors_of(9))
+    replace = checkpoints.os.replace
+
+    def die_at_the_index(source, target):
+        if str(target).endswith(".index"):
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints.os, "replace", die_at_the_index)
+        patch.setattr(checkpoints.files.shutil, "rmtree", lambda *_, **__: 0)
+        with pytest.raises(KeyboardInterrupt):
+            checkpoints.write(tmp_path / "step-10", tensors_of(10))
+    with pytest.raises(InputError, match="is damaged"):
+        newest(tmp_path)
+    checkpoints.finish_writing(tmp_path)
+    path, tensors = newest(tmp_path)
+    assert path == tmp_path / "step-10"
+    assert_same(tensors, tensors_of(10))
+    checkpoints.prune(tmp_path, 1, path)
+    assert names(tmp_path) == [f"step-10{_DATA}", "step-10.index"]
+
+
+def test_a_checkpoint_that_was_not_begun_to_be_moved_is_not_finished(
+    folder,
+):
+    aside = folder / "writing-step-10-1-2" / "step-10"
+    checkpoints.write(aside, tensors_of(3))
+    checkpoints.finish_writing(folder)
+    checkpoints.finish_writing(folder / "none")
+    assert_same(newest(folder)[1], tensors_of(10))
+
+
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(InputError, match="cannot write the checkpoint"):

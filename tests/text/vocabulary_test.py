@@ -355,5 +355,34 @@ def test_what_is_no_list_of_ids_is_not_decoded(bpe, ids):
 
 
 def test_an_id_that_is_not_there_is_named(bpe):
-    with pytest.raises(IndexError, match=f"below {bpe.size}; received 5000"):
+    with pytest.raises(
+        IndexError, match=f"from 0 to {bpe.size - 1}; received 5000"
+    ):
         bpe.decode([[7], [5000, EOS]])
+
+
+@pytest.mark.parametrize("wrong", [-3, 10**6, 2**40, -(2**40)])
+def test_ids_that_are_none_are_not_decoded(wrong):
+    vocabulary = learning.learn(["a b"], "bpe", 300)
+    message = f"ids must be from 0 to {vocabulary.size - 1}; received {wrong}"
+    with pytest.raises(IndexError, match=message):
+        vocabulary.decode([[5, 6], [7, wrong]])
+    with pytest.raises(IndexError, match=message):
+        vocabulary.tokens([5, wrong])
+
+
+def test_ids_that_are_no_integers_are_not_decoded():
+    vocabulary = learning.learn(["a b"], "bpe", 300)
+    with pytest.raises(TypeError, match="must be lists of ids, in a list"):
+        vocabulary.decode([[5.7]])
+
+
+def test_text_that_utf8_cannot_hold_is_refused():
+    vocabulary = learning.learn(["a b"], "bpe", 300)
+    with pytest.raises(InputError, match=r"'a\\ud800' at index 1"):
+        vocabulary.encode(["a", "a\ud800"])
+
+
+def test_no_path_is_no_vocabulary():
+    with pytest.raises(TypeError, match="path must be a path; received None"):
+        Vocabulary.load(None)

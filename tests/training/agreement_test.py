@@ -24,18 +24,17 @@ SETTINGS = Settings(
 @pytest.fixture
 def check(monkeypatch):
     """A function of a worker's settings; the chief has the first it gets."""
-    chiefs = []
+    chiefs = {}  # Of options and of settings, which are not as many.
 
     def value_from_chief(_, value):
-        chiefs.append(np.array(value))
-        return chiefs[0]
+        return chiefs.setdefault(len(value), np.array(value))
 
     monkeypatch.setattr(agreement, "value_from_chief", value_from_chief)
 
-    def check(settings=SETTINGS, dev_pairs=(("a", "b"),), **options):
-        agreement.require_chiefs_settings(
-            None, settings, RunOptions(**options), dev_pairs
-        )
+    def check(settings=SETTINGS, dev_sha256="of dev", **options):
+        own = RunOptions(**options)
+        agreement.require_chiefs_options(None, own, dev_sha256)
+        agreement.require_chiefs_settings(None, settings)
 
     check()
     return check
@@ -75,10 +74,22 @@ def test_other_text_and_another_vocabulary_are_named(check, field, name):
         ({"precision": "bfloat16"}, "precision"),
         ({"patience": 3}, "patience"),
         ({"evaluate_every_steps": 5}, "evaluate_every_steps"),
-        ({"dev_pairs": None}, "dev text"),
-        ({"dev_pairs": [("a", "c")]}, "dev text"),
+        ({"dev_sha256": ""}, "dev text"),
+        ({"dev_sha256": "of other text"}, "dev text"),
     ],
 )
 def test_what_decides_when_to_evaluate_is_compared(check, given, name):
     with pytest.raises(InputError, match=f"must have the chief's {name}, and"):
         check(**given)
+
+
+def test_all_workers_refuse_options_that_need_dev_text_or_none(monkeypatch):
+    """One that refuses alone leaves the others waiting for it."""
+    agreed = []
+    monkeypatch.setattr(
+        agreement, "_require_chiefs", lambda _, alike: agreed.append(alike)
+    )
+    with pytest.raises(InputError, match="patience needs dev text"):
+        agreement.require_chiefs_options(None, RunOptions(patience=3), "")
+    assert [alike["dev text"] for alike in agreed] == [""]
+    agreement.require_chiefs_options(None, RunOptions(patience=3), "of dev")

@@ -149,6 +149,18 @@ def test_a_checkpoint_with_a_matrix_for_a_number_is_not_resumed(
         make(directory).restore()
 
 
+def test_a_run_goes_on_from_a_first_checkpoint_that_a_kill_left_in_two_places(
+    directory,
+):
+    save(make(directory), 3)
+    index = directory.checkpoints / "step-3.index"
+    aside = directory.checkpoints / "writing-step-3-1-2"
+    aside.mkdir()
+    index.rename(aside / index.name)
+    path, tensors = make(directory).restore()
+    assert (path.name, tensors["weight"]) == ("step-3", 3.0)
+
+
 def test_a_run_without_a_checkpoint_goes_on_from_its_best(directory):
     first = make(directory)
     assert first.restore() is None

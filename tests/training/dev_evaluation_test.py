@@ -20,6 +20,7 @@ def evaluation(pairs=(("a", "b"),), steps=100, **options):
         model=types.SimpleNamespace(hparams=HParams(steps=steps)),
         directory=None,
         pairs=pairs,
+        sha256=token_files.hash_pairs(pairs) if pairs else "",
         options=RunOptions(**options),
         summaries=Summaries(None),
     )

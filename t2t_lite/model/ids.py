@@ -1,0 +1,41 @@
+"""What token ids must be, checked as far as they are known."""
+
+import keras
+import numpy as np
+
+from t2t_lite.errors import require
+from t2t_lite.tensor import Tensor
+
+
+def require_ids_below(count: int, **arguments: Tensor) -> None:
+    """Checks that arguments are integers from 0 to count - 1.
+
+    Inside a graph only their type is known: which of the ids there are above
+    is for the caller to see to.
+
+    Args:
+        count: how many ids there are.
+        **arguments: arrays, lists or tensors, by name.
+
+    Raises:
+        InputError: they are no integers, or some are out of range.
+    """
+    for name, ids in arguments.items():
+        ids = _known(ids)
+        dtype = keras.backend.standardize_dtype(ids.dtype)
+        require(f"{name} must be integers", "int" in dtype, dtype=dtype)
+        if isinstance(ids, np.ndarray) and ids.size:
+            for received in (int(ids.min()), int(ids.max())):
+                require(
+                    f"{name} must be from 0 to {count - 1}",
+                    0 <= received < count,
+                    **{name: received},
+                )
+
+
+def _known(ids):
+    """Returns ids as an array, or as they are where they have no values yet."""
+    try:
+        return np.asarray(ids)
+    except (NotImplementedError, TypeError, ValueError):
+        return ids
