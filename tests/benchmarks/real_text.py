@@ -2,12 +2,12 @@
 
     python tests/benchmarks/real_text.py --source=train.en --target=train.de
 
-All train the model of transformer_multi30k with one BPE vocabulary of 8,000, in
-token batches of one size (--tokens, 2,048). A measurement is the whole command
-that a user would give, from its start: it reads the text, tokenizes it, sorts
-it into batches and learns from it once. The speed is in tokens of the text a
-second, EOS included, of both sides; padding does not count. The vocabulary is
-learned beforehand.
+All train a small model (see small_model.py) with one BPE vocabulary of 8,000,
+in token batches of one size (--tokens, 2,048). A measurement is the whole
+command that a user would give, from its start: it reads the text, tokenizes it,
+sorts it into batches and learns from it once. The speed is in tokens of the
+text a second, EOS included, of both sides; padding does not count. The
+vocabulary is learned beforehand.
 
 --peer_python=PYTHON is that of an environment with joeynmt 2.3, OpenNMT-py 3.5
 and sentencepiece 0.2.0 (0.2.3 lacks what JoeyNMT calls); --pairs=N takes only
@@ -32,8 +32,8 @@ sys.path.insert(0, str(ROOT / "bin"))
 import checkout  # noqa: F401, the code that this belongs to
 import machine
 import measuring
+import small_model
 
-PRESET = "transformer_multi30k"
 _NEVER = 1_000_000_000
 _DEV_LINES = 8  # The peers insist on some.
 
@@ -94,21 +94,22 @@ def plan_epoch(folder, pairs, vocabulary, tokens_per_batch):
     """Returns the Epoch of these pairs."""
     from t2t_lite.text import batching, token_cache, token_files
 
+    hparams = small_model.hparams()
     tokens, _ = token_cache.shared_tokens(
         folder / "tokens",
         lambda: pairs,
         token_files.hash_pairs(pairs),
         token_files.PairTokenizer(
-            vocabulary, vocabulary.encode_flat, hparams().max_length
+            vocabulary, vocabulary.encode_flat, hparams.max_length
         ),
     )
     buckets = batching.make_buckets(
         tokens.source_lengths,
         tokens.target_lengths,
         tokens_per_batch,
-        hparams().num_buckets,
+        hparams.num_buckets,
     )
-    plan = batching.BatchPlan(buckets, hparams().seed)
+    plan = batching.BatchPlan(buckets, hparams.seed)
     lengths = tokens.source_lengths + tokens.target_lengths
     steps = plan.first_step(1)
     batches = (plan.batch(step) for step in range(steps))
@@ -116,15 +117,9 @@ def plan_epoch(folder, pairs, vocabulary, tokens_per_batch):
     return Epoch(steps, int(steps_tokens), int(lengths.sum()), len(lengths))
 
 
-def hparams():
-    from t2t_lite.hparams import PRESETS
-
-    return PRESETS[PRESET]
-
-
 def joeynmt(folder, args):
     """Returns the settings of JoeyNMT's training, by its names."""
-    h = hparams()
+    h = small_model.hparams()
     side = {
         "max_length": h.max_length,
         "level": "bpe",
@@ -186,7 +181,7 @@ def opennmt_py(folder, args, steps):
     It repeats the text without end: it does as many updates as an epoch has
     here, and reports how many pairs it has seen.
     """
-    h = hparams()
+    h = small_model.hparams()
     return {
         "data": {
             "train": {
@@ -254,7 +249,7 @@ def our_command(folder, tokens, steps, precision):
     return [
         sys.executable,
         ROOT / "bin" / "train",
-        f"--hparams={PRESET}",
+        *small_model.training_flags(),
         f"--override=tokens_per_batch={tokens}",
         f"--precision={precision}",
         f"--steps={steps}",
@@ -320,8 +315,10 @@ def main():
     parser.add_argument("--peer_python", type=measuring.existing_path)
     parser.add_argument("--rounds", type=measuring.positive_int, default=3)
     args = parser.parse_args()
-    if args.tokens < hparams().max_length:
-        parser.error(f"--tokens must be at least {hparams().max_length}")
+    if args.tokens < small_model.hparams().max_length:
+        parser.error(
+            f"--tokens must be at least {small_model.hparams().max_length}"
+        )
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         with measuring.usage_errors(parser):

@@ -22,6 +22,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
 import checkout  # noqa: F401, the code that this belongs to
 import machine
 import measuring
+import small_model
 
 _TOKENS_OUT = 32
 _DEFAULTS = {
@@ -44,10 +45,8 @@ def make_inputs(sizes):
     """Returns the HParams of these sizes, and random source_ids."""
     import numpy as np
 
-    from t2t_lite.hparams import PRESETS
-
     hparams = dataclasses.replace(
-        PRESETS["transformer_multi30k"],
+        small_model.hparams(),
         num_layers=sizes["layers"],
         max_length=sizes["source length"],
     )
