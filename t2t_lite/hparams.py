@@ -42,6 +42,10 @@ class HParams:
     # Vocabulary, section 5.1.
     vocabulary_type: str = "bpe"  # or "unigram", word-piece-like
     vocabulary_size: int = 37_000
+    # Not in the paper: training text is tokenized anew for each epoch. BPE
+    # drops each merge with this probability; for unigram it is SentencePiece's
+    # alpha, and the smaller, the more segmentations vary. 0 for never.
+    subword_sampling: float = 0.0
     # Batches, section 5.1.
     tokens_per_batch: int = 25_000  # of source, and as many of target
     max_length: int = 256  # longer pairs are dropped from training
@@ -174,6 +178,7 @@ _BELOW_ONE = (
     "attention_dropout",
     "relu_dropout",
     "label_smoothing",
+    "subword_sampling",
     "adam_beta1",
     "adam_beta2",
 )

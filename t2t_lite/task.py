@@ -26,9 +26,12 @@ class Task(abc.ABC):
 
     primary_score: the key, among `scores`, of the score that decides which
         model is best.
+    targets_are_text: bool, whether a vocabulary tokenizes targets as it does
+        sources, so that their subwords can be sampled.
     """
 
     primary_score: str
+    targets_are_text: bool = True
 
     @abc.abstractmethod
     def check_hparams(self, hparams: HParams) -> None:

@@ -153,6 +153,7 @@ def test_an_unknown_field_names_the_nearest():
         ("attention_dropout", -0.1, "must be in [0, 1)"),
         ("relu_dropout", 1.0, "must be in [0, 1)"),
         ("label_smoothing", 1.5, "must be in [0, 1)"),
+        ("subword_sampling", 1.0, "must be in [0, 1)"),
         ("adam_beta2", 1.0, "must be in [0, 1)"),
         ("positions", "rotary", "must be sinusoidal or learned"),
         ("vocabulary_type", "word", "must be bpe or unigram"),

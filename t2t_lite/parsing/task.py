@@ -26,6 +26,7 @@ class ParsingTask(Task):
 
     # Of all sentences: what EVALB leaves out must not make a model the best.
     primary_score = "f1_of_all"
+    targets_are_text = False  # The symbols of a tree are one id each.
 
     def check_hparams(self, hparams: HParams) -> None:
         if hparams.max_extra_length < 2:

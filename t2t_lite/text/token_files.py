@@ -64,6 +64,13 @@ class TokenPairs(NamedTuple):
             target_offsets=_offsets(targets.lengths),
         )
 
+    def some(self, indices: np.ndarray) -> "TokenPairs":
+        """Returns the pairs of some indices, in memory."""
+        return TokenPairs(
+            *_some_sequences(self.source_ids, self.source_offsets, indices),
+            *_some_sequences(self.target_ids, self.target_offsets, indices),
+        )
+
     @property
     def source_lengths(self) -> np.ndarray:
         """int64 [P], EOS included."""
@@ -266,6 +273,11 @@ class _SideWriter:
 
 def _offsets(lengths):
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+
+
+def _some_sequences(ids, offsets, indices):
+    found = [ids[offsets[n] : offsets[n + 1]] for n in indices]
+    return np.concatenate(found), _offsets([len(part) for part in found])
 
 
 def are_whole(directory: str | os.PathLike) -> bool:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,9 @@ def require_chiefs_options(
 
 
 def require_chiefs_settings(
-    strategy: tf.distribute.Strategy, settings: Settings
+    strategy: tf.distribute.Strategy,
+    settings: Settings,
+    shapes: Sequence[tuple[int, int, int]] = (),
 ) -> None:
     """Checks that all workers train what the chief trains.
 
@@ -50,6 +53,7 @@ def require_chiefs_settings(
     Args:
         strategy: tf.distribute.Strategy.
         settings: this worker's Settings.
+        shapes: of batches, by which workers differ that sample other subwords.
 
     Raises:
         InputError: something differs, which is named.
@@ -58,6 +62,7 @@ def require_chiefs_settings(
         **dataclasses.asdict(settings.hparams),
         "training text": settings.data_sha256,
         "vocabulary": settings.vocabulary_sha256,
+        "shapes of batches": tuple(shapes),
     }
     _require_chiefs(strategy, alike)
 

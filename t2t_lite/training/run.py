@@ -16,7 +16,7 @@ from t2t_lite.model import flops
 from t2t_lite.storage import model_directory
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.task import Task
-from t2t_lite.text import batching, token_files
+from t2t_lite.text import token_files
 from t2t_lite.training.agreement import (
     require_chiefs_options,
     require_chiefs_settings,
@@ -25,6 +25,7 @@ from t2t_lite.training.checkpointing import Checkpointer, read_warm_start
 from t2t_lite.training.cost import Cost, describe_cost
 from t2t_lite.training.curves import draw_curves
 from t2t_lite.training.dev_evaluation import DevEvaluation, DevState
+from t2t_lite.training.feeding import Feed, make_feed
 from t2t_lite.training.micro_batches import num_micro_batches
 from t2t_lite.training.options import RunOptions
 from t2t_lite.training.preparation import Prepared, is_trained, prepare
@@ -104,6 +105,7 @@ class _Beginning:
     dev_sha256: str  # of its pairs; "" if there are none
     warm_start: tuple[str, dict[str, Any]] | None
     prepared: Prepared
+    feed: Feed
 
     @property
     def dev_pairs(self) -> list[tuple[str, str]] | None:
@@ -128,7 +130,8 @@ def _begin(
     require_chiefs_options(strategy, options, dev_sha256)
     warm_start = read_warm_start(options.warm_start_from)
     prepared = prepare(directory, hparams, text, options)
-    require_chiefs_settings(strategy, prepared.settings)
+    feed = make_feed(prepared, hparams, task, directory.path)
+    require_chiefs_settings(strategy, prepared.settings, feed.shapes)
     return _Beginning(
         directory=directory,
         hparams=hparams,
@@ -139,6 +142,7 @@ def _begin(
         dev_sha256=dev_sha256,
         warm_start=warm_start,
         prepared=prepared,
+        feed=feed,
     )
 
 
@@ -192,19 +196,21 @@ class _Run:
             self.trainer.restore(tensors, str(path))
             self.dev.resume(DevState.restored(tensors))
             self.cost = Cost.restored(tensors, self.cost.num_devices)
+            self.beginning.feed.restore(tensors)
             logging.info("Resuming from %s.", path)
         elif self.beginning.warm_start is not None:
             description, tensors = self.beginning.warm_start
             model_directory.assign(self.trainer.weights, tensors, description)
             logging.info("Starting from the weights of %s.", description)
         self.trainer.copy_from_chief()
+        self.beginning.feed.copy_from_chief(self.strategy)
         self.dev.state = self.dev.state.copied_from_chief(self.strategy)
         self.checkpointer.note_saved(self.trainer.step)
 
     def loop(self, stop: StopSignal) -> None:
         """Updates until the last step, or until a stop or too little gain."""
         self._evaluate_if_due(stop)  # A signal may have stopped it here.
-        for source_ids, target_ids in self._batches():
+        for source_ids, target_ids in self._batches(stop):
             update = self.trainer.update(
                 source_ids,
                 target_ids,
@@ -232,21 +238,15 @@ class _Run:
         if stop.is_requested():
             logging.info("Stopped; run the same command again to resume.")
 
-    def _batches(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _batches(
+        self, stop: StopSignal
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Returns the (source_ids, target_ids) of the updates to do."""
-        pairs, hparams = self.beginning.prepared.pairs, self.hparams
-        buckets = batching.make_buckets(
-            pairs.source_lengths,
-            pairs.target_lengths,
-            hparams.tokens_per_batch,
-            hparams.num_buckets,
-        )
-        plan = batching.BatchPlan(buckets, hparams.seed)
         is_over = self.dev.has_lost_patience(self.trainer.step)
-        last_step = 0 if is_over else hparams.steps
-        return batching.training_batches(
-            pairs, plan, self.trainer.step, last_step
-        ).as_numpy_iterator()
+        last_step = 0 if is_over else self.hparams.steps
+        return self.beginning.feed.batches(
+            self.trainer.step, last_step, stop.is_requested
+        )
 
     def _num_micro_batches(
         self, source_ids: np.ndarray, target_ids: np.ndarray
@@ -291,6 +291,7 @@ class _Run:
             self.trainer.tensors()
             | self.dev.state.tensors()
             | self.cost.tensors()
+            | self.beginning.feed.tensors(self.trainer.step)
         )
 
     def _evaluate_if_due(self, stop: StopSignal) -> None:

@@ -34,9 +34,10 @@ HPARAMS = dataclasses.replace(
 
 
 def train(path, hparams=HPARAMS, dev=PAIRS[:2], **options):
-    text = TrainingText(
-        {}, {"train": lambda: iter(PAIRS), "dev": lambda: iter(dev)}
-    )
+    readers = {"train": lambda: iter(PAIRS)}
+    if dev:
+        readers["dev"] = lambda: iter(dev)
+    text = TrainingText({}, readers)
     options = {"micro_batch_tokens": 400, "save_every_steps": 3} | options
     return run.train(path, hparams, text, RunOptions(**options))
 
@@ -128,3 +129,24 @@ def test_a_warm_start_that_does_not_fit_does_not_block_its_correction(
     wider = dataclasses.replace(HPARAMS, d_ff=16)
     train(directory.path, wider)
     assert directory.settings().hparams == wider
+
+
+@pytest.mark.slow
+def test_a_run_with_sampled_subwords_is_resumed_to_the_same_bits(
+    directory, caplog, monkeypatch
+):
+    monkeypatch.setattr(run, "final_report", lambda *_: "")
+    hparams = dataclasses.replace(
+        HPARAMS, subword_sampling=0.2, tokens_per_batch=4000, steps=9
+    )
+    train(directory.path, hparams, dev=(), save_every_steps=5)
+    assert "Sampling the subwords of epoch 3." in caplog.text
+    caplog.clear()
+    whole = checkpoints.read(directory.checkpoints / "step-9")
+    checkpoints.remove(directory.checkpoints / "step-9")
+    train(directory.path, hparams, dev=(), save_every_steps=5)
+    assert "Sampling the subwords of epoch 1." not in caplog.text
+    resumed = checkpoints.read(directory.checkpoints / "step-9")
+    assert whole.keys() == resumed.keys()
+    for name in whole.keys() - {"device_seconds"}:
+        np.testing.assert_array_equal(whole[name], resumed[name], name)

@@ -1,0 +1,206 @@
+"""Batches of epochs that differ, in their token ids or in what they draw.
+
+`batching.BatchPlan` knows the batch of any step at once, for its pairs and
+their lengths never change. Here an epoch is planned when it begins, from its
+own lengths and from what the epochs before have left over: a PlanState, which a
+checkpoint keeps. The shapes of batches are those of all epochs.
+"""
+
+import fractions
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from t2t_lite.text import batching
+from t2t_lite.text.batching import Bucket
+
+_RANKS = 0xFFFFFFFF  # Begins the seeds of ranks, in the place of an epoch.
+_NO_PAIRS = np.zeros(0, np.int32)
+
+
+class PlanState(NamedTuple):
+    """Where an epoch begins."""
+
+    epoch: int = 0
+    first_step: int = 0
+    # int32 [C], pairs that filled no batch in the epochs before.
+    carried_over: np.ndarray = _NO_PAIRS
+
+    @classmethod
+    def restored(cls, tensors: Mapping[str, Any]) -> "PlanState":
+        """Returns the state that `tensors` gave."""
+        return cls(
+            int(tensors["plan_epoch"]),
+            int(tensors["plan_first_step"]),
+            np.asarray(tensors["plan_carried_over"]),
+        )
+
+    def tensors(self) -> dict[str, Any]:
+        """Returns what a checkpoint keeps."""
+        return {
+            "plan_epoch": np.int64(self.epoch),
+            "plan_first_step": np.int64(self.first_step),
+            "plan_carried_over": self.carried_over,
+        }
+
+
+class Epoch(NamedTuple):
+    """The batches of an epoch, and where the next one begins."""
+
+    first_step: int
+    batches: list[tuple[Bucket, np.ndarray]]  # with int32 [B], of pairs
+    next: PlanState
+
+    def batch(self, step: int) -> tuple[Bucket, np.ndarray]:
+        """Returns (Bucket, int32 [B] indices of its pairs) of a step."""
+        return self.batches[step - self.first_step]
+
+
+def plan_epoch(
+    state: PlanState,
+    drawn: np.ndarray,
+    lengths: tuple[np.ndarray, np.ndarray],
+    shapes: Sequence[Bucket],
+    seed: int,
+) -> Epoch:
+    """Returns the full batches of an epoch, in a random order.
+
+    Pairs come in a random order too, behind those that were carried over. Where
+    neither lengths nor draws change, these are the batches of a BatchPlan.
+
+    Args:
+        state: PlanState.
+        drawn: int32 [D], the pairs of the epoch, ascending; some may be there
+            more than once.
+        lengths: int [P] of sources and of targets, all of which fit a shape.
+        shapes: that of `fixed_shapes`.
+        seed: int.
+    """
+    shape_of_carried = _smallest_fitting(state.carried_over, lengths, shapes)
+    shape_of_drawn = _smallest_fitting(drawn, lengths, shapes)
+    batches, left_over = [], []
+    for n, shape in enumerate(shapes):
+        generator = np.random.default_rng((seed, state.epoch, n))
+        pairs = np.concatenate(
+            [
+                state.carried_over[shape_of_carried == n],
+                generator.permutation(drawn[shape_of_drawn == n]),
+            ]
+        )
+        end = len(pairs) - len(pairs) % shape.batch_size
+        batches += [
+            (shape, batch)
+            for batch in pairs[:end].reshape(-1, shape.batch_size)
+        ]
+        left_over.append(pairs[end:])
+    np.random.default_rng((seed, state.epoch)).shuffle(batches)
+    following = PlanState(
+        state.epoch + 1,
+        state.first_step + len(batches),
+        np.concatenate(left_over),
+    )
+    return Epoch(state.first_step, batches, following)
+
+
+def _smallest_fitting(
+    pairs: np.ndarray,
+    lengths: tuple[np.ndarray, np.ndarray],
+    shapes: Sequence[Bucket],
+) -> np.ndarray:
+    """Returns the index of the smallest shape that each pair fits, int [D]."""
+    source_lengths, target_lengths = (side[pairs] for side in lengths)
+    found = np.zeros(len(pairs), np.int32)
+    largest_first = sorted(
+        range(len(shapes)),
+        key=lambda n: -shapes[n].source_length - shapes[n].target_length,
+    )
+    for n in largest_first:
+        fits = (source_lengths <= shapes[n].source_length) & (
+            target_lengths <= shapes[n].target_length
+        )
+        found[fits] = n
+    return found
+
+
+def fixed_shapes(
+    sample: tuple[np.ndarray, np.ndarray],
+    largest: tuple[int, int],
+    tokens_per_batch: int,
+    num_buckets: int,
+) -> list[Bucket]:
+    """Returns the shapes of the batches of all epochs, without pairs.
+
+    Args:
+        sample: int [P], lengths of sources and of targets as those of an epoch.
+        largest: (source length, target length) that must fit a shape too.
+        tokens_per_batch: that of `batching.make_buckets`.
+        num_buckets: likewise.
+    """
+    buckets = batching.make_buckets(*sample, tokens_per_batch, num_buckets)
+    *others, last = sorted(
+        buckets, key=lambda b: b.source_length + b.target_length
+    )
+    S = max(largest[0], *(b.source_length for b in buckets))
+    T = max(largest[1], *(b.target_length for b in buckets))
+    size = min(last.batch_size, tokens_per_batch // max(S, T))
+    last = Bucket(S, T, size, _NO_PAIRS)
+    return sorted(
+        [*(bucket._replace(pairs=_NO_PAIRS) for bucket in others), last],
+        key=lambda b: (b.source_length, b.target_length),
+    )
+
+
+def pair_drawer(
+    sizes: Sequence[int], weights: Sequence[float], seed: int
+) -> Callable[[int], np.ndarray]:
+    """Returns the function from an epoch to the pairs that it draws.
+
+    The pairs are those of several corpora, one after the other. Each is drawn
+    in proportion to its corpus' weight, as evenly over the epochs as can be,
+    and an epoch draws as many pairs as there are. With weights 2 and 1 and two
+    corpora of one size that is, of the first, 4/3 of the pairs: all of them
+    once, and a third of them, in turn, twice.
+
+    Args:
+        sizes: how many pairs each corpus has.
+        weights: above 0, one for each.
+        seed: int.
+
+    Returns:
+        a function of an int to int32 [D], ascending; a pair is there as often
+        as it is drawn.
+    """
+    exact = [fractions.Fraction(weight) for weight in weights]
+    total = sum(w * size for w, size in zip(exact, sizes, strict=True))
+    rates = [weight * sum(sizes) / total for weight in exact]
+
+    def draw(epoch: int) -> np.ndarray:
+        copies = [
+            _times_drawn(rate * (epoch + 1), ranks)
+            - _times_drawn(rate * epoch, ranks)
+            for n, (rate, size) in enumerate(zip(rates, sizes, strict=True))
+            for ranks in [_ranks(size, (_RANKS, seed, n))]
+        ]
+        copies_P = np.concatenate(copies)
+        return np.repeat(np.arange(len(copies_P), dtype=np.int32), copies_P)
+
+    return draw
+
+
+def _ranks(size: int, key: tuple[int, ...]) -> np.ndarray:
+    return np.random.default_rng(key).permutation(size)
+
+
+def _times_drawn(mean: fractions.Fraction, ranks_P: np.ndarray) -> np.ndarray:
+    """Returns floor(mean + rank / P) for each pair, int [P].
+
+    Their sum is floor(P * mean), by Hermite's identity.
+
+    >>> _times_drawn(fractions.Fraction(5, 2), np.array([3, 0, 1, 2]))
+    array([3, 2, 2, 3])
+    """
+    P = len(ranks_P)
+    whole, rest = divmod(mean, 1)
+    return int(whole) + (ranks_P >= math.ceil(P * (1 - rest)))

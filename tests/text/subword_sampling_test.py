@@ -1,0 +1,193 @@
+"""Sampled subwords: the same text, drawn anew for each epoch."""
+
+import collections
+import itertools
+import threading
+
+import numpy as np
+import pytest
+import sentencepiece
+from bilingual_text import CORPUS
+from token_pairs import pairs_in_memory
+
+from t2t_lite.errors import InputError
+from t2t_lite.text import learning, subword_sampling
+from t2t_lite.text.subword_sampling import SubwordSampler
+from t2t_lite.text.vocabulary import Vocabulary
+
+LINES = [*CORPUS, "Words  never seen: ᚠ ", " "]
+LONG = (10**6, 10**6)
+
+
+@pytest.fixture(scope="module", params=["bpe", "unigram"])
+def vocabulary(request):
+    return learning.learn(CORPUS, request.param, 420)
+
+
+@pytest.fixture(scope="module")
+def pairs(vocabulary):
+    return pairs_in_memory(
+        vocabulary.encode(LINES), vocabulary.encode(LINES[::-1])
+    )
+
+
+def lists(ids, offsets):
+    return [ids[a:b].tolist() for a, b in itertools.pairwise(offsets)]
+
+
+def sides(pairs):
+    return lists(*pairs[:2]), lists(*pairs[2:])
+
+
+def sample(vocabulary, pairs, epoch=0, rate=0.3, max_lengths=LONG, **options):
+    sampler = SubwordSampler(
+        vocabulary, rate, options.pop("seed", 7), **options
+    )
+    return sides(sampler.sample(pairs, epoch, max_lengths))
+
+
+def test_samples_are_other_pieces_of_the_same_text(vocabulary, pairs):
+    for sampled, usual, lines in zip(
+        sample(vocabulary, pairs),
+        sides(pairs),
+        (LINES, LINES[::-1]),
+        strict=True,
+    ):
+        assert vocabulary.decode(sampled) == lines
+        differing = sum(a != b for a, b in zip(sampled, usual, strict=True))
+        assert differing > 0.9 * len(lines)
+        assert all(ids[-1] == 1 and 1 not in ids[:-1] for ids in sampled)
+
+
+def test_samples_are_a_function_of_seed_and_epoch(vocabulary, pairs):
+    drawn = [
+        sample(vocabulary, pairs, epoch, seed=seed)
+        for epoch, seed in ((0, 7), (1, 7), (0, 8), (1, 7))
+    ]
+    assert drawn[1] == drawn[3]
+    for some, other in ((0, 1), (0, 2), (1, 2)):
+        for side in (0, 1):
+            assert drawn[some][side] != drawn[other][side]
+
+
+def test_both_sides_of_a_copy_are_drawn_apart(vocabulary):
+    ids = vocabulary.encode(LINES)
+    source, target = sample(vocabulary, pairs_in_memory(ids, ids))
+    assert source != target
+
+
+def test_samples_do_not_depend_on_what_else_is_encoded(vocabulary, pairs):
+    expected = sample(vocabulary, pairs)
+    is_over = threading.Event()
+
+    def encode_on_and_on():
+        while not is_over.is_set():
+            vocabulary.encode(LINES)
+            vocabulary.sample_flat(LINES, 0.5, 3)
+
+    other = threading.Thread(target=encode_on_and_on)
+    other.start()
+    try:
+        sentencepiece.set_random_generator_seed(99)
+        assert sample(vocabulary, pairs) == expected
+    finally:
+        is_over.set()
+        other.join()
+
+
+def test_a_higher_rate_drops_more_merges():
+    vocabulary = learning.learn(CORPUS, "bpe", 420)
+    ids = vocabulary.encode(LINES)
+    pairs = pairs_in_memory(ids, ids)
+    lengths = [
+        sum(map(len, sample(vocabulary, pairs, rate=rate)[0]))
+        for rate in (1e-9, 0.1, 0.5, 0.999)
+    ]
+    assert lengths[0] == sum(map(len, ids))
+    assert lengths == sorted(set(lengths))
+    # Without a merge, each character is a piece, and each line begins with
+    # the sign for a space.
+    characters = sum(len(line) + 2 for line in LINES)
+    assert 0.95 * characters < lengths[3]
+
+
+def test_merges_are_dropped_as_often_as_asked_for():
+    vocabulary = learning.learn(["ab"] * 9, "bpe", 300)
+    lines = ["ab"] * 4000
+    ids = vocabulary.encode(lines)
+    pairs = pairs_in_memory(ids, ids)
+    pieces = collections.Counter(
+        tuple(vocabulary.tokens(ids))
+        for ids in sample(vocabulary, pairs, rate=0.3)[0]
+    )
+    # Of the merges that can come first, "ab" and "\u2581a", both are dropped
+    # with probability 0.09: 360 of 4000, with a deviation of 18.
+    num_unmerged = pieces["\u2581", "a", "b", "</s>"]
+    assert num_unmerged == pytest.approx(360, abs=70)
+
+
+def test_targets_that_are_no_text_keep_their_ids(vocabulary, pairs):
+    source, target = sample(vocabulary, pairs, targets_are_text=False)
+    usual = sides(pairs)
+    assert target == usual[1]
+    assert source == sample(vocabulary, pairs)[0]
+
+
+def test_a_sample_that_is_too_long_gives_way_to_the_usual_ids(
+    vocabulary, pairs
+):
+    usual = sides(pairs)
+    free = sample(vocabulary, pairs)
+    limits = tuple(max(map(len, side)) for side in usual)
+    found = sample(vocabulary, pairs, max_lengths=limits)
+    for side in (0, 1):
+        expected = [
+            drawn if len(drawn) <= limits[side] else ids
+            for drawn, ids in zip(free[side], usual[side], strict=True)
+        ]
+        assert found[side] == expected != free[side]
+
+
+def test_characters_that_the_vocabulary_lacks_stay_unknown(vocabulary):
+    ids = [[vocabulary.unknown_id, 1], *vocabulary.encode(LINES)]
+    source, _ = sample(vocabulary, pairs_in_memory(ids, ids))
+    assert source[0] == ids[0]
+    assert source != ids
+
+
+@pytest.mark.parametrize("lines_at_once", [1, 7])
+def test_corpora_of_several_blocks_are_whole(
+    vocabulary, pairs, monkeypatch, lines_at_once
+):
+    monkeypatch.setattr(subword_sampling, "_LINES_AT_ONCE", lines_at_once)
+    few = pairs.some(np.arange(30))
+    source, target = sample(vocabulary, few)
+    assert vocabulary.decode(source) == LINES[:30]
+    assert vocabulary.decode(target) == LINES[::-1][:30]
+
+
+def test_a_block_of_the_same_lines_is_drawn_anew(vocabulary, monkeypatch):
+    monkeypatch.setattr(subword_sampling, "_LINES_AT_ONCE", 20)
+    ids = vocabulary.encode(CORPUS[:20] * 2)
+    source, _ = sample(vocabulary, pairs_in_memory(ids, ids))
+    assert source[:20] != source[20:]
+
+
+def test_sampling_can_be_given_up(vocabulary, pairs, tmp_path):
+    sampler = SubwordSampler(vocabulary, 0.1, 7)
+    assert sampler.sample(pairs, 0, LONG, tmp_path, lambda: True) is None
+    assert sampler.sample(pairs, 0, LONG, tmp_path) is not None
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_vocabulary_of_characters_cannot_be_sampled(tmp_path):
+    prefix = tmp_path / "characters"
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(CORPUS),
+        model_prefix=str(prefix),
+        model_type="char",
+        minloglevel=2,
+    )
+    vocabulary = Vocabulary.load(f"{prefix}.model")
+    with pytest.raises(InputError, match="needs a vocabulary of BPE or unigra"):
+        vocabulary.sample_flat(["a"], 0.1, 1)

@@ -1,0 +1,178 @@
+"""Batches of a run, from any step on: those of an undisturbed run."""
+
+import pytest
+from bilingual_text import CORPUS
+
+from t2t_lite import tasks
+from t2t_lite.hparams import HParams
+from t2t_lite.storage.model_directory import ModelDirectory
+from t2t_lite.text import learning
+from t2t_lite.text.token_files import encode_pairs
+from t2t_lite.training import feeding
+from t2t_lite.training.preparation import Prepared
+
+LINES = CORPUS[:150]
+SETTINGS = {
+    "max_length": 90,
+    "tokens_per_batch": 700,
+    "num_buckets": 4,
+    "subword_sampling": 0.2,
+}
+NEVER = bool  # bool() is False.
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return learning.learn(CORPUS, "bpe", 420)
+
+
+def make_feed(vocabulary, folder, task="translation", **changes):
+    pairs = encode_pairs(
+        [(line, line[::-1]) for line in LINES],
+        vocabulary,
+        vocabulary.encode_flat,
+    )
+    return feeding.make_feed(
+        Prepared(vocabulary, pairs, None),
+        HParams(**SETTINGS | changes),
+        tasks.named(task),
+        folder,
+    )
+
+
+def batches(feed, first_step, end_step):
+    return [
+        [ids.tolist() for ids in batch]
+        for batch in feed.batches(first_step, end_step, NEVER)
+    ]
+
+
+@pytest.fixture(scope="module")
+def whole(vocabulary, tmp_path_factory):
+    """The batches of some epochs, and the state before each of them."""
+    feed = make_feed(vocabulary, tmp_path_factory.mktemp("whole"))
+    found, states = [], []
+    for step, batch in enumerate(feed.batches(0, 60, NEVER)):
+        states.append(feed.tensors(step))
+        found.append([ids.tolist() for ids in batch])
+    assert states[-1]["plan_epoch"] > 2
+    return found, states
+
+
+def test_any_step_is_gone_on_from_by_its_state(vocabulary, whole, tmp_path):
+    found, states = whole
+    starts = [int(state["plan_first_step"]) for state in states]
+    assert starts == sorted(starts)
+    second = starts.index(starts[-1])
+    for step in (0, 1, second - 1, second, second + 1, 59):
+        feed = make_feed(vocabulary, tmp_path)
+        feed.restore(states[step])
+        assert batches(feed, step, 60) == found[step:]
+
+
+def test_batches_have_shapes_that_are_known_beforehand(
+    vocabulary, whole, tmp_path
+):
+    shapes = make_feed(vocabulary, tmp_path).shapes
+    assert 1 < len(shapes) <= 4
+    for source_ids, target_ids in whole[0]:
+        assert (
+            len(source_ids[0]),
+            len(target_ids[0]),
+            len(source_ids),
+        ) in shapes
+
+
+def test_batches_are_pairs_in_other_pieces(vocabulary, whole):
+    pieces_of = {}
+    for source_ids, target_ids in whole[0]:
+        sources, targets = map(vocabulary.decode, (source_ids, target_ids))
+        assert [line[::-1] for line in sources] == targets
+        for line, ids in zip(sources, source_ids, strict=True):
+            pieces_of.setdefault(line, set()).add(tuple(filter(None, ids)))
+    assert set(pieces_of) == set(LINES)
+    assert sum(len(pieces) > 1 for pieces in pieces_of.values()) > 100
+
+
+def test_a_parsers_targets_are_not_sampled(vocabulary, tmp_path):
+    feed = make_feed(vocabulary, tmp_path, "parsing")
+    usual = {tuple(i) for i in vocabulary.encode([s[::-1] for s in LINES])}
+    usual_sources = {tuple(ids) for ids in vocabulary.encode(LINES)}
+    for source_ids, target_ids in batches(feed, 0, 5):
+        assert {tuple(filter(None, ids)) for ids in target_ids} <= usual
+        drawn = {tuple(filter(None, ids)) for ids in source_ids}
+        assert not drawn <= usual_sources
+
+
+def test_one_epoch_is_tokenized_to_go_on(
+    vocabulary, whole, tmp_path, monkeypatch
+):
+    sampled = []
+    sample = feeding.SubwordSampler.sample
+
+    def counted(self, pairs, epoch, *arguments):
+        sampled.append(epoch)
+        return sample(self, pairs, epoch, *arguments)
+
+    _, states = whole
+    feed = make_feed(vocabulary, tmp_path)
+    monkeypatch.setattr(feeding.SubwordSampler, "sample", counted)
+    feed.restore(states[-1])
+    batches(feed, 59, 60)
+    assert sampled == [states[-1]["plan_epoch"]]
+
+
+def test_nothing_is_tokenized_where_nothing_is_to_do(
+    vocabulary, tmp_path, monkeypatch
+):
+    feed = make_feed(vocabulary, tmp_path)
+    monkeypatch.setattr(feeding.SubwordSampler, "sample", pytest.fail)
+    assert batches(feed, 5, 5) == []
+
+
+def test_a_stop_ends_the_first_tokenization(vocabulary, tmp_path):
+    feed = make_feed(vocabulary, tmp_path)
+    assert list(feed.batches(0, 60, lambda: True)) == []
+
+
+def test_a_reader_that_is_left_ends_the_work_in_the_background(
+    vocabulary, tmp_path
+):
+    feed = make_feed(vocabulary, tmp_path)
+    stops = []
+
+    def tokenize(epoch, should_stop):
+        if epoch > 0:
+            stops.append(should_stop)
+        return original(epoch, should_stop)
+
+    original, feed._tokenize = feed._tokenize, tokenize
+    reading = feed.batches(0, 60, NEVER)
+    next(reading)
+    reading.close()
+    assert all(should_stop() for should_stop in stops)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_error_that_ends_the_batches_is_the_one_that_was_raised(
+    vocabulary, tmp_path
+):
+    feed = make_feed(vocabulary, tmp_path)
+
+    def tokenize(epoch, should_stop):
+        if epoch > 0:
+            raise OSError("no space left")
+        return original(epoch, should_stop)
+
+    original, feed._tokenize = feed._tokenize, tokenize
+    with pytest.raises(OSError, match="no space left"):
+        batches(feed, 0, 60)
+
+
+def test_without_sampling_a_checkpoint_keeps_nothing_of_the_plan(
+    vocabulary, tmp_path
+):
+    feed = make_feed(vocabulary, tmp_path, subword_sampling=0.0)
+    assert len(batches(feed, 3, 5)) == 2
+    assert feed.tensors(5) == {}
+    assert not ModelDirectory(tmp_path).tokens.exists()
