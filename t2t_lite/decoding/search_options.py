@@ -53,7 +53,8 @@ class SearchOptions(NamedTuple):
         require_int(1, beam_width=self.beam_width, nbest=self.nbest)
         require_int(0, max_extra_length=self.max_extra_length)
         alpha = self.length_penalty
-        is_number = isinstance(alpha, numbers.Real)
+        is_bool = isinstance(alpha, bool)
+        is_number = isinstance(alpha, numbers.Real) and not is_bool
         given = {"length_penalty": alpha}
         require("length_penalty must be a number", is_number, **given)
         for rule, holds in length_penalty_rules(alpha):

@@ -12,7 +12,7 @@ from t2t_lite.decoding import saved_model
 from t2t_lite.decoding.line_predictor import LinePredictor, Translation
 from t2t_lite.decoding.long_lines import LineSplitter
 from t2t_lite.decoding.search import Engine, SearchOptions, model_engine
-from t2t_lite.errors import require_bool
+from t2t_lite.errors import require, require_bool
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text import sentences
@@ -71,6 +71,12 @@ class LineTranslator(LinePredictor):
             options: SearchOptions; those of the model's hparams when not given.
             xla: that of Translator.
         """
+        require(
+            "the model must have the ids of the vocabulary",
+            model.vocabulary_size == vocabulary.size,
+            model=model.vocabulary_size,
+            vocabulary=vocabulary.size,
+        )
         if options is None:
             options = SearchOptions.from_hparams(model.hparams)
         engine = model_engine(model, options, xla)

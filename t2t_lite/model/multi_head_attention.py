@@ -213,6 +213,7 @@ class MultiHeadAttention(keras.layers.Layer):
             _require_rows(x, memory)
             q_BHLK, keys_values = self.queries(x), self.keys_and_values(memory)
         may_attend = masks.merge(may_attend, memory_mask)
+        _require_bool(may_attend)
         has_window = self.window is not None and memory is None
         attend = self._attend_in_window if has_window else self.attend
         return attend(q_BHLK, keys_values, may_attend, training=training)
@@ -288,6 +289,13 @@ def _require_rows(x: Tensor, memory: Tensor) -> None:
     if None not in (B, rows_of_memory):
         rule = "memory must have as many rows as x"
         require(rule, rows_of_memory == B, x=B, memory=rows_of_memory)
+
+
+def _require_bool(may_attend: Tensor | None) -> None:
+    """Raises InputError where a mask might be one of numbers to be added."""
+    if may_attend is not None:
+        dtype = keras.backend.standardize_dtype(may_attend.dtype)
+        require("may_attend must be bool", dtype == "bool", dtype=dtype)
 
 
 def _check_window(window: Any) -> None:

@@ -87,6 +87,12 @@ class Settings:
                 "vocabulary_size and micro_batch_tokens must be at least 1; "
                 f"received {sizes}"
             )
+        share = self.multi_sentence_share
+        if share is not None and not 0 <= share <= 1:
+            raise TypeError(
+                "multi_sentence_share must be from 0 to 1; received "
+                f"multi_sentence_share={share}"
+            )
 
     def splitting(self, sentences: str = "auto") -> Splitting:
         """Returns which lines the model takes as single sentences.
@@ -299,7 +305,7 @@ class ModelDirectory:
         first = list(itertools.islice(newest, 1))
         paths, means = checkpoints.average(
             (
-                (path, _some(tensors, is_weight))
+                (path, _finite_weights(str(path), tensors))
                 for path, tensors in itertools.chain(first, newest)
             ),
             count,
@@ -401,11 +407,20 @@ def _require_no_more_weights(settings, weights, description):
         )
 
 
+def _finite_weights(description, tensors):
+    """Returns the weights among a checkpoint's tensors, once checked."""
+    weights = _some(tensors, is_weight)
+    _require_finite(description, weights)
+    return weights
+
+
 def _require_finite(description, tensors):
     """Raises InputError where a model could only give nonsense."""
     for name, value in tensors.items():
-        # An array of objects is one of text, which is no number either.
-        if value.dtype == object or not np.isfinite(value).all():
+        value = np.asarray(value)
+        # Text has no such kind, and neither do complex numbers.
+        is_real = value.dtype.kind in "fiuV"  # V: bfloat16
+        if not (is_real and np.isfinite(value).all()):
             raise InputError(
                 f"the weights of {description} are not finite, such as {name}: "
                 "choose another checkpoint"

@@ -53,6 +53,7 @@ def encoded(vocabulary: Vocabulary) -> Step:
         return tuple(vocabulary.encode_tensor(side) for side in text)
 
     def step(dataset):
+        _require_dataset(dataset)
         return (
             dataset.batch(_LINES_AT_ONCE)
             .map(encode)
@@ -111,6 +112,7 @@ def batched_by_tokens(tokens_per_batch: int, max_length: int) -> Step:
         return length
 
     def step(dataset):
+        _require_dataset(dataset)
         return dataset.bucket_by_sequence_length(
             longer_side,
             # A boundary is the first length of the next bucket, and what is
@@ -124,6 +126,13 @@ def batched_by_tokens(tokens_per_batch: int, max_length: int) -> Step:
     return step
 
 
+def _require_dataset(dataset: tf.data.Dataset) -> None:
+    if not isinstance(dataset, tf.data.Dataset):
+        raise TypeError(
+            f"dataset must be a tf.data.Dataset; received {dataset!r}"
+        )
+
+
 def teacher_forced(dataset: tf.data.Dataset) -> tf.data.Dataset:
     """Returns a Dataset of what `model.fit` takes.
 
@@ -133,6 +142,7 @@ def teacher_forced(dataset: tf.data.Dataset) -> tf.data.Dataset:
     Returns:
         Dataset of ((source_ids, target_ids shifted right), target_ids).
     """
+    _require_dataset(dataset)
     return dataset.map(
         lambda source_ids, target_ids: (
             (source_ids, shift_right(target_ids)),

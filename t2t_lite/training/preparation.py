@@ -99,11 +99,28 @@ def prepare(
     directory.path.mkdir(parents=True, exist_ok=True)
     vocabulary, is_learned = _vocabulary(start)
     pairs, report = _tokens(start, vocabulary)
+    _require_ids(start, vocabulary, pairs)
     logging.info("Training corpus: %s.", report)
     _warn_of_implausible(start, vocabulary, pairs)
     settings = _settings(start, vocabulary, is_learned, pairs, report)
     _save(start, vocabulary, settings)
     return Prepared(vocabulary, pairs, settings)
+
+
+def _require_ids(
+    start: _Start, vocabulary: Vocabulary, pairs: TokenPairs
+) -> None:
+    """Raises InputError where a tokens/ folder holds ids that there are not."""
+    for name, ids in (
+        ("source", pairs.source_ids),
+        ("target", pairs.target_ids),
+    ):
+        if not 0 <= ids.min() <= ids.max() < vocabulary.size:
+            raise InputError(
+                f"the {name} tokens that {start.directory.path} uses hold ids "
+                f"that are not from 0 to {vocabulary.size - 1}: remove their "
+                "folder, and they are made anew"
+            )
 
 
 def _is_begun(directory: ModelDirectory) -> bool:

@@ -676,6 +676,7 @@ def test_half_of_a_surrogate_pair_is_refused_by_its_place(translator):
         ({"checkpoint": None}, "checkpoint must be a path; received None"),
         ({"model_dir": None}, "model_dir must be a path; received None"),
         ({"model_dir": b"x"}, "model_dir must be a path; received b'x'"),
+        ({"length_penalty": True}, "length_penalty must be a number"),
         ({"length_penalty": 1e308}, "length_penalty must be at most 10"),
     ],
 )
@@ -684,6 +685,12 @@ def test_what_a_translator_cannot_be_made_of_is_refused(
 ):
     with pytest.raises((InputError, TypeError), match=message):
         translation.Translator(**({"model_dir": model_dir} | options))
+
+
+def test_a_model_with_other_ids_than_the_vocabulary_is_refused(vocabulary):
+    other = Transformer(TINY, vocabulary.size + 1)
+    with pytest.raises(InputError, match="must have the ids of the vocabular"):
+        LineTranslator.from_model(other, vocabulary)
 
 
 def test_what_is_neither_yes_nor_no_is_refused(translator):

@@ -423,6 +423,24 @@ def test_a_checkpoint_whose_record_is_no_number_is_refused(copy, record):
     _refused(message, "translate", f"--model_dir={copy}")
 
 
+@pytest.mark.parametrize("flags", [[], ["--average_last=2"]])
+@pytest.mark.parametrize("number", [b"x", 1j])
+def test_weights_that_are_no_real_numbers_are_refused(copy, number, flags):
+    path = copy / "checkpoints" / "step-2"
+    tensors = checkpoints.read(path)
+    name = next(name for name in tensors if name.startswith("transformer/"))
+    tensors[name] = np.full(tensors[name].shape, number)
+    checkpoints.write(path, tensors)
+    message = f"step-2 are not finite, such as {name}"
+    _refused(message, "translate", f"--model_dir={copy}", *flags)
+
+
+def test_a_share_above_1_is_refused(copy):
+    _change_settings(copy, multi_sentence_share=7.5)
+    message = "multi_sentence_share must be from 0 to 1; received"
+    _refused(message, "translate", f"--model_dir={copy}")
+
+
 def test_settings_with_a_share_and_no_length_split_all_lines(copy):
     _change_settings(copy, multi_sentence_share=0.5)
     found = in_process.run("translate", f"--model_dir={copy}", text="\n")

@@ -115,3 +115,15 @@ def test_an_offset_is_one_linear_map_of_all_positions():
     before, after = encodings[:-offset], encodings[offset:]
     matrix, *_ = np.linalg.lstsq(before, after, rcond=None)
     np.testing.assert_allclose(before @ matrix, after, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (np.zeros([1, 2, 4], np.int32), "x must be floats"),
+        (np.zeros([1, 2, 6], np.float32), r"x must be \[B, L, 4\]; received"),
+    ],
+)
+def test_positions_are_not_added_to_what_are_no_vectors(x, message):
+    with pytest.raises(ValueError, match=message):
+        PositionEmbedding(4)(x)

@@ -134,3 +134,10 @@ def test_a_memory_of_another_batch_is_refused(rows):
     x, memory = (np.zeros((B, 5, 12), np.float32) for B in rows)
     with pytest.raises(ValueError, match="as many rows as x; received x="):
         layer(x, memory)
+
+
+def test_a_mask_of_numbers_is_refused():
+    x = np.zeros((3, 5, 12), np.float32)
+    mask = np.zeros((3, 1, 5, 5), np.float32)
+    with pytest.raises(ValueError, match="may_attend must be bool; received"):
+        MultiHeadAttention(num_heads=3, d_k=4)(x, may_attend=mask)

@@ -130,3 +130,13 @@ def test_arguments_that_make_no_step_are_refused():
         t2t_lite.batched_by_tokens(tokens_per_batch=8, max_length=0)
     with pytest.raises(TypeError, match=r"Vocabulary\.load reads a file"):
         t2t_lite.encoded("vocabulary.model")
+
+
+def test_what_is_no_dataset_is_refused():
+    for step in (
+        t2t_lite.encoded(learn_vocabulary()),
+        t2t_lite.batched_by_tokens(100, 10),
+        t2t_lite.teacher_forced,
+    ):
+        with pytest.raises(TypeError, match=r"must be a tf\.data\.Dataset"):
+            step([("a", "b")])

@@ -2,6 +2,7 @@
 
 import dataclasses
 import io
+import json
 import logging
 import pathlib
 
@@ -367,3 +368,16 @@ def test_checked_text_is_checked_as_it_is_read():
     assert next(reading) == ("a", "B")
     with pytest.raises(InputError, match="c has no target"):
         next(reading)
+
+
+@pytest.mark.parametrize("wrong", [-1, 10**6])
+def test_tokens_with_ids_that_there_are_not_are_refused(directory, wrong):
+    prepare_with(directory)
+    path = directory.tokens / "target.ids"
+    ids = np.fromfile(path, np.int32)
+    ids[3] = wrong
+    ids.tofile(path)
+    checksums = token_files._checksums(directory.tokens)
+    (directory.tokens / "checksums.json").write_text(json.dumps(checksums))
+    with pytest.raises(InputError, match=r"target tokens .* hold ids that ar"):
+        prepare_with(directory)
