@@ -10,6 +10,7 @@ Each call of `pairs` is a fresh pass over the split, in the same order.
 import difflib
 import functools
 import itertools
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,6 +37,10 @@ class Corpus(NamedTuple):
     splits: those of SPLITS that it has.
     task: the name of the task that it is for; None where that depends on what
         is in the files.
+    train_parts: functions; each reads the training pairs of one of the names
+        or patterns that this corpus was given by; none if it is one by itself.
+    weights: how often pairs of each part are drawn, in proportion; none where
+        all are drawn equally often.
     """
 
     name: str
@@ -44,6 +49,8 @@ class Corpus(NamedTuple):
     pairs: Callable[[str], Pairs]
     splits: tuple[str, ...] = SPLITS
     task: str | None = None
+    train_parts: tuple[Callable[[], Pairs], ...] = ()
+    weights: tuple[float, ...] = ()
 
 
 def _embedded_pairs(split: str) -> Pairs:
@@ -122,6 +129,11 @@ def mixed(corpora: Sequence[Corpus]) -> Corpus:
         functools.partial(_mixed_pairs, corpora),
         tuple(s for s in SPLITS if any(s in c.splits for c in corpora)),
         corpora[0].task,
+        tuple(
+            functools.partial(corpus.pairs, "train")
+            for corpus in corpora
+            if "train" in corpus.splits
+        ),
     )
 
 
@@ -130,6 +142,40 @@ def _mixed_pairs(corpora: Sequence[Corpus], split: str) -> Pairs:
     if split == "train" and having:
         return itertools.chain.from_iterable(c.pairs(split) for c in having)
     return (having or corpora)[0].pairs(split)
+
+
+def weighted(corpus: Corpus, weights: str) -> Corpus:
+    """Returns a corpus whose parts are drawn in proportion to weights.
+
+    Args:
+        corpus: Corpus.
+        weights: numbers above 0 with commas between them, one for each part.
+
+    Raises:
+        InputError: they are not.
+    """
+    numbers = tuple(map(_number, weights.split(",")))
+    if not all(0 < number < math.inf for number in numbers):
+        raise InputError(
+            "--corpus_weights must be numbers above 0 with commas between "
+            f"them; received --corpus_weights={weights}"
+        )
+    count = len(corpus.train_parts) or 1
+    if len(numbers) != count:
+        raise InputError(
+            "--corpus_weights must be as many as the names in --corpus, or the "
+            f"patterns in --train_source or --train_trees: here {count}; "
+            f"received --corpus_weights={weights}"
+        )
+    is_even = len(set(numbers)) == 1
+    return corpus._replace(weights=() if is_even else numbers)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def from_text_files(
@@ -174,6 +220,21 @@ def from_text_files(
         _language(target),
         functools.partial(_text_pairs, given),
         tuple(given),
+        train_parts=_text_parts(given, files),
+    )
+
+
+def _text_parts(given: dict[str, tuple[str, str]], files: dict[str, list]):
+    """Returns the readers of the training files of each source pattern."""
+    if "train" not in given:
+        return ()
+    paths = iter(files["train"])
+    return tuple(
+        functools.partial(
+            text_files.pairs_of_files,
+            list(itertools.islice(paths, len(sources))),
+        )
+        for sources in text_files.files_by_pattern(given["train"][0])
     )
 
 
@@ -217,7 +278,10 @@ def from_tree_files(
     if not given:
         raise InputError("no treebank files; give them with --train_trees")
     first = next(iter(given.values()))[0]
-    return _treebank(_path_name(first), given, "--{}_trees")
+    parts = text_files.files_by_pattern(train) if train else []
+    return _treebank(_path_name(first), given, "--{}_trees")._replace(
+        train_parts=tuple(functools.partial(treebanks.pairs, p) for p in parts)
+    )
 
 
 def _treebank(name: str, files: dict[str, list[str]], flags: str) -> Corpus:

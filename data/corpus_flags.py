@@ -12,6 +12,7 @@ _TEXT_FLAGS = [
     for split in corpora.SPLITS
     for side in ("source", "target")
 ]
+_WEIGHTS = "corpus_weights"
 _TREE_FLAGS = [f"{split}_trees" for split in corpora.SPLITS]
 
 
@@ -56,6 +57,17 @@ def define(
     )
 
 
+def define_weights() -> None:
+    """Defines --corpus_weights, for programs that train."""
+    flags.DEFINE_string(
+        _WEIGHTS,
+        None,
+        "How often pairs of each name in --corpus, or of each pattern in "
+        "--train_source or --train_trees, are trained on: numbers separated by "
+        "commas, such as 2,1. Default: all equally often.",
+    )
+
+
 def given_flags(
     default: str | None = corpora.DEFAULT,
 ) -> dict[str, str] | None:
@@ -71,7 +83,15 @@ def given_flags(
         for name in path_flags
         if flags.FLAGS[name].value
     }
+    weights = _WEIGHTS in flags.FLAGS and flags.FLAGS[_WEIGHTS].value
+    if weights and not names and not flags.FLAGS.corpus:
+        raise corpora.InputError(
+            "--corpus_weights needs what it weighs: --corpus, --train_source "
+            "or --train_trees"
+        )
     corpus_name = flags.FLAGS.corpus or (None if names else default)
+    if weights:
+        names[_WEIGHTS] = weights
     return (names | {"corpus": corpus_name} if corpus_name else names) or None
 
 
@@ -85,8 +105,15 @@ def find_corpus(names: dict[str, str]) -> corpora.Corpus:
     """Returns the corpora.Corpus that the flags in `names` mean.
 
     Raises:
-        InputError: they mean no corpus, or two.
+        InputError: they mean no corpus, or two; or the weights are not its.
     """
+    corpus = _unweighted_corpus(names)
+    if _WEIGHTS not in names:
+        return corpus
+    return corpora.weighted(corpus, names[_WEIGHTS])
+
+
+def _unweighted_corpus(names: dict[str, str]) -> corpora.Corpus:
     kinds = [
         [name for name in kind if name in names]
         for kind in (["corpus"], _TEXT_FLAGS, _TREE_FLAGS)

@@ -14,7 +14,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO, NoReturn
 
 from t2t_lite.errors import InputError
@@ -39,7 +39,7 @@ def pairs(
             differ; and while reading, a file cannot be read, is empty, is not
             UTF-8, or has another number of lines than its pair.
     """
-    return _stream(paired_files(source_pattern, target_pattern))
+    return pairs_of_files(paired_files(source_pattern, target_pattern))
 
 
 def paired_files(
@@ -67,13 +67,21 @@ def files(patterns: str) -> list[str]:
     Raises:
         InputError: no file or a directory matches.
     """
+    return list(itertools.chain.from_iterable(files_by_pattern(patterns)))
+
+
+def files_by_pattern(patterns: str) -> list[list[str]]:
+    """Returns the files of each of the comma-separated patterns, sorted.
+
+    Raises:
+        InputError: no file or a directory matches.
+    """
     whole = os.path.expanduser(patterns)
     if os.path.exists(whole):  # A name may itself hold "," or "[".
-        return [_not_a_directory(whole)]
+        return [[_not_a_directory(whole)]]
     return [
-        _not_a_directory(path)
+        [_not_a_directory(path) for path in _matches(pattern)]
         for pattern in _split(patterns)
-        for path in _matches(pattern)
     ]
 
 
@@ -122,7 +130,14 @@ def _not_a_directory(path: str) -> str:
     return path
 
 
-def _stream(paths: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+def pairs_of_files(
+    paths: Iterable[tuple[str, str]],
+) -> Iterator[tuple[str, str]]:
+    """Yields the (source, target) lines of pairs of files.
+
+    Raises:
+        InputError: while reading, as `pairs`.
+    """
     for source, target in paths:
         yield from _aligned(source, target)
 

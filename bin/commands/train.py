@@ -16,6 +16,7 @@ _DEFAULT_PRESET = "transformer_tiny"
 
 FLAGS = flags.FLAGS
 corpus_flags.define()
+corpus_flags.define_weights()
 flags.adopt_module_key_flags(corpus_flags)
 flags.DEFINE_string(
     "hparams",
@@ -132,7 +133,11 @@ def main(_: list[str]) -> int:
         FLAGS.model_dir or f"runs/{corpus.name}-{preset}",
         settings,
         training_text.TrainingText(
-            names, corpus_flags.readers(corpus), corpus.source_language
+            names,
+            corpus_flags.readers(corpus),
+            corpus.source_language,
+            corpus.train_parts,
+            corpus.weights,
         ),
         options.RunOptions.from_flags(FLAGS.flag_values_dict()),
     )

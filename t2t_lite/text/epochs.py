@@ -152,9 +152,14 @@ def fixed_shapes(
     )
 
 
-def pair_drawer(
-    sizes: Sequence[int], weights: Sequence[float], seed: int
-) -> Callable[[int], np.ndarray]:
+class Weighting(NamedTuple):
+    """How often the pairs of several corpora are drawn, in proportion."""
+
+    sizes: Sequence[int]  # how many pairs each has
+    weights: Sequence[float]  # above 0
+
+
+def pair_drawer(weighting: Weighting, seed: int) -> Callable[[int], np.ndarray]:
     """Returns the function from an epoch to the pairs that it draws.
 
     The pairs are those of several corpora, one after the other. Each is drawn
@@ -164,14 +169,14 @@ def pair_drawer(
     once, and a third of them, in turn, twice.
 
     Args:
-        sizes: how many pairs each corpus has.
-        weights: above 0, one for each.
+        weighting: Weighting.
         seed: int.
 
     Returns:
         a function of an int to int32 [D], ascending; a pair is there as often
         as it is drawn.
     """
+    sizes, weights = weighting
     exact = [fractions.Fraction(weight) for weight in weights]
     total = sum(w * size for w, size in zip(exact, sizes, strict=True))
     rates = [weight * sum(sizes) / total for weight in exact]

@@ -17,14 +17,19 @@ from absl import logging
 from t2t_lite import files
 from t2t_lite.errors import InputError
 from t2t_lite.text import token_files
-from t2t_lite.text.token_files import CorpusReport, PairTokenizer, TokenPairs
+from t2t_lite.text.token_files import (
+    CorpusReport,
+    Pairs,
+    PairTokenizer,
+    TokenPairs,
+)
 
 _FORMAT = 1  # To be raised when the files or the ids of a text change.
 
 
 def shared_tokens(
     cache_dir: str | os.PathLike,
-    read_pairs: Callable[[], Iterable[tuple[str, str]]],
+    read_corpora: Callable[[], Iterable[Pairs]],
     data_sha256: str,
     tokenizer: PairTokenizer,
 ) -> tuple[TokenPairs, CorpusReport]:
@@ -34,8 +39,9 @@ def shared_tokens(
 
     Args:
         cache_dir: path, made if there is none.
-        read_pairs: a function; each call reads the (source, target) pairs.
-        data_sha256: their hash, as of token_files.hash_pairs.
+        read_corpora: a function; each call reads the corpora, the (source,
+            target) pairs of each.
+        data_sha256: their hash, as of token_files.hash_corpora.
         tokenizer: PairTokenizer.
 
     Returns:
@@ -54,7 +60,7 @@ def shared_tokens(
         with files.locked(path.with_name(f"{path.name}.lock")):
             # Another process may have made them while this one waited.
             if not _is_sound(path, key):
-                _make(path, read_pairs(), tokenizer, key)
+                _make(path, read_corpora(), tokenizer, key)
                 return token_files.load_pairs(path)
     logging.info("Using the tokens in %s.", path)
     return token_files.load_pairs(path)
@@ -67,7 +73,7 @@ def _is_sound(path, key):
     return report.key == key
 
 
-def _make(path, pairs, tokenizer, key):
+def _make(path, corpora, tokenizer, key):
     """Writes the tokens aside and moves them to `path`; needs the lock."""
     if path.exists():
         logging.warning("%s is damaged: writing it again.", path)
@@ -75,6 +81,6 @@ def _make(path, pairs, tokenizer, key):
     files.remove_leftovers(path.parent, path.name)
     logging.info("Tokenizing the training corpus into %s.", path)
     with files.atomic_folder(path) as folder:
-        report = token_files.write_pairs(pairs, tokenizer, folder)
+        report = token_files.write_pairs(corpora, tokenizer, folder)
         if report.key != key:
             raise InputError("the training text changed while it was read")

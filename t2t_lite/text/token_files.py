@@ -24,7 +24,10 @@ from t2t_lite.english import counted
 from t2t_lite.errors import InputError
 from t2t_lite.text.vocabulary import FlatIds, Vocabulary
 
+Pairs = Iterable[tuple[str, str]]
+
 _LINES_AT_ONCE = 10_000
+_CORPUS_END = b"\xff"  # Between two corpora in a hash; no UTF-8 has it.
 _CHECKSUMS = "checksums.json"
 _CHECKED = (
     "source.ids",
@@ -131,6 +134,7 @@ class CorpusReport(NamedTuple):
     data_sha256: str  # of the text
     vocabulary_sha256: str
     max_length: int
+    kept_by_corpus: Sequence[int] = ()  # not known of older tokens
 
     @property
     def key(self) -> TokensKey:
@@ -154,10 +158,26 @@ def require_pairs(split: str, pairs: Sequence[tuple[str, str]]) -> None:
 
 def hash_pairs(pairs: Iterable[tuple[str, str]]) -> str:
     """Returns the hex sha256 of text pairs, which names a corpus' content."""
+    return hash_corpora([pairs])
+
+
+def hash_corpora(corpora: Iterable[Pairs]) -> str:
+    """Returns the hex sha256 of several corpora, which tells where each ends.
+
+    That of one corpus is its `hash_pairs`.
+    """
     digest = hashlib.sha256()
-    for source, target in pairs:
-        digest.update(f"{source}\n{target}\n".encode())
+    for n, pairs in enumerate(corpora):
+        if n > 0:
+            digest.update(_CORPUS_END)
+        for pair in pairs:
+            digest.update(_hashed(pair))
     return digest.hexdigest()
+
+
+def _hashed(pair: tuple[str, str]) -> bytes:
+    source, target = pair
+    return f"{source}\n{target}\n".encode()
 
 
 def encode_pairs(
@@ -179,16 +199,16 @@ def encode_pairs(
 
 
 def tokenize_pairs(
-    pairs: Iterable[tuple[str, str]],
+    corpora: Iterable[Pairs],
     tokenizer: PairTokenizer,
     directory: str | os.PathLike,
 ) -> CorpusReport:
-    """Writes the token files of a corpus and returns its report.
+    """Writes the token files of corpora, one after the other, and a report.
 
     The directory appears once it is complete.
 
     Args:
-        pairs: (source, target) lines.
+        corpora: each (source, target) lines.
         tokenizer: PairTokenizer.
         directory: path that does not exist yet.
 
@@ -196,46 +216,72 @@ def tokenize_pairs(
         InputError: no pair is left.
     """
     with files.atomic_folder(directory) as folder:
-        return write_pairs(pairs, tokenizer, folder)
+        return write_pairs(corpora, tokenizer, folder)
 
 
 def write_pairs(
-    pairs: Iterable[tuple[str, str]],
-    tokenizer: PairTokenizer,
-    folder: pathlib.Path,
+    corpora: Iterable[Pairs], tokenizer: PairTokenizer, folder: pathlib.Path
 ) -> CorpusReport:
     """Writes what `tokenize_pairs` does into a folder that exists."""
-    digest = hashlib.sha256()
-    seen = with_text = 0
+    counts = _Counts()
     with (
         _SideWriter(folder / "source") as source,
         _SideWriter(folder / "target") as target,
     ):
-        for chunk in _chunks(pairs, _LINES_AT_ONCE):
-            digest.update("".join(f"{s}\n{t}\n" for s, t in chunk).encode())
-            seen += len(chunk)
-            chunk = [(s, t) for s, t in chunk if s.strip() and t.strip()]
-            with_text += len(chunk)
-            source_ids, target_ids = tokenizer.encode(chunk)
-            longer_sides = np.maximum(source_ids.lengths, target_ids.lengths)
-            is_kept = longer_sides <= tokenizer.max_length
-            source.write(source_ids, is_kept)
-            target.write(target_ids, is_kept)
-    kept = source.count
-    if not kept:
-        raise InputError(
-            f"no pair of the {seen} in the corpus has text on both sides and "
-            f"at most max_length={tokenizer.max_length} tokens"
-        )
-    report = CorpusReport(
-        kept=kept,
-        dropped_long=with_text - kept,
-        dropped_blank=seen - with_text,
-        **tokenizer.key(digest.hexdigest())._asdict(),
-    )
+        for n, pairs in enumerate(corpora):
+            counts.begin_corpus(n)
+            for chunk in _chunks(pairs, _LINES_AT_ONCE):
+                with_text = [pair for pair in chunk if _has_text(pair)]
+                source_ids, target_ids = tokenizer.encode(with_text)
+                longest = np.maximum(source_ids.lengths, target_ids.lengths)
+                is_kept = longest <= tokenizer.max_length
+                source.write(source_ids, is_kept)
+                target.write(target_ids, is_kept)
+                counts.add(chunk, len(with_text), int(is_kept.sum()))
+    report = counts.report(tokenizer)
     (folder / "report.json").write_text(json.dumps(report._asdict()))
     (folder / _CHECKSUMS).write_text(json.dumps(_checksums(folder)))
     return report
+
+
+class _Counts:
+    """What becomes of the pairs of corpora, and the hash of their text."""
+
+    def __init__(self):
+        self.seen = self.with_text = 0
+        self.kept_by_corpus = []
+        self.digest = hashlib.sha256()
+
+    def begin_corpus(self, n):
+        self.kept_by_corpus.append(0)
+        if n > 0:
+            self.digest.update(_CORPUS_END)
+
+    def add(self, pairs, num_with_text, num_kept):
+        self.digest.update(b"".join(map(_hashed, pairs)))
+        self.seen += len(pairs)
+        self.with_text += num_with_text
+        self.kept_by_corpus[-1] += num_kept
+
+    def report(self, tokenizer):
+        kept = sum(self.kept_by_corpus)
+        if not kept:
+            raise InputError(
+                f"no pair of the {self.seen} in the corpus has text on both "
+                f"sides and at most max_length={tokenizer.max_length} tokens"
+            )
+        return CorpusReport(
+            kept=kept,
+            dropped_long=self.with_text - kept,
+            dropped_blank=self.seen - self.with_text,
+            **tokenizer.key(self.digest.hexdigest())._asdict(),
+            kept_by_corpus=self.kept_by_corpus,
+        )
+
+
+def _has_text(pair):
+    source, target = pair
+    return bool(source.strip() and target.strip())
 
 
 def _chunks(items, size):
@@ -254,10 +300,6 @@ class _SideWriter:
     def __enter__(self):
         self.file = open(f"{self.path}.ids", "wb")
         return self
-
-    @property
-    def count(self):
-        return sum(map(len, self.lengths))
 
     def write(self, sequences, is_kept):
         """Writes those of the FlatIds that are to be kept."""

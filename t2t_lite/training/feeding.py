@@ -4,7 +4,7 @@ import abc
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -266,17 +266,27 @@ def make_feed(
     Raises:
         InputError: the vocabulary is of a kind that cannot be sampled.
     """
-    pairs = prepared.pairs
-    if not hparams.subword_sampling:
+    pairs, weighting = prepared.pairs, prepared.weighting
+    if not hparams.subword_sampling and weighting is None:
         return PlannedFeed(pairs, hparams)
+    all_pairs = np.arange(len(pairs.source_lengths), dtype=np.int32)
+    draw = (
+        epochs.pair_drawer(weighting, hparams.seed)
+        if weighting is not None
+        else lambda _: all_pairs
+    )
+    if not hparams.subword_sampling:
+        lengths = pairs.source_lengths, pairs.target_lengths
+        shapes = _shapes(pairs, [side[draw(0)] for side in lengths], hparams)
+        return EpochFeed(lambda *_: pairs, draw, shapes, hparams.seed)
     sampler = SubwordSampler(
         prepared.vocabulary,
         hparams.subword_sampling,
         hparams.seed,
         task.targets_are_text,
     )
-    all_pairs = np.arange(len(pairs.source_lengths), dtype=np.int32)
-    shapes = _shapes(pairs, sampler, hparams)
+    lengths = _sampled_lengths(pairs, draw(0), sampler, hparams)
+    shapes = _shapes(pairs, lengths, hparams)
     max_lengths = tuple(max(s[n] for s in shapes) for n in (0, 1))
 
     def tokenize(
@@ -285,25 +295,36 @@ def make_feed(
         logging.info("Sampling the subwords of epoch %d.", epoch + 1)
         return sampler.sample(pairs, epoch, max_lengths, folder, should_stop)
 
-    return EpochFeed(tokenize, lambda _: all_pairs, shapes, hparams.seed)
+    return EpochFeed(tokenize, draw, shapes, hparams.seed)
+
+
+def _sampled_lengths(
+    pairs: TokenPairs,
+    drawn: np.ndarray,
+    sampler: SubwordSampler,
+    hparams: HParams,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns lengths of sources and targets as those of sampled pairs."""
+    count = min(len(drawn), _PAIRS_LOOKED_AT)
+    looked_at = drawn[np.linspace(0, len(drawn) - 1, count).astype(int)]
+    max_lengths = hparams.max_length, hparams.max_length
+    sample = sampler.sample(pairs.some(looked_at), 0, max_lengths)
+    # As many as are drawn, for a bucket needs enough of them.
+    copies = len(drawn) // count
+    return (
+        np.repeat(sample.source_lengths, copies),
+        np.repeat(sample.target_lengths, copies),
+    )
 
 
 def _shapes(
-    pairs: TokenPairs, sampler: SubwordSampler, hparams: HParams
+    pairs: TokenPairs,
+    lengths: Sequence[np.ndarray],
+    hparams: HParams,
 ) -> list[Bucket]:
-    """Returns shapes for the lengths that some of the pairs have in epoch 0."""
-    num_pairs = len(pairs.source_lengths)
-    count = min(num_pairs, _PAIRS_LOOKED_AT)
-    looked_at = np.linspace(0, num_pairs - 1, count).astype(int)
-    max_lengths = hparams.max_length, hparams.max_length
-    sample = sampler.sample(pairs.some(looked_at), 0, max_lengths)
-    # As many as there are, for a bucket needs enough of them.
-    copies = num_pairs // count
+    """Returns shapes for such lengths, which hold all usual ids too."""
     return epochs.fixed_shapes(
-        (
-            np.repeat(sample.source_lengths, copies),
-            np.repeat(sample.target_lengths, copies),
-        ),
+        tuple(lengths),
         (int(pairs.source_lengths.max()), int(pairs.target_lengths.max())),
         hparams.tokens_per_batch,
         hparams.num_buckets,

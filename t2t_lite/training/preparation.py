@@ -17,12 +17,18 @@ from t2t_lite.storage import settings_file
 from t2t_lite.storage.model_directory import ModelDirectory, Settings
 from t2t_lite.task import Task
 from t2t_lite.text import sentences, token_cache, token_files
-from t2t_lite.text.token_files import CorpusReport, PairTokenizer, TokenPairs
+from t2t_lite.text.epochs import Weighting
+from t2t_lite.text.token_files import (
+    CorpusReport,
+    Pairs,
+    PairTokenizer,
+    TokenPairs,
+)
 from t2t_lite.text.vocabulary import Vocabulary
 from t2t_lite.training import plausibility
 from t2t_lite.training.micro_batches import fitting_micro_batch_tokens
 from t2t_lite.training.options import RunOptions
-from t2t_lite.training.training_text import Pairs, TrainingText
+from t2t_lite.training.training_text import TrainingText
 
 _LINES_LOOKED_AT = 100_000  # Enough to tell a share of 1% from one of 0.9%.
 
@@ -33,6 +39,7 @@ class Prepared(NamedTuple):
     vocabulary: Vocabulary
     pairs: TokenPairs
     settings: Settings
+    weighting: Weighting | None  # None: all pairs are drawn equally often
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +64,7 @@ class _Start:
 
         To be asked for only where there is something to compare it with.
         """
-        return token_files.hash_pairs(self.read_pairs())
+        return token_files.hash_corpora(self.text.read_corpora())
 
     def other_run(self, before: str, now: str | os.PathLike) -> InputError:
         """Returns the refusal to go on with something else than before."""
@@ -95,6 +102,7 @@ def prepare(
         begun=directory.settings() if _is_begun(directory) else None,
     )
     _require_same_hparams(start)
+    _require_same_weights(start)
     settings_file.require_own(directory.path)
     directory.path.mkdir(parents=True, exist_ok=True)
     vocabulary, is_learned = _vocabulary(start)
@@ -104,7 +112,10 @@ def prepare(
     _warn_of_implausible(start, vocabulary, pairs)
     settings = _settings(start, vocabulary, is_learned, pairs, report)
     _save(start, vocabulary, settings)
-    return Prepared(vocabulary, pairs, settings)
+    weighting = None
+    if text.weights:
+        weighting = Weighting(report.kept_by_corpus, text.weights)
+    return Prepared(vocabulary, pairs, settings, weighting)
 
 
 def _require_ids(
@@ -156,6 +167,7 @@ def _settings(
         vocabulary_is_learned=(
             is_learned if begun is None else begun.vocabulary_is_learned
         ),
+        corpus_weights=list(start.text.weights),
     )
 
 
@@ -196,6 +208,21 @@ def _require_same_hparams(start: _Start) -> None:
         now = getattr(start.hparams, name)
         if before != now and name not in MAY_CHANGE:
             raise start.other_run(f"{name}={before}", f"{name}={now}")
+
+
+def _require_same_weights(start: _Start) -> None:
+    if start.begun is None:
+        return
+    before, now = start.begun.corpus_weights, list(start.text.weights)
+    if before != now:
+        raise start.other_run(
+            f"corpus_weights={_weights_text(before)}",
+            f"corpus_weights={_weights_text(now)}",
+        )
+
+
+def _weights_text(weights: list[float]) -> str:
+    return ",".join(f"{w:g}" for w in weights) or "none"
 
 
 def _micro_batch_tokens(start: _Start, vocabulary: Vocabulary) -> int:
@@ -329,7 +356,7 @@ def _tokens(
         raise start.other_run("other training text", "this corpus")
     if cache_dir is not None:
         return token_cache.shared_tokens(
-            cache_dir, start.read_pairs, start.data_sha256, tokenizer
+            cache_dir, start.text.read_corpora, start.data_sha256, tokenizer
         )
     return _own_tokens(start, tokenizer) or _make_tokens(start, tokenizer)
 
@@ -358,5 +385,5 @@ def _make_tokens(
     if folder.exists():
         shutil.rmtree(folder)
     logging.info("Tokenizing the training corpus.")
-    token_files.tokenize_pairs(start.read_pairs(), tokenizer, folder)
+    token_files.tokenize_pairs(start.text.read_corpora(), tokenizer, folder)
     return token_files.load_pairs(folder)

@@ -2,11 +2,10 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 from t2t_lite.text import token_files
-
-Pairs = Iterable[tuple[str, str]]
+from t2t_lite.text.token_files import Pairs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,11 +17,22 @@ class TrainingText:
         readers: for "train", and for "dev" and "test" if there are any, a
             function; each call reads the (source, target) pairs.
         source_language: ISO 639-1; None if not known.
+        corpora: the readers of the corpora that "train" is made of, where they
+            have weights.
+        weights: how often pairs of each corpus are drawn, in proportion; none
+            where all are drawn equally often.
     """
 
     flags: dict[str, str]
     readers: dict[str, Callable[[], Pairs]]
     source_language: str | None = None
+    corpora: tuple[Callable[[], Pairs], ...] = ()
+    weights: tuple[float, ...] = ()
+
+    def read_corpora(self) -> list[Pairs]:
+        """Returns the training pairs of each corpus that has a weight."""
+        readers = self.corpora if self.weights else [self.readers["train"]]
+        return [reader() for reader in readers]
 
     def checked(
         self, check: Callable[[str, str], tuple[str, str]]
@@ -32,7 +42,11 @@ class TrainingText:
             split: functools.partial(_checked_pairs, reader, check)
             for split, reader in self.readers.items()
         }
-        return dataclasses.replace(self, readers=readers)
+        corpora = tuple(
+            functools.partial(_checked_pairs, reader, check)
+            for reader in self.corpora
+        )
+        return dataclasses.replace(self, readers=readers, corpora=corpora)
 
     def held_out(self) -> dict[str, list[tuple[str, str]]]:
         """Returns the pairs of "dev" and "test", where there are any.

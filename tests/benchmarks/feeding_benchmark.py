@@ -129,7 +129,7 @@ class Feed:
             vocabulary, vocabulary.encode_flat, FLAGS.max_length
         )
         self.pairs, self.report = token_cache.shared_tokens(
-            cache_dir, read_pairs, data_sha256, tokenizer
+            cache_dir, lambda: [read_pairs()], data_sha256, tokenizer
         )
         buckets = batching.make_buckets(
             self.pairs.source_lengths,

@@ -97,7 +97,7 @@ def plan_epoch(folder, pairs, vocabulary, tokens_per_batch):
     hparams = small_model.hparams()
     tokens, _ = token_cache.shared_tokens(
         folder / "tokens",
-        lambda: pairs,
+        lambda: [pairs],
         token_files.hash_pairs(pairs),
         token_files.PairTokenizer(
             vocabulary, vocabulary.encode_flat, hparams.max_length

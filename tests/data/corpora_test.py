@@ -655,3 +655,52 @@ def test_without_tfds_wmt14_says_what_to_install(monkeypatch):
         InputError, match=r"needs tensorflow_datasets.*pip install.*\[corpora\]"
     ):
         wmt14.pairs("de", "train")
+
+
+# Weights.
+
+
+def test_each_pattern_of_text_has_a_weight(folder):
+    write(a_en=b"a\n", b1_en=b"b\n", b2_en=b"c\n", a_de=b"A\n", b_de=b"B\n")
+    write(c_de=b"C\n")
+    corpus = corpora.from_text_files(train=("a.en,b*.en", "a.de,b.de,c.de"))
+    weighted = corpora.weighted(corpus, "2,.5")
+    assert weighted.weights == (2.0, 0.5)
+    assert [list(read()) for read in weighted.train_parts] == [
+        [("a", "A")],
+        [("b", "B"), ("c", "C")],
+    ]
+    assert list(weighted.pairs("train")) == list(corpus.pairs("train"))
+
+
+def test_each_name_of_a_corpus_has_a_weight():
+    corpus = corpora.weighted(corpora.named("embedded,embedded"), "1,3")
+    first, second = (next(iter(read())) for read in corpus.train_parts)
+    assert first == second == next(iter(corpus.pairs("train")))
+    assert corpus.weights == (1.0, 3.0)
+
+
+@pytest.mark.parametrize("weights", ["1,1", "0.3,0.3"])
+def test_equal_weights_are_none(weights):
+    corpus = corpora.named("embedded,embedded")
+    assert corpora.weighted(corpus, weights).weights == ()
+    assert corpora.weighted(corpora.named("embedded"), "5").weights == ()
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ("1,0", "must be numbers above 0 with commas between them; received"),
+        ("1,-2", "numbers above 0"),
+        ("1,nan", "numbers above 0"),
+        ("1,inf", "numbers above 0"),
+        ("1,", "numbers above 0"),
+        ("1,x", "numbers above 0"),
+        ("1", "--train_trees: here 2; received --corpus_weights=1"),
+        ("1,2,3", "here 2; received --corpus_weights=1,2,3"),
+    ],
+)
+def test_wrong_weights_are_refused(weights, message):
+    corpus = corpora.named("embedded,embedded")
+    with pytest.raises(InputError, match=message):
+        corpora.weighted(corpus, weights)

@@ -273,6 +273,7 @@ def given(monkeypatch):
             lambda *args: defined(*args, flag_values=values),
         )
         corpus_flags.define()
+        corpus_flags.define_weights()
         values(["program", *arguments])
         return corpus_flags.given_flags()
 
@@ -349,3 +350,21 @@ def test_wrong_flags_are_refused(folder, given, arguments, message):
         write_wsj("ptb")
         arguments = [*arguments, "--wsj_dir=ptb"]
     assert message in refusal(corpus_flags.find_corpus, given(*arguments))
+
+
+def test_each_pattern_of_trees_has_a_weight(folder, given):
+    write("a.mrg", "a")
+    write("b1.mrg", "b")
+    write("b2.mrg", "c")
+    names = given("--train_trees=b*.mrg,a.mrg", "--corpus_weights=1,2")
+    corpus = corpus_flags.find_corpus(names)
+    assert corpus.weights == (1.0, 2.0)
+    assert [
+        [sentence for sentence, _ in read()] for read in corpus.train_parts
+    ] == [["b", "c"], ["a"]]
+
+
+def test_weights_of_nothing_are_refused(given):
+    assert "--corpus_weights needs what it weighs" in refusal(
+        given, "--corpus_weights=1,2"
+    )

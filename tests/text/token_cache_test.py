@@ -42,13 +42,13 @@ class Cache:
         self.times_read = 0
 
     def __call__(self, text=TEXT, data_sha256=None, max_length=MAX_LENGTH):
-        def read_pairs():
+        def read_corpora():
             self.times_read += 1
-            return iter(text)
+            return [iter(text)]
 
         return token_cache.shared_tokens(
             self.path,
-            read_pairs,
+            read_corpora,
             data_sha256 or token_files.hash_pairs(text),
             tokenizer_of(self.vocabulary, max_length),
         )
@@ -158,7 +158,7 @@ def test_a_damaged_copy_is_made_anew(cache, vocabulary, caplog, name, damage):
 
 def test_a_damaged_copy_that_a_run_reads_stays_readable(cache, vocabulary):
     cache()
-    flip_a_bit(cache.copy() / "report.json")
+    flip_a_bit(cache.copy() / "checksums.json")
     before, _ = token_files.load_pairs(cache.copy())
     cache()
     assert_is_text(before, vocabulary)
@@ -221,7 +221,7 @@ def make_at_once(path, model, barrier, queue):
     barrier.wait()
     pairs, _ = token_cache.shared_tokens(
         path,
-        slow_pairs,
+        lambda: [slow_pairs()],
         DATA_SHA256,
         tokenizer_of(Vocabulary(model)),
     )

@@ -35,7 +35,7 @@ def tokenize(vocabulary, directory, text=TEXT, max_length=MAX_LENGTH):
     tokenizer = token_files.PairTokenizer(
         vocabulary, vocabulary.encode_flat, max_length
     )
-    return token_files.tokenize_pairs(iter(text), tokenizer, directory)
+    return token_files.tokenize_pairs([iter(text)], tokenizer, directory)
 
 
 def assert_is_text(pairs, vocabulary, text):
@@ -162,3 +162,29 @@ def test_pairs_in_memory_are_their_ids_and_lengths():
     assert pairs.source_ids.tolist() == [5, 1, 6, 7, 1, 1]
     assert pairs.target_ids.tolist() == [8, 1, 9, 1, 2, 3, 4, 1]
     assert pairs.source_ids.dtype == np.int32
+
+
+def test_corpora_are_tokenized_one_after_the_other_and_counted(
+    tmp_path, vocabulary
+):
+    tokenizer = token_files.PairTokenizer(
+        vocabulary, vocabulary.encode_flat, MAX_LENGTH
+    )
+    corpora = [iter(TEXT[:3]), iter(()), iter(TEXT[3:])]
+    report = token_files.tokenize_pairs(corpora, tokenizer, tmp_path / "tokens")
+    assert report.kept_by_corpus == [2, 0, 2]
+    pairs, loaded_report = token_files.load_pairs(tmp_path / "tokens")
+    assert loaded_report == report
+    assert_is_text(pairs, vocabulary, KEPT)
+    assert report.data_sha256 == token_files.hash_corpora(
+        [TEXT[:3], [], TEXT[3:]]
+    )
+
+
+def test_the_hash_of_corpora_tells_where_each_ends():
+    hashes = {
+        token_files.hash_corpora(corpora)
+        for corpora in ([TEXT], [TEXT[:2], TEXT[2:]], [TEXT[:3], TEXT[3:]])
+    }
+    assert len(hashes) == 3
+    assert token_files.hash_pairs(TEXT) in hashes

@@ -1,5 +1,7 @@
 """Batches of a run, from any step on: those of an undisturbed run."""
 
+import collections
+
 import pytest
 from bilingual_text import CORPUS
 
@@ -7,6 +9,7 @@ from t2t_lite import tasks
 from t2t_lite.hparams import HParams
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text import learning
+from t2t_lite.text.epochs import Weighting
 from t2t_lite.text.token_files import encode_pairs
 from t2t_lite.training import feeding
 from t2t_lite.training.preparation import Prepared
@@ -26,14 +29,16 @@ def vocabulary():
     return learning.learn(CORPUS, "bpe", 420)
 
 
-def make_feed(vocabulary, folder, task="translation", **changes):
+def make_feed(
+    vocabulary, folder, task="translation", weighting=None, **changes
+):
     pairs = encode_pairs(
         [(line, line[::-1]) for line in LINES],
         vocabulary,
         vocabulary.encode_flat,
     )
     return feeding.make_feed(
-        Prepared(vocabulary, pairs, None),
+        Prepared(vocabulary, pairs, None, weighting),
         HParams(**SETTINGS | changes),
         tasks.named(task),
         folder,
@@ -176,3 +181,56 @@ def test_without_sampling_a_checkpoint_keeps_nothing_of_the_plan(
     assert len(batches(feed, 3, 5)) == 2
     assert feed.tensors(5) == {}
     assert not ModelDirectory(tmp_path).tokens.exists()
+
+
+# Weights.
+
+
+@pytest.mark.parametrize("sampling", [0.0, 0.2])
+def test_weighted_batches_are_gone_on_from_at_any_step(
+    vocabulary, tmp_path, sampling
+):
+    options = {
+        "weighting": Weighting([50, 100], [2, 1]),
+        "subword_sampling": sampling,
+    }
+    feed = make_feed(vocabulary, tmp_path, **options)
+    found, states = [], []
+    for step, batch in enumerate(feed.batches(0, 60, NEVER)):
+        states.append(feed.tensors(step))
+        found.append([ids.tolist() for ids in batch])
+    assert states[-1]["plan_epoch"] > 2
+    for step in (1, 20, 59):
+        feed = make_feed(vocabulary, tmp_path, **options)
+        feed.restore(states[step])
+        assert batches(feed, step, 60) == found[step:]
+
+
+@pytest.mark.parametrize("sampling", [0.0, 0.2])
+def test_pairs_are_fed_in_proportion_to_weights(vocabulary, tmp_path, sampling):
+    feed = make_feed(
+        vocabulary,
+        tmp_path,
+        weighting=Weighting([50, 100], [2, 1]),
+        subword_sampling=sampling,
+    )
+    counts = collections.Counter(
+        line
+        for source_ids, _ in batches(feed, 0, 500)
+        for line in vocabulary.decode(source_ids)
+    )
+    first, second = (
+        sum(counts[line] for line in lines) / len(lines)
+        for lines in (LINES[:50], LINES[50:])
+    )
+    assert first / second == pytest.approx(2, rel=0.03)
+
+
+def test_weights_of_one_give_the_batches_of_none(vocabulary, tmp_path):
+    settings = {"subword_sampling": 0.0}
+    weighting = Weighting([50, 100], [1, 1])
+    feeds = [
+        make_feed(vocabulary, tmp_path, weighting=w, **settings)
+        for w in (None, weighting)
+    ]
+    assert batches(feeds[0], 0, 60) == batches(feeds[1], 0, 60)

@@ -1,7 +1,9 @@
 """A run's directory: filled once, and gone on in with the same text alone."""
 
 import dataclasses
+import functools
 import io
+import itertools
 import json
 import logging
 import pathlib
@@ -54,7 +56,7 @@ def train(directory):
 
 
 def test_a_new_directory_has_all_that_a_later_command_needs(directory):
-    vocabulary, pairs, settings = prepare_with(directory)
+    vocabulary, pairs, settings, _ = prepare_with(directory)
     assert directory.settings() == settings
     assert directory.vocabulary().sha256 == vocabulary.sha256
     assert settings.vocabulary_sha256 == vocabulary.sha256
@@ -109,7 +111,7 @@ def cut_short(path):
 def test_damaged_tokens_are_made_anew(directory, caplog, name, damage):
     right = [np.array(array) for array in prepare_with(directory).pairs]
     damage(directory.tokens / name)
-    _, found, _ = prepare_with(directory)
+    _, found, *_ = prepare_with(directory)
     assert f"{directory.tokens} is damaged" in caplog.text
     for array, expected in zip(found, right, strict=True):
         np.testing.assert_array_equal(array, expected)
@@ -121,7 +123,7 @@ def test_damaged_tokens_are_made_anew(directory, caplog, name, damage):
 def test_tokens_of_a_run_that_never_began_are_made_anew(directory):
     prepare_with(directory, PAIRS[1:])
     directory.settings_path.unlink()
-    _, pairs, settings = prepare_with(directory)
+    _, pairs, settings, _ = prepare_with(directory)
     assert len(pairs.source_lengths) == len(PAIRS)
     assert settings.data_sha256 == token_files.hash_pairs(PAIRS)
 
@@ -266,7 +268,7 @@ def test_a_run_that_has_saved_nothing_may_begin_anew_with_others(
     hparams = dataclasses.replace(HPARAMS, **changes.get("hparams", {}))
     pairs = changes.get("pairs", PAIRS)
     with caplog.at_level(logging.INFO, "absl"):
-        _, _, settings = prepare_with(directory, pairs, hparams)
+        _, _, settings, _ = prepare_with(directory, pairs, hparams)
     assert directory.settings() == settings
     assert settings.hparams == hparams
     assert settings.data_sha256 == token_files.hash_pairs(pairs)
@@ -381,3 +383,59 @@ def test_tokens_with_ids_that_there_are_not_are_refused(directory, wrong):
     (directory.tokens / "checksums.json").write_text(json.dumps(checksums))
     with pytest.raises(InputError, match=r"target tokens .* hold ids that ar"):
         prepare_with(directory)
+
+
+def weighted_text(sizes, weights):
+    ends = np.cumsum([0, *sizes]).tolist()
+    corpora = tuple(
+        functools.partial(iter, PAIRS[a:b]) for a, b in itertools.pairwise(ends)
+    )
+    readers = {"train": lambda: iter(PAIRS[: ends[-1]])}
+    return TrainingText({}, readers, None, corpora, weights)
+
+
+def test_weights_come_with_the_number_of_pairs_that_each_corpus_keeps(
+    directory,
+):
+    hparams = dataclasses.replace(HPARAMS, max_length=20)
+    text = weighted_text((100, 200), (2.0, 1.0))
+    for _ in range(2):
+        prepared = prepare(directory, hparams, text, OPTIONS)
+        kept = [
+            sum(
+                max(map(len, prepared.vocabulary.encode(pair))) <= 20
+                for pair in pairs
+            )
+            for pairs in (PAIRS[:100], PAIRS[100:300])
+        ]
+        assert sum(kept) < 300
+        assert prepared.weighting == (kept, (2.0, 1.0))
+        assert len(prepared.pairs.source_lengths) == sum(kept)
+        assert directory.settings().corpus_weights == [2.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "message"),
+    [
+        ((2.0, 1.0), (0.5, 1.0), "=2,1; received corpus_weights=0.5,1"),
+        ((2.0, 1.0), (), "=2,1; received corpus_weights=none"),
+        ((), (2.0, 1.0), "=none; received corpus_weights=2,1"),
+    ],
+)
+def test_a_run_does_not_go_on_with_other_weights(
+    directory, before, now, message
+):
+    prepare(directory, HPARAMS, weighted_text((9, 90), before), OPTIONS)
+    train(directory)
+    with pytest.raises(InputError, match=f"with corpus_weights{message}"):
+        prepare(directory, HPARAMS, weighted_text((9, 90), now), OPTIONS)
+
+
+def test_weighted_text_does_not_change_sides(directory):
+    """What one corpus ends with, the next must not begin with."""
+    prepare(directory, HPARAMS, weighted_text((9, 90), (2.0, 1.0)), OPTIONS)
+    train(directory)
+    with pytest.raises(InputError, match="trained with other training text"):
+        prepare(
+            directory, HPARAMS, weighted_text((10, 89), (2.0, 1.0)), OPTIONS
+        )
