@@ -71,8 +71,8 @@ class Settings:
     multi_sentence_share: float | None = None  # of the training sources
     long_line_tokens: int | None = None  # the 99th percentile of the sources
     vocabulary_is_learned: bool | None = None  # from this text; None: not known
-    # Of the corpora of the training text; none: all pairs count the same.
-    corpus_weights: list = dataclasses.field(default_factory=list)
+    # Of the corpora of the training text; None: all pairs count the same.
+    corpus_weights: list | None = None
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):

@@ -167,7 +167,7 @@ def _settings(
         vocabulary_is_learned=(
             is_learned if begun is None else begun.vocabulary_is_learned
         ),
-        corpus_weights=list(start.text.weights),
+        corpus_weights=list(start.text.weights) or None,
     )
 
 
@@ -213,7 +213,8 @@ def _require_same_hparams(start: _Start) -> None:
 def _require_same_weights(start: _Start) -> None:
     if start.begun is None:
         return
-    before, now = start.begun.corpus_weights, list(start.text.weights)
+    before = start.begun.corpus_weights or []
+    now = list(start.text.weights)
     if before != now:
         raise start.other_run(
             f"corpus_weights={_weights_text(before)}",
