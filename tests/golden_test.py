@@ -88,7 +88,7 @@ def test_an_average_is_written_as_ever(tmp_path):
     path, _ = ModelDirectory(tmp_path / "model").write_average()
     found = checkpoints.read(path)
     expected = checkpoints.read(GOLDEN / "translation" / "averaged" / path.name)
-    assert found.keys() == expected.keys()
+    assert found.keys() >= expected.keys()  # Newer scores come on top.
     for name, value in expected.items():
         np.testing.assert_array_equal(found[name], value, name)
 
@@ -126,7 +126,7 @@ def test_a_model_scores_as_ever(request, name, folder, target):
     expected = EXPECTED[f"evaluate {folder}"]
     assert found["search"] | {"nbest": 1} == expected["search"]
     found, expected = (of["splits"]["dev"] for of in (found, expected))
-    assert found.keys() == expected.keys()
+    assert found.keys() >= expected.keys()  # Newer scores come on top.
     assert found["data_sha256"] == expected["data_sha256"]
     for key, value in expected.items():
         if not isinstance(value, str):
@@ -164,7 +164,7 @@ def test_a_run_is_resumed_to_the_same_weights(begun, monkeypatch):
     del found["device_seconds"]
     del found["dev_sha256"]  # Version 0.1.0 did not keep it.
     expected = dict(np.load(GOLDEN / "resumed.npz"))
-    assert found.keys() == expected.keys()
+    assert found.keys() >= expected.keys()  # Newer scores come on top.
     for name, value in expected.items():
         np.testing.assert_allclose(
             found[name], value, rtol=1e-5, atol=1e-7, err_msg=name
