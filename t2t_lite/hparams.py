@@ -3,6 +3,7 @@
 import dataclasses
 import difflib
 import math
+import re
 import typing
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -42,6 +43,9 @@ class HParams:
     # Vocabulary, section 5.1.
     vocabulary_type: str = "bpe"  # or "unigram", word-piece-like
     vocabulary_size: int = 37_000
+    # Words with commas between them, each of them one id wherever it begins a
+    # line or follows a space: tags such as <bt>, for back-translated text.
+    reserved_symbols: str = ""
     # Not in the paper: training text is tokenized anew for each epoch. BPE
     # drops each merge with this probability; for unigram it is SentencePiece's
     # alpha, and the smaller, the more segmentations vary. 0 for never.
@@ -89,6 +93,12 @@ class HParams:
         """How many layers the decoder has."""
         return self.num_decoder_layers or self.num_layers
 
+    @property
+    def reserved(self) -> tuple[str, ...]:
+        """The `reserved_symbols`, one by one."""
+        symbols = self.reserved_symbols
+        return tuple(symbols.split(",")) if symbols else ()
+
     def _rules(self):
         """Yields (what must hold, whether it does)."""
         for name in _AT_LEAST_ONE:
@@ -100,6 +110,12 @@ class HParams:
         for name, choices in _CHOICES.items():
             allowed = " or ".join(choices)
             yield f"{name} must be {allowed}", getattr(self, name) in choices
+        yield (
+            "reserved_symbols must be different words with commas between "
+            "them, none of which SentencePiece has itself, such as <unk>",
+            len(set(self.reserved)) == len(self.reserved)
+            and not any(map(_NO_SYMBOL.search, self.reserved)),
+        )
         for field in dataclasses.fields(self):
             if field.type is int and field.name != "seed":
                 is_small = getattr(self, field.name) <= MOST
@@ -149,6 +165,8 @@ def length_penalty_rules(alpha: float) -> Iterator[tuple[str, bool]]:
 
 # ((5 + 10,000) / 6) ^ 10 is 2e32; float32 ends at 3e38.
 _MOST_LENGTH_PENALTY = 10
+# Blank, with a space or SentencePiece's sign for one, or its own.
+_NO_SYMBOL = re.compile(r"^$|\s|\u2581|^<(unk|s|/s|pad|0x..)>$|^<<.*>>$")
 _AT_LEAST_ONE = (
     "num_layers",
     "d_model",

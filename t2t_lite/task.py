@@ -47,7 +47,11 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def learn_vocabulary(
-        self, read_pairs: ReadPairs, kind: str, size: int
+        self,
+        read_pairs: ReadPairs,
+        kind: str,
+        size: int,
+        reserved: Sequence[str] = (),
     ) -> "Vocabulary":
         """Returns the Vocabulary learned from both sides of a corpus.
 
@@ -55,6 +59,7 @@ class Task(abc.ABC):
             read_pairs: a function; each call reads the (source, target) pairs.
             kind: "bpe" or "unigram".
             size: int, V.
+            reserved: words, str, each of which is one id.
 
         Raises:
             InputError: the corpus does not give such a vocabulary.

@@ -37,12 +37,16 @@ class TranslationTask(Task):
         return source, target
 
     def learn_vocabulary(
-        self, read_pairs: ReadPairs, kind: str, size: int
+        self,
+        read_pairs: ReadPairs,
+        kind: str,
+        size: int,
+        reserved: Sequence[str] = (),
     ) -> "Vocabulary":
         from t2t_lite.text import learning
 
         lines = itertools.chain.from_iterable(read_pairs())
-        return learning.learn(lines, kind, size)
+        return learning.learn(lines, kind, size, reserved=reserved)
 
     def check_vocabulary(
         self, vocabulary: "Vocabulary", read_pairs: ReadPairs | None = None

@@ -154,6 +154,15 @@ def test_an_unknown_field_names_the_nearest():
         ("relu_dropout", 1.0, "must be in [0, 1)"),
         ("label_smoothing", 1.5, "must be in [0, 1)"),
         ("subword_sampling", 1.0, "must be in [0, 1)"),
+        *(
+            (
+                "reserved_symbols",
+                symbols,
+                "must be different words with commas between them, none of "
+                "which SentencePiece has itself, such as <unk>",
+            )
+            for symbols in ("<a>,<a>", "<a>,", "<a> <b>", "<unk>", "<0x41>")
+        ),
         ("adam_beta2", 1.0, "must be in [0, 1)"),
         ("positions", "rotary", "must be sinusoidal or learned"),
         ("vocabulary_type", "word", "must be bpe or unigram"),

@@ -9,6 +9,7 @@ import functools
 from absl import flags
 
 from t2t_lite import files
+from t2t_lite.hparams import HParams
 from t2t_lite_data import corpus_flags
 
 FLAGS = flags.FLAGS
@@ -20,9 +21,15 @@ flags.DEFINE_string(
 flags.mark_flag_as_required("output")
 flags.DEFINE_enum("type", "bpe", ["bpe", "unigram"], "How pieces are learned.")
 flags.DEFINE_integer("size", 37_000, "Size of the vocabulary.", lower_bound=1)
+flags.DEFINE_string(
+    "reserved_symbols",
+    "",
+    "Words separated by commas, such as <bt>, each of which is to be one id.",
+)
 
 
 def main(_: list[str]) -> int:
+    reserved = HParams(reserved_symbols=FLAGS.reserved_symbols).reserved
     files.require_folder_of(FLAGS.output, may_be_stdout=False)
     files.require_apart([FLAGS.output], corpus_flags.given_files())
     from t2t_lite import tasks
@@ -30,7 +37,10 @@ def main(_: list[str]) -> int:
     corpus = corpus_flags.find_corpus(corpus_flags.given_flags())
     task = tasks.named(corpus.task or "translation")
     vocabulary = task.learn_vocabulary(
-        functools.partial(corpus.pairs, "train"), FLAGS.type, FLAGS.size
+        functools.partial(corpus.pairs, "train"),
+        FLAGS.type,
+        FLAGS.size,
+        reserved,
     )
     vocabulary.save(FLAGS.output)
     print(f"{FLAGS.output}: {vocabulary.size} ids")

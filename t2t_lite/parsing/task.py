@@ -47,13 +47,17 @@ class ParsingTask(Task):
         return source, trees.write(tree) if words else ""
 
     def learn_vocabulary(
-        self, read_pairs: ReadPairs, kind: str, size: int
+        self,
+        read_pairs: ReadPairs,
+        kind: str,
+        size: int,
+        reserved: Sequence[str] = (),
     ) -> "Vocabulary":
         from t2t_lite.text import learning
 
         symbols = trees.symbols(_forest(read_pairs))
         lines = (words for words, _ in read_pairs())
-        return learning.learn(lines, kind, size, symbols)
+        return learning.learn(lines, kind, size, symbols, reserved)
 
     def check_vocabulary(
         self, vocabulary: "Vocabulary", read_pairs: ReadPairs | None = None

@@ -10,14 +10,18 @@ import sentencepiece
 from absl import logging
 
 from t2t_lite.errors import InputError
-from t2t_lite.text.vocabulary import FIRST_PIECE, Vocabulary
+from t2t_lite.text.vocabulary import FIRST_PIECE, SPACE, Vocabulary
 
 _LINES_LEARNED_FROM = 4_000_000
 _LARGEST_LINE_BYTES = 1 << 30
 
 
 def learn(
-    lines: Iterable[str], kind: str, size: int, symbols: Sequence[str] = ()
+    lines: Iterable[str],
+    kind: str,
+    size: int,
+    symbols: Sequence[str] = (),
+    reserved: Sequence[str] = (),
 ) -> Vocabulary:
     """Returns a Vocabulary learned from `lines`.
 
@@ -30,6 +34,7 @@ def learn(
         kind: "bpe" (byte-pair encoding) or "unigram" (word-piece-like).
         size: int, V.
         symbols: control symbols, str, which no text is tokenized to.
+        reserved: words, str, each of which is one id.
 
     Raises:
         InputError: there is no text to learn from, or `size` is too small for
@@ -46,7 +51,7 @@ def learn(
     if not sentences:
         raise InputError("there is no text to learn a vocabulary from")
     try:
-        return _train(sentences, kind, size - FIRST_PIECE, symbols)
+        return _train(sentences, kind, size - FIRST_PIECE, symbols, reserved)
     except RuntimeError as error:
         largest = re.search(r"value <= (\d+)", str(error))
         smallest = re.search(r"required_chars\. \d+ vs (\d+)", str(error))
@@ -64,7 +69,7 @@ def learn(
         size,
         largest + FIRST_PIECE,
     )
-    return _train(sentences, kind, largest, symbols)
+    return _train(sentences, kind, largest, symbols, reserved)
 
 
 def _sample(lines):
@@ -79,7 +84,7 @@ def _sample(lines):
     return sample
 
 
-def _train(sentences, kind, num_pieces, symbols):
+def _train(sentences, kind, num_pieces, symbols, reserved):
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(sentences),
@@ -97,6 +102,8 @@ def _train(sentences, kind, num_pieces, symbols):
         # In angle brackets, for text has pieces like `NN` and `,` too; in two,
         # for SentencePiece itself has <unk> and <0x41>.
         control_symbols=[f"<<{symbol}>>" for symbol in symbols],
+        # With the space before them, which would be an id of its own.
+        user_defined_symbols=[f"{SPACE}{symbol}" for symbol in reserved],
         minloglevel=2,
     )
     return Vocabulary(model.getvalue())

@@ -190,6 +190,22 @@ class Vocabulary:
             if name.startswith("<<") and name.endswith(">>")
         }
 
+    def reserved_ids(self, symbols: Iterable[str]) -> dict[str, int]:
+        """Returns the ids of those symbols that are each one id in a text.
+
+        Args:
+            symbols: words, str.
+        """
+        symbols = list(symbols)
+        found = {}
+        for symbol, ids in zip(symbols, self.encode(symbols), strict=True):
+            tokens = dict(zip(ids[:-1], self.tokens(ids[:-1]), strict=True))
+            # Others' models may have the space before it as an id.
+            wholes = [i for i, token in tokens.items() if token != SPACE]
+            if len(wholes) == 1 and tokens[wholes[0]].lstrip(SPACE) == symbol:
+                found[symbol] = wholes[0]
+        return found
+
     @property
     def unknown_id(self) -> int:
         """The id of what no piece stands for."""

@@ -30,6 +30,13 @@ from t2t_lite.training.micro_batches import fitting_micro_batch_tokens
 from t2t_lite.training.options import RunOptions
 from t2t_lite.training.training_text import TrainingText
 
+# The settings that decide what is learned from a text.
+_OF_VOCABULARY = (
+    "task",
+    "vocabulary_type",
+    "vocabulary_size",
+    "reserved_symbols",
+)
 _LINES_LOOKED_AT = 100_000  # Enough to tell a share of 1% from one of 0.9%.
 
 
@@ -270,6 +277,7 @@ def _vocabulary(start: _Start) -> tuple[Vocabulary, bool]:
     start.task.check_vocabulary(
         vocabulary, start.read_pairs if is_new_to_text else None
     )
+    _require_reserved(start.hparams, vocabulary)
     if warm is not None and warm.sha256 != vocabulary.sha256:
         raise InputError(
             f"{options.warm_start_from} has another vocabulary than this run: "
@@ -279,6 +287,17 @@ def _vocabulary(start: _Start) -> tuple[Vocabulary, bool]:
         received = options.vocabulary or "one learned from the training text"
         raise start.other_run("another vocabulary", received)
     return vocabulary, is_learned
+
+
+def _require_reserved(hparams: HParams, vocabulary: Vocabulary) -> None:
+    known = vocabulary.reserved_ids(hparams.reserved)
+    missing = [symbol for symbol in hparams.reserved if symbol not in known]
+    if missing:
+        raise InputError(
+            "a vocabulary must have each of reserved_symbols as one id; this "
+            f"one does not have {missing[0]}: start without --vocabulary and "
+            "--warm_start_from, or with others"
+        )
 
 
 def _unchecked_vocabulary(
@@ -301,7 +320,10 @@ def _unchecked_vocabulary(
         return directory.vocabulary(), True
     logging.info("Learning the vocabulary.")
     learned = start.task.learn_vocabulary(
-        start.read_pairs, hparams.vocabulary_type, hparams.vocabulary_size
+        start.read_pairs,
+        hparams.vocabulary_type,
+        hparams.vocabulary_size,
+        hparams.reserved,
     )
     return learned, True
 
@@ -321,7 +343,7 @@ def _has_vocabulary(start: _Start) -> bool:
         and before.vocabulary_sha256 == left.sha256
         and all(
             getattr(before.hparams, name) == getattr(start.hparams, name)
-            for name in ("task", "vocabulary_type", "vocabulary_size")
+            for name in _OF_VOCABULARY
         )
         and before.data_sha256 == start.data_sha256
     )

@@ -97,3 +97,10 @@ def test_each_line_is_as_likely_to_be_sampled_as_another(monkeypatch):
     quarters = [sum(int(n) // 3000 == q for n in sample) for q in range(4)]
     # 750 each, with a standard deviation of about 21.
     assert max(abs(count - 750) for count in quarters) < 100
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_reserved_symbols_come_after_the_control_symbols(kind):
+    vocabulary = learning.learn(CORPUS, kind, 323, ["(A", "B"], ["<bt>", "<x>"])
+    assert vocabulary.control_symbols == {"(A": 3, "B": 4}
+    assert vocabulary.reserved_ids(["<x>", "<bt>"]) == {"<bt>": 5, "<x>": 6}

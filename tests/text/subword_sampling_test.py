@@ -191,3 +191,21 @@ def test_a_vocabulary_of_characters_cannot_be_sampled(tmp_path):
     vocabulary = Vocabulary.load(f"{prefix}.model")
     with pytest.raises(InputError, match="needs a vocabulary of BPE or unigra"):
         vocabulary.sample_flat(["a"], 0.1, 1)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+@pytest.mark.parametrize("rate", [0.01, 0.3, 0.9])
+def test_reserved_symbols_are_never_split(kind, rate):
+    vocabulary = learning.learn(CORPUS, kind, 420, reserved=["<bt>"])
+    lines = [f"<bt> {line}" for line in CORPUS]
+    ids = vocabulary.encode(lines)
+    reserved = tuple(vocabulary.reserved_ids(["<bt>"]).values())
+    source, _ = sample(
+        vocabulary,
+        pairs_in_memory(ids, ids),
+        rate=rate,
+        reserved_ids=reserved,
+    )
+    assert {line[0] for line in source} == set(reserved)
+    assert vocabulary.decode(source) == lines
+    assert source != ids

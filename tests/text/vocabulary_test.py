@@ -386,3 +386,46 @@ def test_text_that_utf8_cannot_hold_is_refused():
 def test_no_path_is_no_vocabulary():
     with pytest.raises(TypeError, match="path must be a path; received None"):
         Vocabulary.load(None)
+
+
+# Reserved symbols.
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def tagged(request):
+    return learning.learn(CORPUS, request.param, SIZE, reserved=["<bt>", "#x"])
+
+
+def test_a_reserved_symbol_is_one_id_at_the_start_and_after_a_space(tagged):
+    ids = tagged.reserved_ids(["<bt>", "#x", "<ft>"])
+    assert list(ids) == ["<bt>", "#x"]
+    bt, x = ids.values()
+    plain, *encoded = tagged.encode(
+        ["A dog.", "<bt> A dog.", "<bt>", "#x <bt> A dog."]
+    )
+    assert encoded == [[bt, *plain], [bt, EOS], [x, bt, *plain]]
+
+
+def test_text_with_reserved_symbols_comes_back(tagged):
+    lines = ["<bt> A dog.", " <bt>", "<bt>#x", "a<bt>b #xy", "<bt", "<BT>"]
+    assert tagged.decode(tagged.encode(lines)) == lines
+
+
+def test_the_op_keeps_reserved_symbols_whole(tagged):
+    lines = ["<bt> A dog.", "#x <bt> läuft", "a<bt>b", "<bt>"]
+    assert ids_of_op(tagged, lines) == tagged.encode(lines)
+
+
+def test_others_reserved_symbols_are_found_too():
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(CORPUS),
+        model_writer=model,
+        vocab_size=200,
+        hard_vocab_limit=False,
+        user_defined_symbols=["<bt>"],
+        minloglevel=2,
+    )
+    vocabulary = Vocabulary(model.getvalue())
+    ids = vocabulary.reserved_ids(["<bt>", "<ft>"])
+    assert vocabulary.tokens(ids.values()) == ["<bt>"]

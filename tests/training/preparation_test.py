@@ -132,6 +132,7 @@ OTHER_NAMES = {
     "positions": "learned",
     "vocabulary_type": "unigram",
     "task": "parsing",
+    "reserved_symbols": "<bt>",
 }
 
 
@@ -258,6 +259,7 @@ LEARNED, TOKENIZED = "Learning the vocabulary", "Tokenizing the training"
         ({"hparams": {"dropout": 0.3, "seed": 2}}, []),
         ({"hparams": {"max_length": 90}}, [TOKENIZED]),
         ({"hparams": {"vocabulary_size": 390}}, [LEARNED, TOKENIZED]),
+        ({"hparams": {"reserved_symbols": "<bt>"}}, [LEARNED, TOKENIZED]),
         ({"pairs": PAIRS[1:]}, [LEARNED, TOKENIZED]),
     ],
 )
@@ -439,3 +441,13 @@ def test_weighted_text_does_not_change_sides(directory):
         prepare(
             directory, HPARAMS, weighted_text((10, 89), (2.0, 1.0)), OPTIONS
         )
+
+
+def test_a_reserved_symbol_is_one_id_of_the_vocabulary(directory, tmp_path):
+    hparams = dataclasses.replace(HPARAMS, reserved_symbols="<bt>,<2de>")
+    vocabulary, *_ = prepare_with(directory, hparams=hparams)
+    assert set(vocabulary.reserved_ids(hparams.reserved)) == {"<bt>", "<2de>"}
+    path = tmp_path / "other.model"
+    learning.learn(CORPUS, "bpe", 400, reserved=["<bt>"]).save(path)
+    with pytest.raises(InputError, match="this one does not have <2de>: start"):
+        prepare_with(directory, hparams=hparams, vocabulary=str(path))
