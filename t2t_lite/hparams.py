@@ -47,7 +47,7 @@ class HParams:
     # line or follows a space: tags such as <bt>, for back-translated text.
     reserved_symbols: str = ""
     # Not in the paper: training text is tokenized anew for each epoch. BPE
-    # drops each merge with this probability; for unigram it is SentencePiece's
+    # drops each merge with this probability; for unigram it is Kudo's
     # alpha, and the smaller, the more segmentations vary. 0 for never.
     subword_sampling: float = 0.0
     # Batches, section 5.1.

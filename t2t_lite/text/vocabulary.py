@@ -13,9 +13,7 @@ import operator
 import os
 import pathlib
 import reprlib
-import threading
 from collections.abc import Iterable, Mapping, Sequence, Set
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
 SPACE = "\u2581"  # What SentencePiece writes for a space.
 FIRST_PIECE = 2  # The id of the SentencePiece model's first piece.
 _LARGEST_LINE_BYTES = 1 << 30
-_SEEDING = threading.Lock()  # The seed is the process' own.
 
 
 class FlatIds(NamedTuple):
@@ -50,15 +47,6 @@ class FlatIds(NamedTuple):
         lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))
         ids = itertools.chain.from_iterable(sequences)
         return cls(np.fromiter(ids, np.int32, lengths.sum()), lengths)
-
-    def to_lists(self) -> list[list[int]]:
-        """Returns the ids of each sequence.
-
-        >>> FlatIds.from_lists([[5, 1], [6, 7, 1]]).to_lists()
-        [[5, 1], [6, 7, 1]]
-        """
-        ids = iter(self.ids.tolist())
-        return [list(itertools.islice(ids, n)) for n in self.lengths.tolist()]
 
 
 def require_lines(lines: Any, accepted: str = "lines must be str") -> None:
@@ -237,51 +225,7 @@ class Vocabulary:
         Returns:
             FlatIds, EOS at the end of each line.
         """
-        return self._flat_ids(self._pieces(lines))
-
-    def sample_flat(
-        self, lines: Sequence[str], rate: float, seed: int
-    ) -> FlatIds:
-        """Returns what `encode_flat` does, but pieces are drawn at random.
-
-        They stand for the same text and are a function of the arguments. BPE
-        drops each merge with probability `rate`; for unigram, `rate` is
-        SentencePiece's alpha.
-
-        Args:
-            lines: list of str.
-            rate: float, in (0, 1).
-            seed: int, in [0, 2^31).
-
-        Raises:
-            InputError: the model is neither BPE nor unigram.
-
-        Source: Provilkov et al. 2020 (BPE-dropout), Kudo 2018 (unigram)
-        """
-        # SentencePiece has a generator for each thread, which takes the seed
-        # when it first draws: so a new thread, and none beside it.
-        with _SEEDING, ThreadPoolExecutor(1) as new_thread:
-            sentencepiece.set_random_generator_seed(seed)
-            pieces = new_thread.submit(
-                self._processor.encode,
-                as_list(lines, "lines must be a list of str"),
-                out_type=int,
-                num_threads=1,
-                enable_sampling=True,
-                nbest_size=-1,
-                alpha=rate,
-            )
-            try:
-                return self._flat_ids(pieces.result())
-            except RuntimeError:
-                raise InputError(
-                    "subword_sampling needs a vocabulary of BPE or unigram "
-                    "pieces; this one is neither"
-                ) from None
-
-    @staticmethod
-    def _flat_ids(pieces_of_lines):
-        pieces, lengths = FlatIds.from_lists(pieces_of_lines)
+        pieces, lengths = FlatIds.from_lists(self._pieces(lines))
         lengths += 1
         ids = np.empty(lengths.sum(), np.int32)
         is_end = np.zeros(len(ids), bool)

@@ -284,7 +284,6 @@ def make_feed(
         hparams.subword_sampling,
         hparams.seed,
         task.targets_are_text,
-        tuple(prepared.vocabulary.reserved_ids(hparams.reserved).values()),
     )
     lengths = _sampled_lengths(pairs, draw(0), sampler, hparams)
     shapes = _shapes(pairs, lengths, hparams)

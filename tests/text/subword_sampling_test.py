@@ -2,7 +2,10 @@
 
 import collections
 import itertools
-import threading
+import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -76,23 +79,62 @@ def test_both_sides_of_a_copy_are_drawn_apart(vocabulary):
     assert source != target
 
 
-def test_samples_do_not_depend_on_what_else_is_encoded(vocabulary, pairs):
-    expected = sample(vocabulary, pairs)
-    is_over = threading.Event()
+PROGRAM = """
+import sys, hashlib
+from token_pairs import pairs_in_memory
+from t2t_lite.text.subword_sampling import SubwordSampler
+from t2t_lite.text.vocabulary import Vocabulary
 
-    def encode_on_and_on():
-        while not is_over.is_set():
-            vocabulary.encode(LINES)
-            vocabulary.sample_flat(LINES, 0.5, 3)
+vocabulary = Vocabulary.load(sys.argv[1])
+ids = vocabulary.encode(sys.argv[2].splitlines())
+pairs = pairs_in_memory(ids, ids)
+sample = SubwordSampler(vocabulary, 0.3, 7).sample(pairs, 3, (10**6, 10**6))
+print([array.tolist() for array in sample])
+"""
 
-    other = threading.Thread(target=encode_on_and_on)
-    other.start()
-    try:
-        sentencepiece.set_random_generator_seed(99)
-        assert sample(vocabulary, pairs) == expected
-    finally:
-        is_over.set()
-        other.join()
+
+def test_samples_are_the_same_in_every_process(vocabulary, tmp_path):
+    vocabulary.save(tmp_path / "vocabulary.model")
+    lines = CORPUS[:50]
+    ids = vocabulary.encode(lines)
+    found = SubwordSampler(vocabulary, 0.3, 7).sample(
+        pairs_in_memory(ids, ids), 3, LONG
+    )
+    arguments = str(tmp_path / "vocabulary.model"), "\n".join(lines)
+    out = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert json.loads(out) == [array.tolist() for array in found]
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5])
+def test_samples_are_distributed_as_sentencepieces_are(vocabulary, rate):
+    line, count = "Ein Mädchen läuft.", 20_000
+    ids = vocabulary.encode([line] * count)
+    found, _ = sample(vocabulary, pairs_in_memory(ids, ids), rate=rate)
+    processor = sentencepiece.SentencePieceProcessor(
+        model_proto=vocabulary.model
+    )
+    expected = processor.encode(
+        [line] * count, enable_sampling=True, alpha=rate, nbest_size=-1
+    )
+    counts = [
+        collections.Counter(
+            (place, piece) for ids in lines for place, piece in enumerate(ids)
+        )
+        for lines in (
+            [[i - 2 for i in ids[:-1]] for ids in found],
+            expected,
+        )
+    ]
+    for key in counts[0].keys() | counts[1].keys():
+        share = (counts[0][key] + counts[1][key]) / (2 * count)
+        deviation = (2 * count * share * (1 - share)) ** 0.5
+        assert abs(counts[0][key] - counts[1][key]) <= 5 * deviation + 3, key
 
 
 def test_a_higher_rate_drops_more_merges():
@@ -190,7 +232,18 @@ def test_a_vocabulary_of_characters_cannot_be_sampled(tmp_path):
     )
     vocabulary = Vocabulary.load(f"{prefix}.model")
     with pytest.raises(InputError, match="needs a vocabulary of BPE or unigra"):
-        vocabulary.sample_flat(["a"], 0.1, 1)
+        SubwordSampler(vocabulary, 0.1, 1)
+
+
+@pytest.mark.parametrize("max_nodes", [0, 500])
+def test_a_graph_that_is_begun_anew_draws_the_same(
+    vocabulary, pairs, monkeypatch, max_nodes
+):
+    monkeypatch.setattr(subword_sampling, "_LINES_AT_ONCE", 50)
+    expected = sample(vocabulary, pairs)
+    monkeypatch.setattr(subword_sampling, "_MAX_NODES", max_nodes)
+    monkeypatch.setattr(subword_sampling, "_ROOM", 1)
+    assert sample(vocabulary, pairs) == expected
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
@@ -200,12 +253,7 @@ def test_reserved_symbols_are_never_split(kind, rate):
     lines = [f"<bt> {line}" for line in CORPUS]
     ids = vocabulary.encode(lines)
     reserved = tuple(vocabulary.reserved_ids(["<bt>"]).values())
-    source, _ = sample(
-        vocabulary,
-        pairs_in_memory(ids, ids),
-        rate=rate,
-        reserved_ids=reserved,
-    )
+    source, _ = sample(vocabulary, pairs_in_memory(ids, ids), rate=rate)
     assert {line[0] for line in source} == set(reserved)
     assert vocabulary.decode(source) == lines
     assert source != ids
