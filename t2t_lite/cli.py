@@ -214,7 +214,9 @@ def _is_given(name: str) -> bool:
     flag = flags.FLAGS[name]
     if field:
         return any(value.startswith(f"{field}=") for value in flag.value)
-    return bool(flag.present) and flag.value not in (None, False)
+    # Not `in`: 0 is a value, and equals False.
+    is_none = flag.value is None or flag.value is False
+    return bool(flag.present) and not is_none
 
 
 def signal_status(number: int) -> int:

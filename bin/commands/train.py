@@ -133,11 +133,11 @@ def main(_: list[str]) -> int:
         FLAGS.model_dir or f"runs/{corpus.name}-{preset}",
         settings,
         training_text.TrainingText(
-            names,
-            corpus_flags.readers(corpus),
-            corpus.source_language,
-            corpus.train_parts,
-            corpus.weights,
+            flags=names,
+            readers=corpus_flags.readers(corpus),
+            source_language=corpus.source_language,
+            corpora=corpus.train_parts,
+            weights=corpus.weights,
         ),
         options.RunOptions.from_flags(FLAGS.flag_values_dict()),
     )

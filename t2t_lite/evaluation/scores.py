@@ -26,13 +26,13 @@ class Score(NamedTuple):
         >>> Score("BLEU", 27.31, "case:mixed", margin=1.2).as_text()
         '27.31 ± 1.20'
         >>> Score("BLEU", 41.0, "case:lc", reference_tokens=12_103).as_text()
-        '41.00 of 12,103 reference tokens'
+        '41.00 (12,103 reference tokens)'
         """
         text = f"{self.value:.2f}"
         if self.margin is not None:
             text += f" ± {self.margin:.2f}"
         if self.reference_tokens is not None:
-            text += f" of {self.reference_tokens:,} reference tokens"
+            text += f" ({self.reference_tokens:,} reference tokens)"
         return text
 
 

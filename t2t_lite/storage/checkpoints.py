@@ -151,6 +151,7 @@ def finish_writing(directory: str | os.PathLike) -> None:
         is_moved = not index.with_name(f"{name}{_DATA}").exists()
         if is_moved and (directory / f"{name}{_DATA}").exists():
             os.replace(index, directory / index.name)
+            files.sync(directory)
 
 
 def remove(path: str | os.PathLike) -> None:

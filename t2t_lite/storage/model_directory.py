@@ -420,9 +420,12 @@ def _require_finite(description, tensors):
     """Raises InputError where a model could only give nonsense."""
     for name, value in tensors.items():
         value = np.asarray(value)
-        # Text has no such kind, and neither do complex numbers.
-        is_real = value.dtype.kind in "fiuV"  # V: bfloat16
-        if not (is_real and np.isfinite(value).all()):
+        if value.dtype.kind not in "fiuV":  # V: bfloat16
+            raise InputError(
+                f"the weights of {description} must be real numbers; "
+                f"{name} is {value.dtype}: choose another checkpoint"
+            )
+        if not np.isfinite(value).all():
             raise InputError(
                 f"the weights of {description} are not finite, such as {name}: "
                 "choose another checkpoint"

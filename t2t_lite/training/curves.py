@@ -28,27 +28,27 @@ Curve = list[tuple[int, float]]  # (updates done, value), by the updates
 
 
 def draw_curves(directory: ModelDirectory) -> None:
-    """Writes training.png; a disk that takes none must not end the run.
+    """Writes training.png; what keeps it from that must not end the run.
 
     Does nothing without matplotlib, or where no curve has two points.
     """
     if importlib.util.find_spec("matplotlib") is None:
         return
-    found = read_curves(directory.summaries)
-    curves = {tag: found[tag] for tag in _LABELS if len(found.get(tag, [])) > 1}
-    if not curves:
-        return
+    path = directory.training_picture
     try:
-        with files.atomic_file(directory.training_picture, "wb") as file:
-            _figure(curves).savefig(file, format="png", dpi=150)
-    except OSError as error:
-        logging.warning(
-            "Cannot write %s: %s", directory.training_picture, error
-        )
+        found = read_curves(directory.summaries)
+        curves = {
+            tag: found[tag] for tag in _LABELS if len(found.get(tag, [])) > 1
+        }
+        if curves:
+            with files.atomic_file(path, "wb") as file:
+                _figure(curves).savefig(file, format="png", dpi=150)
+    except (OSError, ImportError, tf.errors.OpError) as error:
+        logging.warning("Cannot write %s: %s", path, error)
 
 
 def read_curves(folder: str | os.PathLike) -> dict[str, Curve]:
-    """Returns the Curves that `Summaries` wrote to a folder, by their names.
+    """Returns the Curves that `Summaries` wrote and that are drawn, by name.
 
     A resumed run does some updates once more: their later points count.
     """
@@ -57,6 +57,8 @@ def read_curves(folder: str | os.PathLike) -> dict[str, Curve]:
     for path in sorted(pathlib.Path(folder).glob("events.out.tfevents.*")):
         for event in event_file_loader.EventFileLoader(str(path)).Load():
             for value in event.summary.value:
+                if value.tag not in _LABELS:
+                    continue
                 curve = curves.setdefault(value.tag, [])
                 while curve and curve[-1][0] >= event.step:
                     curve.pop()

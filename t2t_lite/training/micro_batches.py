@@ -7,9 +7,8 @@ import re
 
 import tensorflow as tf
 
-from t2t_lite import paper
 from t2t_lite.hparams import HParams
-from t2t_lite.model import loss
+from t2t_lite.model import flops, loss
 
 _MOST_TOKENS = 4096  # More is no faster, on any device that was measured.
 _FEWEST_TOKENS = 256
@@ -93,7 +92,7 @@ def _state_bytes(
     hparams: HParams, vocabulary_size: int, num_gradients: int
 ) -> int:
     """Returns the bytes of weights, Adam's moments, sums and gradients."""
-    weights = paper.num_parameters(hparams, vocabulary_size)
+    weights = flops.num_parameters(hparams, vocabulary_size)
     return (4 + num_gradients) * 4 * weights
 
 

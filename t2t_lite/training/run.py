@@ -71,8 +71,11 @@ def train(
         run = _Run(_begin(directory, hparams, text, options, strategy))
         with StopSignal() as stop, run.progress:
             run.loop(stop)
-        has_report = run.is_chief and not stop.is_requested()
-        return Result(stop.number, run.report() if has_report else None)
+        if not run.is_chief or stop.is_requested():
+            return Result(stop.number, report=None)
+        report = run.report()
+        draw_curves(directory)
+        return Result(stop.number, report)
 
 
 @contextlib.contextmanager
@@ -308,8 +311,7 @@ class _Run:
         self.dev.state = self.dev.state.copied_from_chief(self.strategy)
 
     def report(self) -> str:
-        """Returns scores, some outputs and the cost; draws the curves."""
-        draw_curves(self.directory)
+        """Returns scores, some outputs and the cost, for a reader."""
         cost_text = describe_cost(
             self.cost.flops,
             self.cost.device_seconds / 3600,

@@ -431,7 +431,7 @@ def test_weights_that_are_no_real_numbers_are_refused(copy, number, flags):
     name = next(name for name in tensors if name.startswith("transformer/"))
     tensors[name] = np.full(tensors[name].shape, number)
     checkpoints.write(path, tensors)
-    message = f"step-2 are not finite, such as {name}"
+    message = f"step-2 must be real numbers; {name} is "
     _refused(message, "translate", f"--model_dir={copy}", *flags)
 
 
@@ -496,6 +496,11 @@ _IGNORED = [
         "visualize_attention",
         ["--translation=x", "--beam_width=2"],
         "--beam_width has no effect with --translation, for nothing is search",
+    ),
+    (
+        "visualize_attention",
+        ["--translation=x", "--length_penalty=0"],
+        "--length_penalty has no effect with --translation",
     ),
     (
         "visualize_attention",

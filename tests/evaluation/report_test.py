@@ -100,7 +100,7 @@ def test_another_task_brings_its_own_scores(predictor):
 
     found = evaluate(predictor, {"dev": [("men", "men"), *PAIRS[:1]]}, exact)
     assert (
-        "  exact 1.00 ± 2.00 of 7 reference tokens (case:mixed)\n"
+        "  exact 1.00 ± 2.00 (7 reference tokens) (case:mixed)\n"
         in found.as_text()
     )
     split = json.loads(found.as_json())["splits"]["dev"]

@@ -2,7 +2,6 @@
 
 import logging
 import sys
-import time
 
 import pytest
 
@@ -39,7 +38,9 @@ def test_a_curve_is_what_summaries_wrote(directory):
 
 def test_what_a_resumed_run_did_once_more_counts_once(directory):
     write(directory, {10: 3.0, 20: 2.5, 30: 2.25})
-    time.sleep(1.1)  # Names of event files have whole seconds.
+    (first,) = directory.summaries.iterdir()
+    # Names of event files begin with their time, in whole seconds.
+    first.rename(first.with_name("events.out.tfevents.1"))
     write(directory, {20: 2.0, 25: 1.5})
     found = read_curves(directory.summaries)
     assert found == {"train/loss": [(10, 3.0), (20, 2.0), (25, 1.5)]}
@@ -89,3 +90,14 @@ def test_a_disk_that_takes_no_picture_ends_no_run(directory, caplog):
     with caplog.at_level(logging.WARNING, "absl"):
         draw_curves(directory)
     assert f"Cannot write {directory.training_picture}: " in caplog.text
+
+
+def test_a_matplotlib_that_is_broken_ends_no_run(
+    directory, monkeypatch, caplog
+):
+    write(directory, {10: 3.0, 20: 2.5})
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with caplog.at_level(logging.WARNING, "absl"):
+        draw_curves(directory)
+    assert f"Cannot write {directory.training_picture}: " in caplog.text
+    assert not directory.training_picture.exists()
