@@ -4,7 +4,7 @@ import abc
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -266,19 +266,36 @@ def make_feed(
     Raises:
         InputError: the vocabulary is of a kind that cannot be sampled.
     """
-    pairs, weighting = prepared.pairs, prepared.weighting
-    if not hparams.subword_sampling and weighting is None:
-        return PlannedFeed(pairs, hparams)
-    all_pairs = np.arange(len(pairs.source_lengths), dtype=np.int32)
-    draw = (
-        epochs.pair_drawer(weighting, hparams.seed)
-        if weighting is not None
-        else lambda _: all_pairs
-    )
-    if not hparams.subword_sampling:
-        lengths = pairs.source_lengths, pairs.target_lengths
-        shapes = _shapes(pairs, [side[draw(0)] for side in lengths], hparams)
-        return EpochFeed(lambda *_: pairs, draw, shapes, hparams.seed)
+    if hparams.subword_sampling:
+        return _sampling_feed(prepared, hparams, task, folder)
+    if prepared.weighting is not None:
+        return _weighted_feed(prepared, hparams)
+    return PlannedFeed(prepared.pairs, hparams)
+
+
+def _draw(prepared: Prepared, seed: int) -> Callable[[int], np.ndarray]:
+    """Returns the function from an epoch to the pairs that it draws."""
+    if prepared.weighting is not None:
+        return epochs.pair_drawer(prepared.weighting, seed)
+    all_pairs = np.arange(len(prepared.pairs.source_lengths), dtype=np.int32)
+    return lambda _: all_pairs
+
+
+def _weighted_feed(prepared: Prepared, hparams: HParams) -> EpochFeed:
+    pairs, draw = prepared.pairs, _draw(prepared, hparams.seed)
+    drawn = draw(0)
+    lengths = pairs.source_lengths[drawn], pairs.target_lengths[drawn]
+    shapes = _shapes(pairs, lengths, hparams)
+    return EpochFeed(lambda *_: pairs, draw, shapes, hparams.seed)
+
+
+def _sampling_feed(
+    prepared: Prepared,
+    hparams: HParams,
+    task: Task,
+    folder: str | os.PathLike,
+) -> EpochFeed:
+    pairs, draw = prepared.pairs, _draw(prepared, hparams.seed)
     sampler = SubwordSampler(
         prepared.vocabulary,
         hparams.subword_sampling,
@@ -287,7 +304,7 @@ def make_feed(
     )
     lengths = _sampled_lengths(pairs, draw(0), sampler, hparams)
     shapes = _shapes(pairs, lengths, hparams)
-    max_lengths = tuple(max(s[n] for s in shapes) for n in (0, 1))
+    max_lengths = tuple(max(shape[n] for shape in shapes) for n in (0, 1))
 
     def tokenize(
         epoch: int, should_stop: Callable[[], bool]
@@ -319,12 +336,12 @@ def _sampled_lengths(
 
 def _shapes(
     pairs: TokenPairs,
-    lengths: Sequence[np.ndarray],
+    lengths: tuple[np.ndarray, np.ndarray],
     hparams: HParams,
 ) -> list[Bucket]:
     """Returns shapes for such lengths, which hold all usual ids too."""
     return epochs.fixed_shapes(
-        tuple(lengths),
+        lengths,
         (int(pairs.source_lengths.max()), int(pairs.target_lengths.max())),
         hparams.tokens_per_batch,
         hparams.num_buckets,

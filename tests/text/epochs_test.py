@@ -1,5 +1,6 @@
 """Epochs that differ: full batches of fixed shapes, nothing lost between."""
 
+import fractions
 import itertools
 
 import numpy as np
@@ -155,11 +156,16 @@ def test_pairs_are_drawn_in_proportion_to_their_weights(weights):
         counts_of(epochs.pair_drawer(Weighting(sizes, weights), 3), 100, 60),
         axis=0,
     )
+    exact = [fractions.Fraction(weight) for weight in weights]
+    total = sum(w * size for w, size in zip(exact, sizes, strict=True))
     weight_of_pair = np.repeat(np.array(weights, float), sizes)
     for epoch, found in enumerate(counts, start=1):
         share = weight_of_pair / weight_of_pair.sum()
         assert np.abs(found - share * 100 * epoch).max() < 1 + 1e-9
-        assert abs(found.sum() - 100 * epoch) <= len(sizes)
+        for n, (size, weight) in enumerate(zip(sizes, exact, strict=True)):
+            start = sum(sizes[:n])
+            expected = weight * size * 100 * epoch // total
+            assert found[start : start + size].sum() == expected
 
 
 def test_what_is_drawn_is_a_function_of_seed_and_epoch():
