@@ -163,9 +163,9 @@ def weighted(corpus: Corpus, weights: str) -> Corpus:
     count = len(corpus.train_parts) or 1
     if len(numbers) != count:
         raise InputError(
-            "--corpus_weights must be as many as the names in --corpus, or the "
-            f"patterns in --train_source or --train_trees: here {count}; "
-            f"received --corpus_weights={weights}"
+            "--corpus_weights must have a number for each name in --corpus, or "
+            "each pattern in --train_source or --train_trees, and there are "
+            f"{count}; received --corpus_weights={weights}"
         )
     is_even = len(set(numbers)) == 1
     return corpus._replace(weights=() if is_even else numbers)

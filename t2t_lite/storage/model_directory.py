@@ -89,6 +89,12 @@ class Settings:
                 "vocabulary_size and micro_batch_tokens must be at least 1; "
                 f"received {sizes}"
             )
+        weights = self.corpus_weights or []
+        if not all(isinstance(w, float) and w > 0 for w in weights):
+            raise TypeError(
+                "corpus_weights must be numbers above 0; received "
+                f"corpus_weights={weights!r}"
+            )
         share = self.multi_sentence_share
         if share is not None and not 0 <= share <= 1:
             raise TypeError(

@@ -6,7 +6,6 @@ alone, so any step's batch can be had at once: resuming replays nothing.
 
 import bisect
 import functools
-from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -276,37 +275,17 @@ def training_batches(
     Returns:
         Dataset of (int32 [B, S], int32 [B, T]).
     """
+    import tensorflow as tf
 
-    def load(step: int) -> tuple[np.ndarray, np.ndarray]:
-        bucket, indices = plan.batch(step)
+    def load(step):
+        bucket, indices = plan.batch(int(step))
         return pad_batch(
             pairs, indices, bucket.source_length, bucket.target_length
         )
 
-    return loaded_batches(load, first_step, end_step)
-
-
-def loaded_batches(
-    load: Callable[[int], tuple[np.ndarray, np.ndarray]],
-    first_step: int,
-    end_step: int,
-) -> "tf.data.Dataset":
-    """Returns the tf.data.Dataset of what `load` gives for some steps.
-
-    Args:
-        load: from a step to (int32 [B, S], int32 [B, T]); it is called for one
-            step after the other, some ahead.
-        first_step: that of `training_batches`.
-        end_step: likewise.
-    """
-    import tensorflow as tf
-
     def load_in_graph(step):
         batch = tf.numpy_function(
-            lambda step: load(int(step)),
-            [step],
-            [tf.int32, tf.int32],
-            stateful=False,
+            load, [step], [tf.int32, tf.int32], stateful=False
         )
         return tuple(tf.ensure_shape(ids, [None, None]) for ids in batch)
 

@@ -16,7 +16,7 @@ import numpy as np
 from t2t_lite.text import batching
 from t2t_lite.text.batching import Bucket
 
-_RANKS = 0xFFFFFFFF  # Begins the seeds of ranks, in the place of an epoch.
+_RANKS = 0xFFFFFFFF  # Begins the seeds of ranks, where others have the seed.
 _NO_PAIRS = np.zeros(0, np.int32)
 
 
@@ -29,13 +29,17 @@ class PlanState(NamedTuple):
     carried_over: np.ndarray = _NO_PAIRS
 
     @classmethod
-    def restored(cls, tensors: Mapping[str, Any]) -> "PlanState":
-        """Returns the state that `tensors` gave."""
-        return cls(
-            int(tensors["plan_epoch"]),
-            int(tensors["plan_first_step"]),
-            np.asarray(tensors["plan_carried_over"]),
-        )
+    def from_tensors(cls, tensors: Mapping[str, Any]) -> "PlanState | None":
+        """Returns the state that `tensors` gave; None if these are none."""
+        names = "plan_epoch", "plan_first_step", "plan_carried_over"
+        if not all(name in tensors for name in names):
+            return None
+        epoch, first_step, pairs = (np.asarray(tensors[n]) for n in names)
+        if [v.ndim for v in (epoch, first_step, pairs)] != [0, 0, 1]:
+            return None
+        if any(v.dtype.kind != "i" for v in (epoch, first_step, pairs)):
+            return None
+        return cls(int(epoch), int(first_step), pairs.astype(np.int32))
 
     def tensors(self) -> dict[str, Any]:
         """Returns what a checkpoint keeps."""
@@ -67,8 +71,7 @@ def plan_epoch(
 ) -> Epoch:
     """Returns the full batches of an epoch, in a random order.
 
-    Pairs come in a random order too, behind those that were carried over. Where
-    neither lengths nor draws change, these are the batches of a BatchPlan.
+    Pairs come in a random order too, behind those that were carried over.
 
     Args:
         state: PlanState.
@@ -113,8 +116,7 @@ def _smallest_fitting(
     source_lengths, target_lengths = (side[pairs] for side in lengths)
     found = np.zeros(len(pairs), np.int32)
     largest_first = sorted(
-        range(len(shapes)),
-        key=lambda n: -shapes[n].source_length - shapes[n].target_length,
+        range(len(shapes)), key=lambda n: _size(shapes[n]), reverse=True
     )
     for n in largest_first:
         fits = (source_lengths <= shapes[n].source_length) & (
@@ -122,6 +124,11 @@ def _smallest_fitting(
         )
         found[fits] = n
     return found
+
+
+def _size(shape: Bucket) -> tuple[int, int]:
+    """Returns what shapes are compared by, as `make_buckets` does."""
+    return shape.source_length + shape.target_length, shape.source_length
 
 
 def fixed_shapes(
@@ -181,14 +188,14 @@ def pair_drawer(weighting: Weighting, seed: int) -> Callable[[int], np.ndarray]:
     total = sum(w * size for w, size in zip(exact, sizes, strict=True))
     rates = [weight * sum(sizes) / total for weight in exact]
 
+    def copies(n: int, epoch: int) -> np.ndarray:
+        """Returns how often an epoch draws each pair of corpus n."""
+        ranks = _ranks(sizes[n], (_RANKS, seed, n))
+        before, after = rates[n] * epoch, rates[n] * (epoch + 1)
+        return _times_drawn(after, ranks) - _times_drawn(before, ranks)
+
     def draw(epoch: int) -> np.ndarray:
-        copies = [
-            _times_drawn(rate * (epoch + 1), ranks)
-            - _times_drawn(rate * epoch, ranks)
-            for n, (rate, size) in enumerate(zip(rates, sizes, strict=True))
-            for ranks in [_ranks(size, (_RANKS, seed, n))]
-        ]
-        copies_P = np.concatenate(copies)
+        copies_P = np.concatenate([copies(n, epoch) for n in range(len(sizes))])
         return np.repeat(np.arange(len(copies_P), dtype=np.int32), copies_P)
 
     return draw

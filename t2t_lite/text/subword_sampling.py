@@ -29,6 +29,7 @@ from t2t_lite.text.vocabulary import FIRST_PIECE, SPACE, FlatIds, Vocabulary
 
 _LINES_AT_ONCE = 10_000  # A change of it changes what is drawn.
 _SIDES = ("source", "target")
+_SUBWORDS = 0xFFFFFFFE  # Begins the seeds, where others have the seed.
 _MAX_NODES = 2_000_000  # Of a graph, before it is begun anew.
 _ROOM = 1 << 16  # For nodes, at first.
 _END, _UNKNOWN = -1, -2  # In place of a node: no more, not looked at yet.
@@ -85,7 +86,7 @@ class SubwordSampler:
             ids = getattr(pairs, f"{side}_ids")
             offsets = getattr(pairs, f"{side}_offsets")
             if side in self._sides:
-                key = self._seed, epoch, n
+                key = _SUBWORDS, self._seed, epoch, n
                 blocks = self._blocks(ids, offsets, key, max_lengths[n])
                 found = _written(blocks, folder, should_stop)
                 if found is None:

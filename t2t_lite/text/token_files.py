@@ -67,7 +67,7 @@ class TokenPairs(NamedTuple):
             target_offsets=_offsets(targets.lengths),
         )
 
-    def some(self, indices: np.ndarray) -> "TokenPairs":
+    def take(self, indices: np.ndarray) -> "TokenPairs":
         """Returns the pairs of some indices, in memory."""
         return TokenPairs(
             *_some_sequences(self.source_ids, self.source_offsets, indices),

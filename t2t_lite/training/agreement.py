@@ -41,9 +41,7 @@ def require_chiefs_options(
 
 
 def require_chiefs_settings(
-    strategy: tf.distribute.Strategy,
-    settings: Settings,
-    shapes: Sequence[tuple[int, int, int]] = (),
+    strategy: tf.distribute.Strategy, settings: Settings
 ) -> None:
     """Checks that all workers train what the chief trains.
 
@@ -53,28 +51,47 @@ def require_chiefs_settings(
     Args:
         strategy: tf.distribute.Strategy.
         settings: this worker's Settings.
-        shapes: of batches, by which workers differ that sample other subwords.
 
     Raises:
         InputError: something differs, which is named.
     """
     alike = {
         **dataclasses.asdict(settings.hparams),
+        "corpus_weights": settings.corpus_weights,
         "training text": settings.data_sha256,
         "vocabulary": settings.vocabulary_sha256,
-        "shapes of batches": tuple(shapes),
     }
     _require_chiefs(strategy, alike)
 
 
+def require_chiefs_shapes(
+    strategy: tf.distribute.Strategy, shapes: Sequence[tuple[int, int, int]]
+) -> None:
+    """Checks that all workers draw the same subwords, by their lengths.
+
+    Args:
+        strategy: tf.distribute.Strategy.
+        shapes: (S, T, B) of this worker's batches.
+
+    Raises:
+        InputError: they differ.
+    """
+    alike = {"shapes of batches": shapes}
+    remedy = "run the same version of NumPy and of t2t_lite on all"
+    _require_chiefs(strategy, alike, remedy)
+
+
 def _require_chiefs(
-    strategy: tf.distribute.Strategy, alike: dict[str, Any]
+    strategy: tf.distribute.Strategy,
+    alike: dict[str, Any],
+    remedy: str = "give all the same text and the same flags",
 ) -> None:
     """Raises InputError on all workers where one's values are not the chief's.
 
     Args:
         strategy: tf.distribute.Strategy.
         alike: what must be, by its name in the message; the same names on all.
+        remedy: what to do where it is not.
     """
     own = np.array([zlib.crc32(repr(v).encode()) for v in alike.values()])
     differs = (own != value_from_chief(strategy, own)).astype(np.int32)
@@ -83,5 +100,5 @@ def _require_chiefs(
         if count:
             raise InputError(
                 f"all workers must have the chief's {name}, and one has "
-                "another: give all the same text and the same flags"
+                f"another: {remedy}"
             )

@@ -1,17 +1,17 @@
 """The batches of a run, from any step on."""
 
 import abc
-import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from t2t_lite.errors import InputError
 from t2t_lite.hparams import HParams
 from t2t_lite.task import Task
 from t2t_lite.text import batching, epochs
@@ -23,6 +23,7 @@ from t2t_lite.training.preparation import Prepared
 from t2t_lite.training.strategies import value_from_chief
 
 _PAIRS_LOOKED_AT = 20_000  # For the shapes of batches.
+_SECONDS_BETWEEN_LOOKS = 0.2  # At whether to stop.
 
 Batches = Iterator[tuple[np.ndarray, np.ndarray]]
 # From an epoch, and a function that says whether to give up, to its pairs.
@@ -41,8 +42,8 @@ class Feed(abc.ABC):
         Args:
             first_step: int, counted from 0.
             end_step: int, the step after the last.
-            should_stop: while there is no first batch yet, it is asked whether
-                to give up; then none follows.
+            should_stop: polled while the next batch is not ready; once it
+                returns True, there are no more batches.
         """
 
     @property
@@ -55,8 +56,19 @@ class Feed(abc.ABC):
         """Returns what a checkpoint after `step` updates has to keep."""
 
     @abc.abstractmethod
-    def restore(self, tensors: Mapping[str, Any]) -> None:
-        """Goes on from what `tensors` returned."""
+    def restore(
+        self, tensors: Mapping[str, Any], step: int, description: str
+    ) -> None:
+        """Restores the state that `tensors` returned.
+
+        Args:
+            tensors: those of a checkpoint.
+            step: int, updates done.
+            description: of the checkpoint, for errors.
+
+        Raises:
+            InputError: they cannot be of this run.
+        """
 
     @abc.abstractmethod
     def copy_from_chief(self, strategy: tf.distribute.Strategy) -> None:
@@ -96,7 +108,9 @@ class PlannedFeed(Feed):
     def tensors(self, step: int) -> dict[str, Any]:
         return {}
 
-    def restore(self, tensors: Mapping[str, Any]) -> None:
+    def restore(
+        self, tensors: Mapping[str, Any], step: int, description: str
+    ) -> None:
         """Does nothing: any step's batch is known at once."""
 
     def copy_from_chief(self, strategy: tf.distribute.Strategy) -> None:
@@ -111,6 +125,7 @@ class EpochFeed(Feed):
     Args:
         tokenize: TokenizeEpoch.
         draw: from an epoch to its pairs, int32 [D].
+        num_pairs: int, how many there are.
         shapes: that of `epochs.fixed_shapes`.
         seed: int.
     """
@@ -119,13 +134,13 @@ class EpochFeed(Feed):
         self,
         tokenize: TokenizeEpoch,
         draw: Callable[[int], np.ndarray],
+        num_pairs: int,
         shapes: list[Bucket],
         seed: int,
     ):
         self._tokenize, self._draw = tokenize, draw
-        self._shapes, self._seed = shapes, seed
-        # Of the epochs that batches were taken from: as they are taken ahead,
-        # a checkpoint may need the state of an epoch before the last.
+        self._num_pairs, self._shapes, self._seed = num_pairs, shapes, seed
+        # Of the epoch of the last batch, and of the one after it.
         self._states = [PlanState()]
 
     @property
@@ -135,54 +150,89 @@ class EpochFeed(Feed):
     def batches(
         self, first_step: int, end_step: int, should_stop: Callable[[], bool]
     ) -> Batches:
-        if first_step >= end_step:
-            return
-        with contextlib.closing(_EpochReader(self, end_step)) as reader:
-            if not reader.begin(first_step, should_stop):
-                return
-            # Named, for it must outlive the reader: its end waits for it.
-            batches = batching.loaded_batches(
-                reader.load, first_step, end_step
-            ).as_numpy_iterator()
+        is_closed = threading.Event()
+
+        def tokenize(epoch):
+            return background.submit(self._tokenize, epoch, is_closed.is_set)
+
+        with ThreadPoolExecutor(1) as background:
             try:
-                yield from batches
-            except tf.errors.OpError:
-                raise reader.error from None
+                yield from self._batches(
+                    range(first_step, end_step), tokenize, should_stop
+                )
+            finally:
+                is_closed.set()
 
-    def tokenize(
-        self, epoch: int, should_stop: Callable[[], bool]
-    ) -> TokenPairs | None:
-        """Returns the pairs of an epoch; None if it was stopped."""
-        return self._tokenize(epoch, should_stop)
+    def _batches(
+        self,
+        steps: range,
+        tokenize: Callable[[int], Future],
+        should_stop: Callable[[], bool],
+    ) -> Batches:
+        """Yields the batches of steps.
 
-    @property
-    def last_state(self) -> PlanState:
-        """Where the last epoch begins that was planned, or is to be."""
-        return self._states[-1]
+        Args:
+            steps: of the run.
+            tokenize: from an epoch to the Future of its pairs.
+            should_stop: that of `batches`.
+        """
+        state = self._state_at(steps.start)
+        following = tokenize(state.epoch) if steps else None
+        while state.first_step < steps.stop and steps:
+            pairs = _wait_for(following, should_stop)
+            if pairs is None:
+                return
+            epoch = self._plan(state, pairs)
+            self._states = [state, epoch.next]
+            if epoch.next.first_step < steps.stop:
+                following = tokenize(epoch.next.epoch)
+            first_step = max(epoch.first_step, steps.start)
+            for step in range(
+                first_step, min(epoch.next.first_step, steps.stop)
+            ):
+                yield _padded(pairs, *epoch.batch(step))
+            state = epoch.next
 
-    def plan(self, state: PlanState, pairs: TokenPairs) -> Epoch:
-        """Returns the batches of the epoch that begins at a state."""
-        if state is not self.last_state:
-            self._states.append(state)
+    def _state_at(self, step: int) -> PlanState:
+        """Returns where the epoch of a step begins, or one before it."""
+        return [s for s in self._states if s.first_step <= step][-1]
+
+    def _plan(self, state: PlanState, pairs: TokenPairs) -> Epoch:
+        lengths = pairs.source_lengths, pairs.target_lengths
+        drawn = self._draw(state.epoch)
         return epochs.plan_epoch(
-            state,
-            self._draw(state.epoch),
-            (pairs.source_lengths, pairs.target_lengths),
-            self._shapes,
-            self._seed,
+            state, drawn, lengths, self._shapes, self._seed
         )
 
     def tensors(self, step: int) -> dict[str, Any]:
-        past = [s for s in self._states if s.first_step <= step]
-        return past[-1].tensors()
+        return self._state_at(step).tensors()
 
-    def restore(self, tensors: Mapping[str, Any]) -> None:
-        self._states = [PlanState.restored(tensors)]
+    def restore(
+        self, tensors: Mapping[str, Any], step: int, description: str
+    ) -> None:
+        state = PlanState.from_tensors(tensors)
+        if state is None or not self._can_be(state, step):
+            raise InputError(
+                f"{description} is damaged: its plan of batches is none of "
+                "this text: choose another checkpoint"
+            )
+        self._states = [state]
+
+    def _can_be(self, state: PlanState, step: int) -> bool:
+        """Returns whether an epoch can begin so, before or at a step."""
+        pairs = state.carried_over
+        is_there = ((pairs >= 0) & (pairs < self._num_pairs)).all()
+        is_in_time = 0 <= state.first_step <= step and state.epoch >= 0
+        return is_there and is_in_time and len(pairs) <= self._most_carried_over
+
+    @property
+    def _most_carried_over(self) -> int:
+        return sum(shape.batch_size for shape in self._shapes)
 
     def copy_from_chief(self, strategy: tf.distribute.Strategy) -> None:
-        epoch, first_step, pairs = self.last_state
-        # As long on all workers: an epoch carries over less than this.
-        padded = np.full(sum(s.batch_size for s in self._shapes), -1, np.int32)
+        epoch, first_step, pairs = self._states[-1]
+        # As long on all workers.
+        padded = np.full(self._most_carried_over, -1, np.int32)
         padded[: len(pairs)] = pairs
         epoch, first_step, padded = (
             value_from_chief(strategy, value)
@@ -193,60 +243,23 @@ class EpochFeed(Feed):
         ]
 
 
-class _EpochReader:
-    """Reads the batches of one step after the other.
+def _padded(
+    pairs: TokenPairs, shape: Bucket, indices: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    return batching.pad_batch(
+        pairs, indices, shape.source_length, shape.target_length
+    )
 
-    Args:
-        feed: EpochFeed.
-        end_step: int, the step after the last.
-    """
 
-    def __init__(self, feed: EpochFeed, end_step: int):
-        self._feed, self._end_step = feed, end_step
-        self._background = ThreadPoolExecutor(1)
-        self._is_closed = threading.Event()
-        self.error = RuntimeError("the graph of the batches failed")
-
-    def begin(self, step: int, should_stop: Callable[[], bool]) -> bool:
-        """Goes to the epoch of a step; returns False if it was stopped."""
-        state = self._feed.last_state
-        pairs = self._feed.tokenize(state.epoch, should_stop)
-        if pairs is None:
-            return False
-        self._begin_epoch(state, pairs)
-        self._go_to(step)
-        return True
-
-    def load(self, step: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the batch of a step, none of them before the last one's.
-
-        What it raises is kept as `error`, for a graph makes another of it.
-        """
-        try:
-            self._go_to(step)
-        except Exception as error:
-            self.error = error
-            raise
-        bucket, indices = self._epoch.batch(step)
-        return batching.pad_batch(
-            self._pairs, indices, bucket.source_length, bucket.target_length
-        )
-
-    def close(self) -> None:
-        """Ends the work in the background."""
-        self._is_closed.set()
-        self._background.shutdown()
-
-    def _go_to(self, step: int) -> None:
-        while step >= self._epoch.next.first_step:
-            self._begin_epoch(self._epoch.next, self._next_pairs.result())
-
-    def _begin_epoch(self, state: PlanState, pairs: TokenPairs) -> None:
-        self._pairs, self._epoch = pairs, self._feed.plan(state, pairs)
-        if self._epoch.next.first_step < self._end_step:
-            self._next_pairs = self._background.submit(
-                self._feed.tokenize, state.epoch + 1, self._is_closed.is_set
-            )
+def _wait_for(
+    pairs: Future, should_stop: Callable[[], bool]
+) -> TokenPairs | None:
+    """Returns the result of a Future; None once it is to stop."""
+    while not pairs.done():
+        if should_stop():
+            return None
+        wait([pairs], _SECONDS_BETWEEN_LOOKS)
+    return pairs.result()
 
 
 def make_feed(
@@ -286,7 +299,9 @@ def _weighted_feed(prepared: Prepared, hparams: HParams) -> EpochFeed:
     drawn = draw(0)
     lengths = pairs.source_lengths[drawn], pairs.target_lengths[drawn]
     shapes = _shapes(pairs, lengths, hparams)
-    return EpochFeed(lambda *_: pairs, draw, shapes, hparams.seed)
+    return EpochFeed(
+        lambda *_: pairs, draw, len(pairs.source_lengths), shapes, hparams.seed
+    )
 
 
 def _sampling_feed(
@@ -312,7 +327,9 @@ def _sampling_feed(
         logging.info("Sampling the subwords of epoch %d.", epoch + 1)
         return sampler.sample(pairs, epoch, max_lengths, folder, should_stop)
 
-    return EpochFeed(tokenize, draw, shapes, hparams.seed)
+    return EpochFeed(
+        tokenize, draw, len(pairs.source_lengths), shapes, hparams.seed
+    )
 
 
 def _sampled_lengths(
@@ -325,7 +342,7 @@ def _sampled_lengths(
     count = min(len(drawn), _PAIRS_LOOKED_AT)
     looked_at = drawn[np.linspace(0, len(drawn) - 1, count).astype(int)]
     max_lengths = hparams.max_length, hparams.max_length
-    sample = sampler.sample(pairs.some(looked_at), 0, max_lengths)
+    sample = sampler.sample(pairs.take(looked_at), 0, max_lengths)
     # As many as are drawn, for a bucket needs enough of them.
     copies = len(drawn) // count
     return (

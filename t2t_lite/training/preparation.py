@@ -5,6 +5,7 @@ import functools
 import os
 import pathlib
 import shutil
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -114,31 +115,25 @@ def prepare(
     directory.path.mkdir(parents=True, exist_ok=True)
     vocabulary, is_learned = _vocabulary(start)
     pairs, report = _tokens(start, vocabulary)
-    _require_ids(start, vocabulary, pairs)
     logging.info("Training corpus: %s.", report)
     _warn_of_implausible(start, vocabulary, pairs)
     settings = _settings(start, vocabulary, is_learned, pairs, report)
     _save(start, vocabulary, settings)
-    weighting = None
-    if text.weights:
-        weighting = Weighting(report.kept_by_corpus, text.weights)
+    weighting = _weighting(text.weights, report.kept_by_corpus)
     return Prepared(vocabulary, pairs, settings, weighting)
 
 
-def _require_ids(
-    start: _Start, vocabulary: Vocabulary, pairs: TokenPairs
-) -> None:
-    """Raises InputError where a tokens/ folder holds ids that there are not."""
-    for name, ids in (
-        ("source", pairs.source_ids),
-        ("target", pairs.target_ids),
-    ):
-        if not 0 <= ids.min() <= ids.max() < vocabulary.size:
-            raise InputError(
-                f"the {name} tokens that {start.directory.path} uses hold ids "
-                f"that are not from 0 to {vocabulary.size - 1}: remove their "
-                "folder, and they are made anew"
-            )
+def _weighting(
+    weights: Sequence[float], sizes: Sequence[int]
+) -> Weighting | None:
+    if not weights:
+        return None
+    if 0 in sizes:
+        raise InputError(
+            "each corpus with a weight must have a pair to train on; number "
+            f"{sizes.index(0) + 1} of {len(sizes)} has none"
+        )
+    return Weighting(sizes, weights)
 
 
 def _is_begun(directory: ModelDirectory) -> bool:
@@ -230,7 +225,7 @@ def _require_same_weights(start: _Start) -> None:
 
 
 def _weights_text(weights: list[float]) -> str:
-    return ",".join(f"{w:g}" for w in weights) or "none"
+    return ",".join(repr(w).removesuffix(".0") for w in weights) or "none"
 
 
 def _micro_batch_tokens(start: _Start, vocabulary: Vocabulary) -> int:

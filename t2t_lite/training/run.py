@@ -20,6 +20,7 @@ from t2t_lite.text import token_files
 from t2t_lite.training.agreement import (
     require_chiefs_options,
     require_chiefs_settings,
+    require_chiefs_shapes,
 )
 from t2t_lite.training.checkpointing import Checkpointer, read_warm_start
 from t2t_lite.training.cost import Cost, describe_cost
@@ -133,8 +134,9 @@ def _begin(
     require_chiefs_options(strategy, options, dev_sha256)
     warm_start = read_warm_start(options.warm_start_from)
     prepared = prepare(directory, hparams, text, options)
+    require_chiefs_settings(strategy, prepared.settings)
     feed = make_feed(prepared, hparams, task, directory.path)
-    require_chiefs_settings(strategy, prepared.settings, feed.shapes)
+    require_chiefs_shapes(strategy, feed.shapes)
     return _Beginning(
         directory=directory,
         hparams=hparams,
@@ -199,7 +201,7 @@ class _Run:
             self.trainer.restore(tensors, str(path))
             self.dev.resume(DevState.restored(tensors))
             self.cost = Cost.restored(tensors, self.cost.num_devices)
-            self.beginning.feed.restore(tensors)
+            self.beginning.feed.restore(tensors, self.trainer.step, str(path))
             logging.info("Resuming from %s.", path)
         elif self.beginning.warm_start is not None:
             description, tensors = self.beginning.warm_start
@@ -247,8 +249,13 @@ class _Run:
         """Returns the (source_ids, target_ids) of the updates to do."""
         is_over = self.dev.has_lost_patience(self.trainer.step)
         last_step = 0 if is_over else self.hparams.steps
+
+        def should_stop() -> bool:
+            # One of several workers goes on until all agree to stop.
+            return stop.is_requested() and not self.trainer.has_other_workers
+
         return self.beginning.feed.batches(
-            self.trainer.step, last_step, stop.is_requested
+            self.trainer.step, last_step, should_stop
         )
 
     def _num_micro_batches(

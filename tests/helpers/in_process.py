@@ -112,7 +112,8 @@ def _logging_to(stream):
     saved_handlers, saved_level = root.handlers[:], root.level
     saved_stream = python_handler.stream
     saved_formatter = python_handler.formatter
-    saved_verbosity = absl_logging.get_verbosity()  # Which flags set.
+    verbosity = flags.FLAGS["verbosity"]
+    saved_verbosity = verbosity.value, verbosity.using_default_value
     root.handlers[:] = [handler]
     python_handler.setStream(stream)
     try:
@@ -122,4 +123,5 @@ def _logging_to(stream):
         python_handler.setFormatter(saved_formatter)
         root.handlers[:] = saved_handlers
         root.setLevel(saved_level)
-        absl_logging.set_verbosity(saved_verbosity)
+        # What is set so is no default any more, and takes none.
+        verbosity.value, verbosity.using_default_value = saved_verbosity

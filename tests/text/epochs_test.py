@@ -104,11 +104,13 @@ def test_the_largest_shape_holds_the_longest_of_all_epochs():
 
 def test_a_state_comes_back_from_its_tensors():
     state = PlanState(3, 17, np.array([4, 1, 4], np.int32))
-    found = PlanState.restored(state.tensors())
+    found = PlanState.from_tensors(state.tensors())
     assert found[:2] == (3, 17)
     np.testing.assert_array_equal(found.carried_over, [4, 1, 4])
     assert found.carried_over.dtype == np.int32
-    assert PlanState.restored(PlanState().tensors()).carried_over.shape == (0,)
+    assert PlanState.from_tensors(PlanState().tensors()).carried_over.shape == (
+        0,
+    )
 
 
 def test_an_epoch_smaller_than_a_batch_waits_for_the_next():

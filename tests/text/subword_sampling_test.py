@@ -202,7 +202,7 @@ def test_corpora_of_several_blocks_are_whole(
     vocabulary, pairs, monkeypatch, lines_at_once
 ):
     monkeypatch.setattr(subword_sampling, "_LINES_AT_ONCE", lines_at_once)
-    few = pairs.some(np.arange(30))
+    few = pairs.take(np.arange(30))
     source, target = sample(vocabulary, few)
     assert vocabulary.decode(source) == LINES[:30]
     assert vocabulary.decode(target) == LINES[::-1][:30]

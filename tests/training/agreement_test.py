@@ -24,17 +24,20 @@ SETTINGS = Settings(
 @pytest.fixture
 def check(monkeypatch):
     """A function of a worker's settings; the chief has the first it gets."""
-    chiefs = {}  # Of options and of settings, which are not as many.
+    chiefs = {}  # Of options, of settings and of shapes, whose numbers differ.
 
     def value_from_chief(_, value):
         return chiefs.setdefault(len(value), np.array(value))
 
     monkeypatch.setattr(agreement, "value_from_chief", value_from_chief)
 
-    def check(settings=SETTINGS, dev_sha256="of dev", **options):
+    def check(
+        settings=SETTINGS, dev_sha256="of dev", shapes=((3, 4, 5),), **options
+    ):
         own = RunOptions(**options)
         agreement.require_chiefs_options(None, own, dev_sha256)
         agreement.require_chiefs_settings(None, settings)
+        agreement.require_chiefs_shapes(None, shapes)
 
     check()
     return check
@@ -57,20 +60,22 @@ def test_a_field_that_differs_is_named(check, field):
 
 
 @pytest.mark.parametrize(
-    ("field", "name"),
+    ("field", "value", "name"),
     [
-        ("data_sha256", "training text"),
-        ("vocabulary_sha256", "vocabulary"),
+        ("data_sha256", "of other text", "training text"),
+        ("vocabulary_sha256", "of another", "vocabulary"),
+        ("corpus_weights", [2.0, 1.0], "corpus_weights"),
     ],
 )
-def test_other_text_and_another_vocabulary_are_named(check, field, name):
+def test_other_text_and_another_vocabulary_are_named(check, field, value, name):
     with pytest.raises(InputError, match=f"must have the chief's {name}, and"):
-        check(dataclasses.replace(SETTINGS, **{field: "other"}))
+        check(dataclasses.replace(SETTINGS, **{field: value}))
 
 
 @pytest.mark.parametrize(
     ("given", "name"),
     [
+        ({"shapes": ((3, 4, 6),)}, "shapes of batches"),
         ({"precision": "bfloat16"}, "precision"),
         ({"patience": 3}, "patience"),
         ({"evaluate_every_steps": 5}, "evaluate_every_steps"),

@@ -1,11 +1,15 @@
 """Batches of a run, from any step on: those of an undisturbed run."""
 
 import collections
+import threading
+import time
 
+import numpy as np
 import pytest
 from bilingual_text import CORPUS
 
 from t2t_lite import tasks
+from t2t_lite.errors import InputError
 from t2t_lite.hparams import HParams
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text import learning
@@ -21,7 +25,10 @@ SETTINGS = {
     "num_buckets": 4,
     "subword_sampling": 0.2,
 }
-NEVER = bool  # bool() is False.
+
+
+def never():
+    return False
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +55,7 @@ def make_feed(
 def batches(feed, first_step, end_step):
     return [
         [ids.tolist() for ids in batch]
-        for batch in feed.batches(first_step, end_step, NEVER)
+        for batch in feed.batches(first_step, end_step, never)
     ]
 
 
@@ -57,21 +64,21 @@ def whole(vocabulary, tmp_path_factory):
     """The batches of some epochs, and the state before each of them."""
     feed = make_feed(vocabulary, tmp_path_factory.mktemp("whole"))
     found, states = [], []
-    for step, batch in enumerate(feed.batches(0, 60, NEVER)):
+    for step, batch in enumerate(feed.batches(0, 60, never)):
         states.append(feed.tensors(step))
         found.append([ids.tolist() for ids in batch])
     assert states[-1]["plan_epoch"] > 2
     return found, states
 
 
-def test_any_step_is_gone_on_from_by_its_state(vocabulary, whole, tmp_path):
+def test_any_step_is_resumed_from_its_state(vocabulary, whole, tmp_path):
     found, states = whole
     starts = [int(state["plan_first_step"]) for state in states]
     assert starts == sorted(starts)
     second = starts.index(starts[-1])
     for step in (0, 1, second - 1, second, second + 1, 59):
         feed = make_feed(vocabulary, tmp_path)
-        feed.restore(states[step])
+        feed.restore(states[step], step, "step-N")
         assert batches(feed, step, 60) == found[step:]
 
 
@@ -109,7 +116,7 @@ def test_a_parsers_targets_are_not_sampled(vocabulary, tmp_path):
         assert not drawn <= usual_sources
 
 
-def test_one_epoch_is_tokenized_to_go_on(
+def test_one_epoch_is_tokenized_to_resume(
     vocabulary, whole, tmp_path, monkeypatch
 ):
     sampled = []
@@ -122,7 +129,7 @@ def test_one_epoch_is_tokenized_to_go_on(
     _, states = whole
     feed = make_feed(vocabulary, tmp_path)
     monkeypatch.setattr(feeding.SubwordSampler, "sample", counted)
-    feed.restore(states[-1])
+    feed.restore(states[-1], 59, "step-59")
     batches(feed, 59, 60)
     assert sampled == [states[-1]["plan_epoch"]]
 
@@ -152,11 +159,88 @@ def test_a_reader_that_is_left_ends_the_work_in_the_background(
         return original(epoch, should_stop)
 
     original, feed._tokenize = feed._tokenize, tokenize
-    reading = feed.batches(0, 60, NEVER)
+    reading = feed.batches(0, 60, never)
     next(reading)
     reading.close()
-    assert all(should_stop() for should_stop in stops)
+    (should_stop,) = stops
+    assert should_stop()
     assert not list(tmp_path.iterdir())
+
+
+def test_a_stop_ends_the_wait_for_the_next_epoch(
+    vocabulary, whole, tmp_path, monkeypatch
+):
+    """And all batches before come."""
+    feed = make_feed(vocabulary, tmp_path)
+    is_asked_for = threading.Event()
+
+    def tokenize(epoch, should_stop):
+        if epoch == 0:
+            return original(epoch, should_stop)
+        is_asked_for.set()
+        while not should_stop():
+            time.sleep(0.01)
+        return None
+
+    original, feed._tokenize = feed._tokenize, tokenize
+    found = [
+        [ids.tolist() for ids in batch]
+        for batch in feed.batches(0, 60, is_asked_for.is_set)
+    ]
+    epochs = [int(state["plan_epoch"]) for state in whole[1]]
+    assert found == whole[0][: epochs.index(1)]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"plan_epoch": np.zeros((2, 2), np.int64)},
+        {"plan_epoch": np.int64(-1)},
+        {"plan_first_step": np.float64(1.5)},
+        {"plan_first_step": np.int64(60)},
+        {"plan_carried_over": np.full(1, len(LINES), np.int32)},
+        {"plan_carried_over": np.full(1, -1, np.int32)},
+        {"plan_carried_over": np.zeros(10_000, np.int32)},
+        {"plan_carried_over": np.zeros((1, 1), np.int32)},
+    ],
+)
+def test_a_plan_that_cannot_be_of_this_text_is_refused(
+    vocabulary, whole, tmp_path, damage
+):
+    feed, tensors = make_feed(vocabulary, tmp_path), whole[1][59]
+    with pytest.raises(InputError, match="step-59 is damaged: its plan of"):
+        feed.restore(tensors | damage, 59, "step-59")
+    (name,) = damage
+    without = {n: value for n, value in tensors.items() if n != name}
+    with pytest.raises(InputError, match="step-59 is damaged: its plan of"):
+        feed.restore(without, 59, "step-59")
+
+
+def test_workers_go_on_where_the_chief_does(
+    vocabulary, whole, tmp_path, monkeypatch
+):
+    """The chief alone has read the checkpoint."""
+    found, states = whole
+    chief, worker = (make_feed(vocabulary, tmp_path) for _ in range(2))
+    chief.restore(states[45], 45, "step-45")
+    sent = []
+
+    def send(_, value):
+        sent.append(value)
+        return value
+
+    monkeypatch.setattr(feeding, "value_from_chief", send)
+    chief.copy_from_chief(None)
+    shapes = [np.shape(value) for value in sent]
+
+    def receive(_, value):
+        assert np.shape(value) == shapes.pop(0)
+        return sent.pop(0)
+
+    monkeypatch.setattr(feeding, "value_from_chief", receive)
+    worker.copy_from_chief(None)
+    assert states[45]["plan_epoch"] > 0
+    assert batches(worker, 45, 60) == found[45:]
 
 
 def test_the_error_that_ends_the_batches_is_the_one_that_was_raised(
@@ -187,7 +271,7 @@ def test_without_sampling_a_checkpoint_keeps_nothing_of_the_plan(
 
 
 @pytest.mark.parametrize("sampling", [0.0, 0.2])
-def test_weighted_batches_are_gone_on_from_at_any_step(
+def test_weighted_batches_are_resumed_at_any_step(
     vocabulary, tmp_path, sampling
 ):
     options = {
@@ -196,13 +280,13 @@ def test_weighted_batches_are_gone_on_from_at_any_step(
     }
     feed = make_feed(vocabulary, tmp_path, **options)
     found, states = [], []
-    for step, batch in enumerate(feed.batches(0, 60, NEVER)):
+    for step, batch in enumerate(feed.batches(0, 60, never)):
         states.append(feed.tensors(step))
         found.append([ids.tolist() for ids in batch])
     assert states[-1]["plan_epoch"] > 2
     for step in (1, 20, 59):
         feed = make_feed(vocabulary, tmp_path, **options)
-        feed.restore(states[step])
+        feed.restore(states[step], step, "step-N")
         assert batches(feed, step, 60) == found[step:]
 
 

@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import io
 import itertools
-import json
 import logging
 import pathlib
 
@@ -374,19 +373,6 @@ def test_checked_text_is_checked_as_it_is_read():
         next(reading)
 
 
-@pytest.mark.parametrize("wrong", [-1, 10**6])
-def test_tokens_with_ids_that_there_are_not_are_refused(directory, wrong):
-    prepare_with(directory)
-    path = directory.tokens / "target.ids"
-    ids = np.fromfile(path, np.int32)
-    ids[3] = wrong
-    ids.tofile(path)
-    checksums = token_files._checksums(directory.tokens)
-    (directory.tokens / "checksums.json").write_text(json.dumps(checksums))
-    with pytest.raises(InputError, match=r"target tokens .* hold ids that ar"):
-        prepare_with(directory)
-
-
 def weighted_text(sizes, weights):
     ends = np.cumsum([0, *sizes]).tolist()
     corpora = tuple(
@@ -451,3 +437,9 @@ def test_a_reserved_symbol_is_one_id_of_the_vocabulary(directory, tmp_path):
     learning.learn(CORPUS, "bpe", 400, reserved=["<bt>"]).save(path)
     with pytest.raises(InputError, match="this one does not have <2de>: start"):
         prepare_with(directory, hparams=hparams, vocabulary=str(path))
+
+
+def test_a_corpus_with_a_weight_must_have_a_pair_to_train_on(directory):
+    text = weighted_text((99, 0), (2.0, 1.0))
+    with pytest.raises(InputError, match="number 2 of 2 has none"):
+        prepare(directory, HPARAMS, text, OPTIONS)
