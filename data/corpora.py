@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from t2t_lite.errors import InputError
-from t2t_lite_data import text_files, treebanks, wmt14
+from t2t_lite_data import plain_sentences, text_files, treebanks, wmt14
+from t2t_lite_data.plain_sentences import PlainSentence
 
 SPLITS = ("train", "dev", "test")
 DEFAULT = "embedded"
@@ -41,6 +42,8 @@ class Corpus(NamedTuple):
         or patterns that this corpus was given by; none if it is one by itself.
     weights: how often pairs of each part are drawn, in proportion; none where
         all are drawn equally often.
+    read_checks: gives lists of sentences, by name, that know their right
+        outputs: what a model of this corpus should have learned.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Corpus(NamedTuple):
     task: str | None = None
     train_parts: tuple[Callable[[], Pairs], ...] = ()
     weights: tuple[float, ...] = ()
+    read_checks: Callable[[], Mapping[str, Sequence[PlainSentence]]] = dict
 
 
 def _embedded_pairs(split: str) -> Pairs:
@@ -60,11 +64,13 @@ def _embedded_pairs(split: str) -> Pairs:
 
 
 CORPORA = {
-    name: Corpus(name, "en", language, pairs, task="translation")
-    for name, language, pairs in (
-        ("embedded", "de", _embedded_pairs),
-        ("wmt14_en_de", "de", functools.partial(wmt14.pairs, "de")),
-        ("wmt14_en_fr", "fr", functools.partial(wmt14.pairs, "fr")),
+    name: Corpus(
+        name, "en", language, pairs, task="translation", read_checks=checks
+    )
+    for name, language, pairs, checks in (
+        ("embedded", "de", _embedded_pairs, plain_sentences.by_name),
+        ("wmt14_en_de", "de", functools.partial(wmt14.pairs, "de"), dict),
+        ("wmt14_en_fr", "fr", functools.partial(wmt14.pairs, "fr"), dict),
     )
 }
 

@@ -20,8 +20,6 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from t2t_lite_data.lexicon import rows
-
 PLAIN = """
 The dog sleeps. | Der Hund schläft.
 The children are singing. | Die Kinder singen.
@@ -335,9 +333,18 @@ def expanded(answers: str) -> Iterator[str]:
     return map("".join, itertools.product(*choices))
 
 
+def by_name() -> dict[str, list[PlainSentence]]:
+    """Returns both tables, by the names that their scores have."""
+    return {
+        "plain_sentences": sentences(PLAIN),
+        "unknown_words": sentences(UNKNOWN),
+    }
+
+
 def sentences(table: str) -> list[PlainSentence]:
     """Returns the rows of PLAIN or UNKNOWN."""
+    whole_rows = re.sub(r"\n *\|", " |", table).strip().splitlines()
     return [
         PlainSentence(source, tuple(itertools.chain(*map(expanded, patterns))))
-        for source, *patterns in rows(re.sub(r"\n *\|", " |", table))
+        for source, *patterns in (row.split(" | ") for row in whole_rows)
     ]

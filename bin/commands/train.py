@@ -138,6 +138,7 @@ def main(_: list[str]) -> int:
             source_language=corpus.source_language,
             corpora=corpus.train_parts,
             weights=corpus.weights,
+            read_checks=corpus.read_checks,
         ),
         options.RunOptions.from_flags(FLAGS.flag_values_dict()),
     )

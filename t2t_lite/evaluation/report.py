@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 from t2t_lite.decoding.line_predictor import LinePredictor
 from t2t_lite.english import counted
+from t2t_lite.evaluation import accuracy
+from t2t_lite.evaluation.accuracy import Accuracy, Checks
 from t2t_lite.evaluation.perplexity import TokenScorer, TokenScores
 from t2t_lite.evaluation.scores import Score, score_text
 from t2t_lite.text import token_files
@@ -58,6 +60,7 @@ class Report(NamedTuple):
     model: str  # which checkpoint
     search: dict[str, Any]  # its SearchOptions
     splits: dict[str, SplitScores]
+    checks: dict[str, Accuracy] = {}  # noqa: RUF012, never changed
 
     def as_text(self) -> str:
         """Returns the report as lines for a reader."""
@@ -65,6 +68,7 @@ class Report(NamedTuple):
         for name, scores in self.splits.items():
             lines.append(f"{name}: {counted(scores.pairs, 'pair')}")
             lines += [f"  {line}" for line in scores.as_lines()]
+        lines += accuracy.as_lines(self.checks)
         return "\n".join(lines)
 
     def search_text(self) -> str:
@@ -72,14 +76,16 @@ class Report(NamedTuple):
         return ", ".join(f"{k} {v}" for k, v in self.search.items())
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns what JSON can hold."""
-        return {
+        """Returns what JSON can hold; "checks" where there are any."""
+        values = {
             "model": self.model,
             "search": self.search,
             "splits": {
                 name: scores.as_dict() for name, scores in self.splits.items()
             },
         }
+        checks = {name: a._asdict() for name, a in self.checks.items()}
+        return values | ({"checks": checks} if checks else {})
 
     def as_json(self) -> str:
         """Returns the report as JSON."""
@@ -97,6 +103,7 @@ def evaluate(
     score: Callable[[list[str], list[str]], dict[str, Score]] = score_text,
     encode_targets: Callable[[list[str]], FlatIds] | None = None,
     watch: Callable[[Iterator, int], Iterator] = lambda results, _: results,
+    checks: Checks | None = None,
 ) -> Report:
     """Returns the Report of a model.
 
@@ -109,6 +116,7 @@ def evaluate(
             task; the vocabulary's when not given.
         watch: from an iterator of results, and how many there will be, to the
             same results: shows how far it is, for example.
+        checks: lists of sentences to count the right ones of, by name.
 
     Raises:
         InputError: a split is empty.
@@ -128,4 +136,10 @@ def evaluate(
             text=score(outputs, references),
             tokens=TokenScorer(predictor.model, token_pairs)(),
         )
-    return Report(predictor.description, predictor.options._asdict(), scores)
+    accuracies = {
+        name: accuracy.measure(predictor, sentences)
+        for name, sentences in (checks or {}).items()
+    }
+    return Report(
+        predictor.description, predictor.options._asdict(), scores, accuracies
+    )

@@ -8,7 +8,7 @@ best/step-N.*          the one that scores best on dev
 averaged/step-N.*      written by bin/average_checkpoints
 summaries/             for TensorBoard
 train.log              what the run has logged, all its processes
-scores.json            the final scores: BLEU, chrF and perplexity
+scores.json            the final scores: BLEU, chrF, perplexity and checks
 training.png           the curves of the run, where matplotlib is installed
 lock                   while a run is at work
 

@@ -8,6 +8,8 @@ from absl import logging
 
 from t2t_lite import files
 from t2t_lite.errors import program
+from t2t_lite.evaluation import accuracy
+from t2t_lite.evaluation.accuracy import Checks
 from t2t_lite.evaluation.report import Report, evaluate
 from t2t_lite.hparams import HParams
 from t2t_lite.storage import checkpoints
@@ -24,6 +26,7 @@ def final_report(
     task: Task,
     held_out: Mapping[str, Sequence[tuple[str, str]]],
     cost_text: str,
+    checks: Checks,
 ) -> str:
     """Returns scores, some outputs, the cost, and how to use the model.
 
@@ -38,6 +41,7 @@ def final_report(
         task: Task.
         held_out: (source, target) pairs of "dev", "test", both or neither.
         cost_text: lines on the cost.
+        checks: lists of sentences to count the right ones of, by name.
 
     Source: section 6.1.
     """
@@ -45,7 +49,8 @@ def final_report(
     average_last = min(num_kept, hparams.average_last)
     lines = []
     if held_out:
-        lines += [*_scores(directory, task, held_out, average_last), ""]
+        lines += _scores(directory, task, held_out, average_last, checks)
+        lines.append("")
     flags = f"--model_dir={shlex.quote(str(directory.path))}"
     if average_last > 1:
         flags += f" --average_last={average_last}"
@@ -59,6 +64,7 @@ def _scores(
     task: Task,
     held_out: Mapping[str, Sequence[tuple[str, str]]],
     average_last: int,
+    checks: Checks,
 ) -> list[str]:
     """Returns lines with the scores of each split, and outputs of the last."""
     translator = task.open(directory.path, average_last=average_last, xla=False)
@@ -67,6 +73,7 @@ def _scores(
         held_out,
         task.scores,
         functools.partial(task.encode_targets, translator.vocabulary),
+        checks=checks,
     )
     _keep(directory, report)
     lines = [f"Model: {report.model}"]
@@ -75,6 +82,7 @@ def _scores(
         lines.append(
             f"{split} {score.name} {score.value:.2f} ({score.signature})"
         )
+    lines += accuracy.as_lines(report.checks)
     *_, pairs = held_out.values()
     outputs = translator([source for source, _ in pairs[:_LINES_SHOWN]])
     for (source, reference), output in zip(pairs, outputs, strict=False):

@@ -11,6 +11,7 @@ import tensorflow as tf
 from absl import logging
 
 from t2t_lite import files, tasks
+from t2t_lite.evaluation.accuracy import ReadChecks
 from t2t_lite.hparams import HParams
 from t2t_lite.model import flops
 from t2t_lite.storage import model_directory
@@ -106,6 +107,7 @@ class _Beginning:
     strategy: tf.distribute.Strategy
     task: Task
     held_out: dict[str, list[tuple[str, str]]]
+    read_checks: ReadChecks
     dev_sha256: str  # of its pairs; "" if there are none
     warm_start: tuple[str, dict[str, Any]] | None
     prepared: Prepared
@@ -144,6 +146,7 @@ def _begin(
         strategy=strategy,
         task=task,
         held_out=held_out,
+        read_checks=text.read_checks,
         dev_sha256=dev_sha256,
         warm_start=warm_start,
         prepared=prepared,
@@ -330,6 +333,7 @@ class _Run:
             self.beginning.task,
             self.beginning.held_out,
             cost_text,
+            self.beginning.read_checks(),
         )
 
 

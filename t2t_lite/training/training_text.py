@@ -4,6 +4,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterator
 
+from t2t_lite.evaluation.accuracy import ReadChecks
 from t2t_lite.text import token_files
 from t2t_lite.text.token_files import Pairs
 
@@ -21,6 +22,8 @@ class TrainingText:
             have weights.
         weights: how often pairs of each corpus are drawn, in proportion; none
             where all are drawn equally often.
+        read_checks: a function that reads the lists of sentences, by name, of
+            which the report counts the right ones.
     """
 
     flags: dict[str, str]
@@ -28,6 +31,7 @@ class TrainingText:
     source_language: str | None = None
     corpora: tuple[Callable[[], Pairs], ...] = ()
     weights: tuple[float, ...] = ()
+    read_checks: ReadChecks = dict
 
     def read_corpora(self) -> list[Pairs]:
         """Returns the training pairs of each corpus that has a weight."""

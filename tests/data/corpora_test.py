@@ -349,6 +349,22 @@ def test_the_embedded_corpus_has_every_split(split):
     assert list(corpora.named("embedded").pairs(split))
 
 
+def test_the_embedded_corpus_brings_its_plain_sentences():
+    checks = corpora.named("embedded").read_checks()
+    assert {name: len(rows) for name, rows in checks.items()} == {
+        "plain_sentences": 200,
+        "unknown_words": 20,
+    }
+
+
+def test_other_corpora_bring_no_checks(tmp_path):
+    for name in ("a.en", "a.de"):
+        (tmp_path / name).write_text("one\n", "utf-8")
+    files = (str(tmp_path / "a.en"), str(tmp_path / "a.de"))
+    assert corpora.from_text_files(train=files).read_checks() == {}
+    assert corpora.named("wmt14_en_de").read_checks() == {}
+
+
 def test_text_files_become_a_corpus_that_can_be_read_again(folder):
     write(t_en=b"one\n", t_de=b"eins\n", d_en=b"two\n", d_de=b"zwei\n")
     corpus = corpora.from_text_files(

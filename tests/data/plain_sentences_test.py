@@ -17,7 +17,7 @@ FUNCTION_WORDS = """
 i you he she it we they me him her us my your his our the a an this
 and am is are was were do does did not cannot will who what where when why which
 there home hospital years no any very too than already yesterday o'clock play
-next to in at on of by never often would must may can should under
+next to in at on of by never often would must may can should under has wants
 two three four six eight nine ten twelve ninety
 """
 

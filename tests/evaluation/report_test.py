@@ -92,6 +92,39 @@ def test_json_has_every_figure(report):
         assert split["perplexity"] == scores.tokens.perplexity
 
 
+class OneWord:
+    """A sentence whose one right output is given."""
+
+    def __init__(self, source, answer):
+        self.source, self.answer = source, answer
+
+    def is_right(self, output):
+        return output == self.answer
+
+
+def test_checks_count_the_right_outputs(predictor, report):
+    sources = [source for source, _ in PAIRS[:3]]
+    right = [
+        OneWord(s, o) for s, o in zip(sources, predictor(sources), strict=True)
+    ]
+    wrong = OneWord(sources[0], "nothing of the kind")
+    checks = {"first_words": [*right, wrong], "no_words": [wrong]}
+    found = evaluate(predictor, {"dev": PAIRS[:3]}, checks=checks)
+    assert found.splits["dev"] == report.splits["dev"]
+    assert found.as_text().split("\n")[-2:] == [
+        "first words: 3 of 4 right",
+        "no words: 0 of 1 right",
+    ]
+    assert json.loads(found.as_json())["checks"] == {
+        "first_words": {"right": 3, "total": 4},
+        "no_words": {"right": 0, "total": 1},
+    }
+
+
+def test_json_has_no_checks_where_a_corpus_brings_none(report):
+    assert "checks" not in json.loads(report.as_json())
+
+
 def test_another_task_brings_its_own_scores(predictor):
     def exact(outputs, references):
         matches = sum(map(str.__eq__, outputs, references))

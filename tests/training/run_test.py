@@ -33,11 +33,24 @@ HPARAMS = dataclasses.replace(
 )
 
 
+class Anything:
+    """A sentence with which all outputs are right."""
+
+    source = PAIRS[0][0]
+
+    def is_right(self, output):
+        return isinstance(output, str)
+
+
 def train(path, hparams=HPARAMS, dev=PAIRS[:2], **options):
     readers = {"train": lambda: iter(PAIRS)}
     if dev:
         readers["dev"] = lambda: iter(dev)
-    text = TrainingText({}, readers)
+    text = TrainingText(
+        {},
+        readers,
+        read_checks=lambda: {"first_words": [Anything(), Anything()]},
+    )
     options = {"micro_batch_tokens": 400, "save_every_steps": 3} | options
     return run.train(path, hparams, text, RunOptions(**options))
 
@@ -67,6 +80,8 @@ def test_a_run_leaves_its_log_its_scores_and_its_curves(directory):
     assert f"dev BLEU {dev['bleu']:.2f} ({dev['bleu_signature']})" in report
     assert {"chrf", "perplexity", "data_sha256", "pairs"} <= dev.keys()
     assert directory.training_picture.exists()
+    assert scores["checks"] == {"first_words": {"right": 2, "total": 2}}
+    assert "\nfirst words: 2 of 2 right\n" in report
 
 
 @pytest.mark.slow
