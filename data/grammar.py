@@ -58,11 +58,12 @@ RELATIVE = ARTICLE | {
 
 DER_WORDS = {"this": "dies", "all the": "all", "which": "welch"}
 EIN_WORDS = {
-    "a": "ein", "not a": "kein", "any": "kein", "my": "mein", "your": "dein",
-    "his": "sein", "her": "ihr", "our": "unser", "their": "ihr",
+    "a": "ein", "not a": "kein", "any": "kein", "not": "kein", "no": "kein",
+    "my": "mein", "your": "dein", "his": "sein", "her": "ihr", "our": "unser",
+    "their": "ihr",
 }  # fmt: skip
 QUANTIFIERS = {"many": "viel", "some": "einig"}
-VAGUE = ("a", "not a", "any", "", *QUANTIFIERS)
+VAGUE = ("a", "not a", "any", "not", "no", "", *QUANTIFIERS)
 POSSESSIVES = ("my", "your", "his", "her", "our", "their")
 
 CONTRACTIONS = {
@@ -144,8 +145,11 @@ class Both:
     second: "Phrase"
     person = 3
     plural = True
-    definite = True
     after: Text | None = None
+
+    @property
+    def definite(self) -> bool:
+        return self.first.definite and self.second.definite
 
     def english(self, objective: bool = False) -> str:
         one, two = self.first, self.second
@@ -205,6 +209,8 @@ class NounPhrase:
             return number(self.determiner).english
         if self.determiner in ("a", "not a"):
             return article(following)
+        if self.determiner == "not":  # The verb says it: does not eat meat.
+            return ""
         if self.determiner == "this" and self.plural:
             return "these"
         return self.determiner
@@ -344,8 +350,8 @@ class Clause:
         phrase = self.accusative
         if not self.negative or phrase is None or phrase.definite:
             return phrase
-        determiner = "not a" if phrase.determiner == "a" else "any"
-        return replace(phrase, determiner=determiner)
+        denied = {"a": "not a", "": "not"}
+        return replace(phrase, determiner=denied.get(phrase.determiner, "any"))
 
 
 # English auxiliary or verb, its link to the infinitive, and the German forms

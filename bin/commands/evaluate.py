@@ -69,14 +69,8 @@ def main(_: list[str]) -> int:
         task.scores, language=corpus.target_language, with_margins=True
     )
     encode = functools.partial(task.encode_targets, translator.vocabulary)
-    report = evaluate(
-        translator,
-        splits,
-        score,
-        encode,
-        terminal.with_bar,
-        corpus.read_checks(),
-    )
+    watch, checks = terminal.with_bar, corpus.read_checks()
+    report = evaluate(translator, splits, score, encode, watch, checks)
     print(report.as_text(), file=sys.stderr if FLAGS.json == "-" else None)
     if FLAGS.json:
         with files.output_file(FLAGS.json) as file:

@@ -71,7 +71,8 @@ flags.DEFINE_float(
 flags.DEFINE_integer(
     "save_every_steps",
     None,
-    "Updates between two checkpoints, in place of minutes.",
+    "Updates between two checkpoints, in place of minutes. Default: the "
+    "preset's, if it has them.",
 )
 flags.DEFINE_integer(
     "keep_last",

@@ -57,6 +57,28 @@ class RunOptions:
                 f"sustained_tflops={tflops}"
             )
 
+    def with_save_every_steps(self, steps: int) -> "RunOptions":
+        """Returns the options, with `steps` for save_every_steps if none is set.
+
+        Minutes that are not the default were set too.
+
+        Args:
+            steps: int, those of the settings; 0 if they have none.
+
+        >>> RunOptions().with_save_every_steps(200).save_every_steps
+        200
+        >>> given = RunOptions(save_every_steps=50)
+        >>> given.with_save_every_steps(200).save_every_steps
+        50
+        >>> given = RunOptions(save_every_minutes=3.0)
+        >>> given.with_save_every_steps(200).save_every_steps is None
+        True
+        """
+        is_set = self.save_every_minutes != RunOptions.save_every_minutes
+        if self.save_every_steps or is_set:
+            return self
+        return dataclasses.replace(self, save_every_steps=steps or None)
+
     def require_no_dev_text(self) -> None:
         """Raises InputError where an option has no effect without dev text."""
         for name in ("evaluate_every_steps", "patience"):

@@ -182,7 +182,9 @@ class _Run:
             summaries,
         )
         self.checkpointer = Checkpointer(
-            self.directory, self.options, self.hparams.average_last
+            self.directory,
+            self.options.with_save_every_steps(self.hparams.save_every_steps),
+            self.hparams.average_last,
         )
         self.cost = Cost(self.strategy.num_replicas_in_sync)
         self._restore()

@@ -84,6 +84,16 @@ def test_a_run_leaves_its_log_its_scores_and_its_curves(directory):
     assert "\nfirst words: 2 of 2 right\n" in report
 
 
+def test_the_settings_may_say_how_often_to_save(directory, monkeypatch):
+    monkeypatch.setattr(run, "final_report", lambda *_: "")
+    often = dataclasses.replace(
+        HPARAMS, steps=4, average_last=3, save_every_steps=1
+    )
+    train(directory.path, often, save_every_steps=None)
+    saved = names(directory.checkpoints)
+    assert sorted(saved) == ["step-2", "step-3", "step-4"]
+
+
 @pytest.mark.slow
 def test_other_dev_text_begins_the_best_anew(directory, caplog, monkeypatch):
     monkeypatch.setattr(run, "final_report", lambda *_: "")

@@ -1,0 +1,1064 @@
+"""Plain sentences: every noun in every case and number, in every kind of them.
+
+What the patterns of two clauses teach, a learner can copy from its context;
+here there is none, so each word must be known by itself.  A pattern is as in
+`patterns`; most end in `uttered`, which states, denies or asks.
+
+Now and then a word is an invented one, which German copies: a name, a town, a
+thing.  So a model learns to leave alone what it does not know.
+"""
+
+import functools
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from t2t_lite_data import lexicon as words
+from t2t_lite_data import patterns
+from t2t_lite_data.grammar import (
+    ACCUSATIVE,
+    DATIVE,
+    NOMINATIVE,
+    NOTHING,
+    POSSESSIVES,
+    PRONOUN,
+    Both,
+    Clause,
+    Name,
+    NounPhrase,
+    Phrase,
+    Pronoun,
+    english,
+    german,
+    prepositional,
+)
+from t2t_lite_data.lexicon import NOUN, VERB, Noun, Text, Verb, number, texts
+from t2t_lite_data.patterns import SUBJECTS, Draw, Pair, say, state, written
+
+INVENTED = 0.12  # How many names, towns and things are invented.
+PLURAL = 0.35
+
+# --- Words that no dictionary has ---
+
+ONSETS = (
+    "b br c ch d dr f fl g gr h j k kl kr l m n p ph pr r s sch sp st t th tr "
+    "v w x y z"
+)
+VOWELS = "a a a e e e i i i o o u u y ai au ei ie oo"
+ENDS = (
+    "a a e i o us as is er en el in et on an ix eck old im and ip ert ott itz"
+)
+
+
+def invented(draw: Draw) -> str:
+    """A word of one to three syllables that nobody knows: tralu, mizo, krad."""
+    syllables = draw.choices([0, 1, 2], [2, 5, 2])[0]
+    word = "".join(syllable(draw) for _ in range(syllables))
+    if draw.chance(0.15):
+        word = draw.choice("aeiou") + word
+    word += draw.choice(ONSETS.split()) + draw.choice(ENDS.split())
+    is_new = len(word) > 2 and word not in words_of_tables()
+    return word if is_new else invented(draw)
+
+
+def syllable(draw: Draw) -> str:
+    """An onset, a vowel and now and then a coda."""
+    coda = draw.choice("lmnrstx") if draw.chance(0.35) else ""
+    return draw.choice(ONSETS.split()) + draw.choice(VOWELS.split()) + coda
+
+
+@functools.cache
+def words_of_tables() -> frozenset[str]:
+    """The words of either language that an invented one must not be."""
+    tables = words.NOUNS + words.VERBS + words.SPECIAL_VERBS + words.ADJECTIVES
+    return frozenset(re.findall(r"\w+", tables.lower()))
+
+
+def invented_noun(draw: Draw) -> Noun:
+    """A thing that nobody knows, masculine for want of a better gender."""
+    word = invented(draw)
+    plural = words.third_person(word)
+    title = word.capitalize()
+    kinds = frozenset({"invented"})
+    return Noun(word, plural, title, plural.capitalize(), "m", False, kinds)
+
+
+def name(draw: Draw) -> Name:
+    """Anna, Peter or, of either sex, somebody unheard of."""
+    if draw.chance(0.7):
+        return Name(invented(draw).capitalize(), draw.one_of("he", "she"))
+    return patterns.name(draw)
+
+
+# --- Phrases ---
+
+ABSTRACT = (
+    "event", "learned", "topic", "trouble", "problem", "rule", "tale", "course",
+)  # fmt: skip
+
+
+@functools.cache
+def things() -> list[Noun]:
+    """The nouns that can be seen and stand somewhere, but for people."""
+    return [
+        noun
+        for noun in words.NOUN_LIST
+        if noun.classes.isdisjoint({"person", "money", *ABSTRACT})
+    ]
+
+
+@functools.cache
+def movables() -> list[Noun]:
+    """The things that can be given, carried and put somewhere."""
+    fixed = {"building", "room", "green", "spot", "waters", "settlement"}
+    loose = [noun for noun in things() if noun.classes.isdisjoint(fixed)]
+    return [noun for noun in loose if noun.classes.isdisjoint({"side", "tree"})]
+
+
+@functools.cache
+def people() -> list[Noun]:
+    return patterns.nouns_of("person")
+
+
+def some(draw: Draw, noun: Noun) -> NounPhrase:
+    """The noun with any determiner, in either number."""
+    if draw.chance(INVENTED / 2):
+        noun = invented_noun(draw)
+    qualities = patterns.adjectives(draw, noun, 0.12)
+    if noun.mass:
+        word = draw.one_of("the", "", "")
+        if not noun.classes.isdisjoint({"learned", "trouble"}):
+            word = "" if "learned" in noun.classes else "the"
+        return NounPhrase(noun, word, qualities)
+    plural = draw.chance(PLURAL)
+    choices = {"the": 8, "this": 1, draw.choice(POSSESSIVES): 3}
+    choices |= {draw.randint(2, 12): 3, "": 5} if plural else {"a": 7}
+    determiner = draw.choices(list(choices), list(choices.values()))[0]
+    return NounPhrase(noun, determiner, qualities, plural)
+
+
+def known(draw: Draw, noun: Noun) -> NounPhrase:
+    """The noun with a definite determiner, as a subject has it."""
+    phrase = some(draw, noun)
+    if phrase.definite:
+        return phrase
+    return replace(phrase, determiner=draw.one_of("the", "my"))
+
+
+def human(draw: Draw) -> NounPhrase:
+    """A person by role or relation: the waiter, my sisters, our friend."""
+    noun = draw.choice(people())
+    if patterns.family(noun):
+        plural = "single" not in noun.classes and draw.chance(PLURAL)
+        whose = draw.one_of("the", *POSSESSIVES)
+        return NounPhrase(noun, whose, (), plural)
+    phrase = known(draw, noun)
+    own = phrase.determiner in POSSESSIVES
+    if own and "known" not in noun.classes and draw.chance(0.8):
+        return replace(phrase, determiner="the")
+    return phrase
+
+
+def who(draw: Draw) -> Phrase:
+    """Anybody, mostly in a single word or two."""
+    roll = draw.random()
+    if roll < 0.4:
+        return PRONOUN[draw.one_of("I", "I", "you", "you", *SUBJECTS[2:])]
+    if roll < 0.55:
+        return name(draw)
+    if roll < 0.58:
+        return Both(name(draw), human(draw))
+    return human(draw)
+
+
+def whom(draw: Draw, subject: Phrase) -> Phrase:
+    """Anybody else, for an object: him, Anna, the waiters."""
+    if draw.chance(0.4):
+        key = draw.choice([k for k in SUBJECTS if PRONOUN[k] != subject])
+        selves = PRONOUN["I"], PRONOUN["we"]  # Nobody helps us and himself.
+        among_us = subject in selves and PRONOUN[key] in selves
+        return PRONOUN["they" if among_us else key]
+    return name(draw) if draw.chance(0.2) else human(draw)
+
+
+def pair_of(draw: Draw, nouns: list[Noun]) -> Both:
+    """Bread and milk; a pan and a spoon; the cats and the dogs."""
+    first, second = draw.sample(nouns, 2)
+    word = draw.one_of("", "a", "the", "my")
+    if "learned" in first.classes:
+        word = ""
+    one, other = (
+        NounPhrase(
+            noun,
+            "" if noun.mass and word == "a" else word,
+            plural=word == "" and not noun.mass,
+        )
+        for noun in (first, second)
+    )
+    return Both(one, other)
+
+
+def object_of(draw: Draw, nouns: list[Noun]) -> Phrase:
+    """One of `nouns`, or a pair of them."""
+    if draw.chance(0.08) and len(nouns) > 1:
+        return pair_of(draw, nouns)
+    return some(draw, draw.choice(nouns))
+
+
+# --- Stating, denying and asking ---
+
+
+def uttered(draw: Draw, clause: Clause) -> Pair:
+    """The clause as a statement, a denial or a question."""
+    roll = draw.random()
+    if roll < 0.58:
+        return say(clause)
+    if roll < 0.8:
+        return say(denied(draw, clause))
+    if clause.subject == PRONOUN["I"] and clause.modal not in ASKING:
+        clause = replace(clause, subject=PRONOUN["you"])
+    if draw.chance(0.2) and (clause.verb == BE or not clause.verb.stative):
+        asked = ("why", "warum")
+        if clause.verb != BE and draw.chance(0.5):
+            asked = ("when", "wann")
+        return say(replace(clause, fronted=Text(*asked)), "?")
+    return say(clause, "?")
+
+
+BE = VERB["be"]
+ASKING = ("can", "may", "must", "should")
+
+
+def denied(draw: Draw, clause: Clause) -> Clause:
+    """The clause denied; `not ... any` is as good as a bare `not`."""
+    clause, thing = patterns.negated(clause), clause.accusative
+    if clause.negative:
+        chosen = patterns.NEGATIVE_MODALS.get(clause.modal, clause.modal)
+        clause = replace(clause, modal=chosen)
+    bare = isinstance(thing, NounPhrase) and thing.determiner == ""
+    if clause.negative and bare and draw.chance(0.4):
+        return replace(clause, accusative=replace(thing, determiner="any"))
+    return clause
+
+
+TENSES = ("present", "progressive", "progressive", "past", "past", "future")
+MODALS = ("can", "must", "may", "should", "would like", "want", "had")
+
+
+def told(draw: Draw, clause: Clause) -> Clause:
+    """The clause in any tense, or under a modal."""
+    if draw.chance(0.2) and not clause.verb.stative:
+        return replace(clause, modal=draw.choice(MODALS))
+    if draw.chance(0.1) and clause.verb.label in ("see", "hear"):
+        return replace(clause, modal="can")
+    tense = draw.choice(TENSES)
+    return replace(clause, tense=patterns.steady(clause.verb, tense))
+
+
+# --- Patterns: each draws one plain sentence. ---
+
+
+def doing(draw: Draw) -> Pair:
+    """The boy reads a book; we are not singing; did you sleep?"""
+    tense = draw.choice(TENSES)
+    clause = patterns.doing(draw, who(draw), tense, 0.15)
+    if draw.chance(0.15):
+        clause = patterns.timed(draw, clause)
+    return uttered(draw, patterns.unfronted(clause))
+
+
+def now(draw: Draw) -> Pair:
+    """I am closing the door; you laugh; why are you crying?"""
+    subject = PRONOUN[draw.one_of("I", "you", *SUBJECTS)]
+    tense = draw.one_of("present", "progressive")
+    clause = patterns.activity(draw, subject, tense, 0.1)
+    if draw.chance(0.3):
+        clause = replace(clause, subject=PRONOUN[draw.one_of(*SUBJECTS[1:])])
+        asked = draw.one_of(("why", "warum"), ("when", "wann"))
+        if clause.verb.stative or draw.chance(0.5):
+            return say(clause, "?")
+        return say(replace(clause, fronted=Text(*asked)), "?")
+    return say(denied(draw, clause) if draw.chance(0.25) else clause)
+
+
+def modal(draw: Draw) -> Pair:
+    """I can swim; may I eat the cake?; she wants to buy a ring."""
+    clause = patterns.doing(draw, who(draw), "future", 0.1)
+    chosen = draw.one_of(*MODALS)
+    clause = replace(clause, tense="present", modal=chosen)
+    if draw.chance(0.25):
+        return say(denied(draw, clause))
+    asked = draw.chance(0.35) and chosen in (*ASKING, "want")
+    return say(clause, "?" if asked else ".")
+
+
+def possession(draw: Draw) -> Pair:
+    """I have a dog; she does not have any sugar; we have no car."""
+    nouns = people() if draw.chance(0.15) else things()
+    thing = object_of(draw, nouns)
+    clause = Clause(who(draw), VERB["have"], accusative=thing)
+    if draw.chance(0.2) and isinstance(thing, NounPhrase) and not thing.owner:
+        plural = thing.plural and draw.chance(0.5)
+        none = replace(thing, determiner="no", plural=plural)
+        return say(replace(clause, accusative=none))
+    tense = draw.one_of("present", "present", "past")
+    if draw.chance(0.15):
+        clause = replace(clause, subject=PRONOUN["who"], tense=tense)
+        return written(english(clause), german(clause), "?")
+    return uttered(draw, replace(clause, tense=tense))
+
+
+ON_THINGS = "see, look for, find, need, buy, sell, draw, like, own"
+ON_MOVABLES = "see, look for, find, need, buy, sell, carry, clean, lose, bring"
+ON_BEINGS = "see, hear, look for, know, love, like, find, draw, photograph"
+
+
+def dealing(draw: Draw) -> Pair:
+    """The man sees the dog; I need an umbrella; they are drawing a tree."""
+    roll = draw.random()
+    if roll < 0.3:
+        nouns, labels = things(), ON_THINGS
+    elif roll < 0.6:
+        nouns, labels = movables(), ON_MOVABLES
+    else:
+        nouns = people() + patterns.nouns_of("animal")
+        labels = ON_BEINGS
+    verb = draw.choice(plain_verbs(labels))
+    subject = who(draw)
+    animal = draw.chance(0.12) and labels == ON_BEINGS
+    if animal:
+        subject = known(draw, draw.choice(patterns.nouns_of("animal")))
+        verb = draw.choice(plain_verbs("see, hear, look for, find"))
+    clause = told(draw, Clause(subject, verb))
+    clause = replace(clause, accusative=object_of(draw, nouns))
+    return uttered(draw, clause)
+
+
+@functools.cache
+def plain_verbs(labels: str) -> list[Verb]:
+    """One verb for each of the labels, from the lexicon's first table."""
+    return list({v.label: v for v in patterns.verbs_named(labels)}.values())
+
+
+def encounter(draw: Draw) -> Pair:
+    """I see him; they are helping us; we are waiting for the guests."""
+    verb = draw.choice(verbs_about_people())
+    ((role, _),) = verb.frame
+    subject = who(draw)
+    clause = told(draw, Clause(subject, verb))
+    other = whom(draw, subject)
+    if role == "acc":
+        clause = replace(clause, accusative=other)
+    elif role == "dat":
+        clause = replace(clause, dative=other)
+    else:
+        preposition, case = role.split("+")
+        clause = replace(clause, complement=led(preposition, case, other))
+    return uttered(draw, clause)
+
+
+@functools.cache
+def verbs_about_people() -> list[Verb]:
+    """The verbs with a person for their only object."""
+    verbs = [verb for verb in words.VERB_LIST if len(verb.frame) == 1]
+    kinds = {"person", "known", "family"}
+    return [v for v in verbs if not kinds.isdisjoint(v.frame[0][1])]
+
+
+def led(preposition: str, case: str, phrase: Phrase) -> Text:
+    """`for him`, `auf ihn`: English has its preposition in the verb."""
+    number_of_case = ACCUSATIVE if case == "acc" else DATIVE
+    return Text(
+        phrase.english(True),
+        prepositional(preposition, phrase, number_of_case),
+    )
+
+
+def concern(draw: Draw) -> Pair:
+    """She dreams of a wedding; they are talking about politics."""
+    verb = draw.choice(prepositional_verbs())
+    if draw.chance(0.4):
+        verb = draw.choice(plain_verbs(ON_ANYTHING))
+    role, classes = verb.frame[0]
+    preposition, case = role.split("+")
+    nouns = patterns.nouns_of(*classes)
+    if verb in plain_verbs(ON_ANYTHING) and draw.chance(0.8):
+        nouns = draw.one_of(words.NOUN_LIST, patterns.nouns_of(*ABSTRACT))
+    thing = object_of(draw, nouns)
+    clause = Clause(who(draw), verb, complement=led(preposition, case, thing))
+    return uttered(draw, told(draw, clause))
+
+
+ON_ANYTHING = "dream of, be afraid of, think of, talk about"
+
+
+@functools.cache
+def prepositional_verbs() -> list[Verb]:
+    return [
+        v for v in words.VERB_LIST if len(v.frame) == 1 and "+" in v.frame[0][0]
+    ]
+
+
+def handing(draw: Draw) -> Pair:
+    """The boy gives the goat an apple; she lends me a pencil."""
+    verb = draw.choice(plain_verbs("send, give, show, lend, bring"))
+    subject = who(draw)
+    taker = whom(draw, subject)
+    if draw.chance(0.15):
+        taker = known(draw, draw.choice(patterns.nouns_of("animal")))
+    clause = told(draw, Clause(subject, verb))
+    thing = object_of(draw, movables())
+    if draw.chance(0.15):
+        money = NounPhrase(NOUN["euro"], draw.randint(2, 99), plural=True)
+        clause, thing = replace(clause, verb=GIVE), money
+    return uttered(draw, replace(clause, accusative=thing, dative=taker))
+
+
+GIVE = next(verb for verb in words.VERB_LIST if verb.label == "give")
+
+
+def explanation(draw: Draw) -> Pair:
+    """The judge explains the rule to the lawyer."""
+    verb = draw.choice(plain_verbs("explain, tell"))
+    subject = who(draw)
+    clause = told(draw, Clause(subject, verb, dative=whom(draw, subject)))
+    (classes,) = (kinds for role, kinds in verb.frame if role == "acc")
+    thing = some(draw, draw.choice(patterns.nouns_of(*classes)))
+    to_whom = verb.label == "explain"
+    return uttered(draw, replace(clause, accusative=thing, recipient=to_whom))
+
+
+def property_of(draw: Draw) -> Pair:
+    """The bicycle belongs to my brother; the car does not belong to me."""
+    thing = known(draw, draw.choice(things()))
+    clause = Clause(thing, VERB["belong to"], dative=whom(draw, thing))
+    return uttered(draw, clause)
+
+
+# --- Where things are ---
+
+INSIDES = (
+    "box", "bag", "basket", "drawer", "cupboard", "wardrobe", "fridge",
+    "suitcase", "house", "classroom", "flat", "castle", "school", "car", "bus",
+    "train", "taxi", "tram", "bookshelf", "shelf",
+)  # fmt: skip
+TOPS = ("furniture", "flat", "load", "vehicle")
+IN, ON = Text("in", "in"), Text("on", "auf")
+UNDER, *BESIDE = words.RELATIONS[1:]
+
+
+def spot(draw: Draw) -> Text:
+    """In the kitchen, at the airport, on the table, behind the church."""
+    roll = draw.random()
+    if roll < 0.5:
+        noun, where, _ = draw.choice(all_places())
+        phrase = NounPhrase(noun, "the", patterns.adjectives(draw, noun, 0.05))
+        return patterns.located(where, phrase, DATIVE)
+    if roll < 0.6:
+        return patterns.located(IN, container(draw), DATIVE)
+    if roll < 0.75:
+        top = draw.choice(patterns.nouns_of("surface", "furniture"))
+        return patterns.located(ON, base(draw, top), DATIVE)
+    if roll < 0.8:
+        under = draw.choice(patterns.nouns_of("surface"))
+        return patterns.located(UNDER, base(draw, under), DATIVE)
+    landmark = base(draw, draw.choice(things()))
+    return patterns.located(draw.choice(BESIDE), landmark, DATIVE)
+
+
+@functools.cache
+def all_places() -> list[tuple[Noun, Text, Text]]:
+    """All the places of the lexicon."""
+    kinds = {k for *_, tags in words.rows(words.PLACES) for k in tags.split()}
+    return patterns.places_for(*sorted(kinds))
+
+
+def container(draw: Draw) -> NounPhrase:
+    """The box, my bag, this drawer."""
+    return base(draw, NOUN[draw.one_of(*INSIDES)])
+
+
+def base(draw: Draw, noun: Noun) -> NounPhrase:
+    """What something lies on or stands beside."""
+    whose = draw.choices(["the", draw.choice(POSSESSIVES), "this"], [8, 2, 1])
+    plural = not noun.mass and draw.chance(0.25)
+    return NounPhrase(noun, whose[0], plural=plural)
+
+
+def whereabouts(draw: Draw) -> Pair:
+    """Where is the key?  The key is on the table."""
+    being = draw.chance(0.35)
+    pool = movables() if draw.chance(0.75) else things()
+    subject = who(draw) if being else known(draw, draw.choice(pool))
+    tense = draw.one_of("present", "present", "present", "past")
+    clause = Clause(subject, VERB["be"], tense)
+    if draw.chance(0.25):
+        if clause.subject == PRONOUN["I"]:
+            clause = replace(clause, subject=PRONOUN["you"])
+        return say(replace(clause, fronted=Text("where", "wo")), "?")
+    if pool is not things():
+        where = words.HOME if being and draw.chance(0.2) else spot(draw)
+    else:
+        where = patterns.located(draw.choice(BESIDE), base_of(draw), DATIVE)
+    if being and draw.chance(0.08):
+        where = draw.one_of(IN_HOSPITAL, patterns.city(draw), town(draw))
+    return uttered(draw, replace(clause, complement=where))
+
+
+IN_HOSPITAL = Text("in hospital", "im Krankenhaus")
+
+
+def town(draw: Draw) -> Text:
+    """In a town, known or not."""
+    place = invented(draw).capitalize()
+    return Text(f"in {place}", f"in {place}")
+
+
+def beside(draw: Draw) -> Pair:
+    """The bag is next to the books; who is behind the tree?"""
+    noun = draw.choice(things())
+    plural = not noun.mass and draw.chance(0.5)
+    landmark = NounPhrase(noun, draw.one_of("the", "the", "my"), plural=plural)
+    where = patterns.located(draw.choice(BESIDE), landmark, DATIVE)
+    subject = draw.one_of(who(draw), known(draw, draw.choice(movables())))
+    clause = Clause(subject, VERB["be"], draw.one_of(*STATES))
+    return uttered(draw, replace(clause, complement=where))
+
+
+def lying(draw: Draw) -> Pair:
+    """Two cows are lying in the meadow; the vase stands on the table."""
+    if draw.chance(0.2):
+        hanging = known(draw, draw.choice(patterns.nouns_of("hanging")))
+        where = patterns.located(draw.choice(BESIDE), base_of(draw), DATIVE)
+        if draw.chance(0.6):
+            wall = NounPhrase(NOUN["wall"])
+            where = patterns.located(Text("on", "an"), wall, DATIVE)
+        clause = Clause(hanging, VERB["hang"], "progressive", complement=where)
+        return uttered(draw, clause)
+    flat = draw.chance(0.6)
+    kinds = ("flat", "animal", "small") if flat else ("upright", "furniture")
+    thing = some(draw, draw.choice(patterns.nouns_of(*kinds)))
+    verb, tense = ("lie", "progressive") if flat else ("stand", "present")
+    clause = Clause(thing, VERB[verb], tense, complement=spot(draw))
+    return uttered(draw, clause)
+
+
+def base_of(draw: Draw) -> NounPhrase:
+    return base(draw, draw.choice(things()))
+
+
+def existence(draw: Draw) -> Pair:
+    """There is a bag under the chair; is there any milk in the fridge?"""
+    noun = draw.choice(people() if draw.chance(0.1) else movables())
+    built = draw.chance(0.2)
+    if built:
+        noun = draw.choice(patterns.nouns_of("building", "green", "tree"))
+    several = not noun.mass and draw.chance(0.4)
+    count = draw.one_of("", draw.randint(2, 12)) if several else "a"
+    if noun.mass:
+        count = ""
+    thing = NounPhrase(
+        noun, count, patterns.adjectives(draw, noun, 0.1), several
+    )
+    is_are = "are" if several else "is"
+    if draw.chance(0.2):
+        thing = replace(thing, determiner="no")
+    where = town_or_landmark(draw) if built else spot(draw)
+    if draw.chance(0.2) and thing.determiner != "no":
+        return written(
+            f"{is_are} there {thing.english()} {where.english}",
+            f"gibt es {where.german} {thing.german(ACCUSATIVE)}",
+            "?",
+        )
+    return written(
+        f"there {is_are} {thing.english()} {where.english}",
+        f"{where.german} gibt es {thing.german(ACCUSATIVE)}",
+    )
+
+
+def town_or_landmark(draw: Draw) -> Text:
+    """In the village, in Rome, behind the church."""
+    if draw.chance(0.3):
+        return patterns.city(draw)
+    if draw.chance(0.4):
+        place = NounPhrase(draw.choice(patterns.nouns_of("settlement")))
+        island = place.noun.english == "island"
+        return patterns.located(ON if island else IN, place, DATIVE)
+    building = draw.choice(patterns.nouns_of("building"))
+    return patterns.located(draw.choice(BESIDE), base(draw, building), DATIVE)
+
+
+# --- What things and people are ---
+
+PLAIN_QUALITIES = ("big", "small", "old", "new", "beautiful", "expensive")
+COLOURS = ("red", "blue", "green", "white", "black", "brown", "yellow", "grey")
+
+
+@functools.cache
+def qualities() -> dict[str, words.Adjective]:
+    return {row.english: row for row in words.ADJECTIVE_LIST}
+
+
+def quality(draw: Draw, noun: Noun) -> Text:
+    """An adjective for what a thing is, at times an invented one."""
+    if draw.chance(INVENTED):
+        word = invented(draw)
+        return Text(word, word)
+    fitting = patterns.adjectives_for(noun)
+    if draw.chance(0.35) or not fitting:
+        row = qualities()[draw.one_of(*PLAIN_QUALITIES, *COLOURS)]
+    else:
+        row = draw.choice(fitting)
+    return Text(row.english, row.german)
+
+
+def predicate(draw: Draw, word: Text) -> Text:
+    """The adjective, bare or strengthened."""
+    if draw.chance(0.7):
+        return word
+    degree = draw.choice([*words.DEGREES, Text("too", "zu")])
+    return Text(
+        f"{degree.english} {word.english}", f"{degree.german} {word.german}"
+    )
+
+
+STATES = ("present", "present", "past")
+
+
+def description(draw: Draw) -> Pair:
+    """The soup is hot; are the tomatoes ripe?"""
+    noun = draw.choice(all_but_people())
+    how = predicate(draw, quality(draw, noun))
+    if draw.chance(0.06) and not noun.mass:
+        return say(state(pair_in_plural(draw, noun), how))
+    thing = known(draw, noun)
+    return uttered(draw, state(thing, how, draw.one_of(*STATES)))
+
+
+@functools.cache
+def all_but_people() -> list[Noun]:
+    return [n for n in words.NOUN_LIST if "person" not in n.classes]
+
+
+def pair_in_plural(draw: Draw, noun: Noun) -> Both:
+    """The plums and cherries; the plums and the cherries."""
+    kinds = [n for n in things() if not n.mass and n != noun]
+    other = draw.choice(kinds)
+    determiner = draw.one_of("the", "")
+    first = NounPhrase(noun, "the", plural=True)
+    if not determiner:
+        return Both(first, NounPhrase(other, "", plural=True))
+    return Both(first, NounPhrase(other, "the", plural=True))
+
+
+def feeling(draw: Draw) -> Pair:
+    """I am not tired; were you ill?; why is the boy sad?"""
+    subject = who(draw)
+    how = predicate(draw, draw.choice(words.OPINIONS))
+    if isinstance(subject, NounPhrase) and draw.chance(0.4):
+        how = predicate(draw, quality_of_person(draw, subject.noun))
+    clause = state(subject, how, draw.one_of(*STATES))
+    if draw.chance(0.1) and clause.tense == "past":
+        clause = replace(clause, time=draw.choice(words.TIMES["past"]))
+    return uttered(draw, clause)
+
+
+def quality_of_person(draw: Draw, noun: Noun) -> Text:
+    row = draw.choice(patterns.adjectives_for(noun) or [qualities()["old"]])
+    return Text(row.english, row.german)
+
+
+def circumstances(draw: Draw) -> Pair:
+    """I have no time; she is on holiday; do you have a headache?"""
+    rows = words.HINDRANCES + words.OCCASIONS + words.PHASES
+    row = draw.choice([r for r in rows if r[1] != "young"])
+    clause = patterns.being(who(draw), row, draw.one_of(*STATES))
+    if draw.chance(0.2) and clause.subject != PRONOUN["I"]:
+        return say(clause, "?")
+    return say(clause)
+
+
+def profession(draw: Draw) -> Pair:
+    """She is a lawyer; my son is a chef; he is not a painter."""
+    subject = draw.one_of(PRONOUN["he"], PRONOUN["she"], patterns.name(draw))
+    if draw.chance(0.4):
+        noun = draw.choice(patterns.nouns_of("family"))
+        subject = NounPhrase(noun, draw.choice(POSSESSIVES))
+    job, man, woman = draw.choice(words.PROFESSIONS)
+    is_she = patterns.pronoun_of(subject) == "she"
+    title = woman if is_she else man
+    denied_title = ("keine " if is_she else "kein ") + title
+    article = patterns.grammar.article(job)
+    tense = draw.one_of(*STATES)
+    roll = draw.random()
+    if roll < 0.25:
+        not_one = Text(f"not {article} {job}", denied_title)
+        return say(state(subject, not_one, tense))
+    clause = state(subject, Text(f"{article} {job}", title), tense)
+    return say(clause, "?" if roll < 0.4 else ".")
+
+
+def identity(draw: Draw) -> Pair:
+    """Who is this woman?  The man is my uncle."""
+    person = replace(human(draw), plural=False)
+    if draw.chance(0.5) or isinstance(person.determiner, int):
+        asked = draw.one_of(person, name(draw))
+        tense = draw.one_of("present", "present", "past")
+        what = Text(asked.english(), asked.german(NOMINATIVE))
+        clause = state(PRONOUN["who"], what, tense)
+        return written(english(clause), german(clause), "?")
+    relation = replace(patterns.relation(draw), plural=False, adjectives=())
+    what = Text(relation.english(), relation.german(NOMINATIVE))
+    return uttered(draw, state(person, what))
+
+
+def age(draw: Draw) -> Pair:
+    """I am twenty-one years old."""
+    years = number(draw.randint(2, 99))
+    old = Text(f"{years.english} years old", f"{years.german} Jahre alt")
+    return uttered(draw, state(who(draw), old))
+
+
+def comparison(draw: Draw) -> Pair:
+    """My hat is bigger than your cap; the bear is not older than the fox."""
+    grades = [qualities()[word] for word in PLAIN_QUALITIES]
+    grades = [row for row in grades if row.comparative]
+    rows = [row for row in words.ADJECTIVE_LIST if row.comparative]
+    one = draw.one_of(draw.choice(grades), draw.choice(rows))
+    pool = people() if draw.chance(0.3) else things()
+    first, second = draw.sample([n for n in pool if not n.mass], 2)
+    left, right = (
+        NounPhrase(noun, draw.one_of("the", "the", *POSSESSIVES[:3]))
+        for noun in (first, second)
+    )
+    than = Text(
+        f"{one.comparative} than {right.english(True)}",
+        f"{one.german_comparative} als {right.german(NOMINATIVE)}",
+    )
+    return uttered(draw, state(left, than, draw.one_of(*STATES)))
+
+
+def belongings(draw: Draw) -> Pair:
+    """Anna's skirt is blue; the boy's shoes are new; where is his bag?"""
+    noun = draw.choice(things())
+    owner = name(draw)
+    if draw.chance(0.7):
+        pool = people() + patterns.nouns_of("animal", "pet")
+        owner = NounPhrase(draw.choice(pool))
+        if patterns.family(owner.noun) or draw.chance(0.2):
+            owner = replace(owner, determiner=draw.choice(POSSESSIVES))
+    if isinstance(owner, Name) and owner.word[-1] in "sxz":
+        owner = patterns.name(draw)
+    plural = not noun.mass and draw.chance(PLURAL)
+    thing = NounPhrase(noun, plural=plural, owner=owner)
+    roll = draw.random()
+    if roll < 0.6:
+        how = predicate(draw, quality(draw, noun))
+        return uttered(draw, state(thing, how, draw.one_of(*STATES)))
+    if roll < 0.75:
+        where = Text("where", "wo")
+        return say(Clause(thing, VERB["be"], fronted=where), "?")
+    verb = draw.choice(plain_verbs(ON_THINGS))
+    clause = told(draw, Clause(who(draw), verb))
+    return uttered(draw, replace(clause, accusative=thing))
+
+
+# --- Other plain things to say ---
+
+
+def liking(draw: Draw) -> Pair:
+    """She likes chocolate; do you like cherries?; we like to swim."""
+    if draw.chance(0.3):
+        clause = patterns.activity(draw, who(draw), "present", 0.2)
+        clause = patterns.general(clause)
+        gladly = Text("", "gern")
+        clause = replace(clause, modal="like", frequency=gladly)
+        asked = draw.chance(0.2) and clause.subject != PRONOUN["I"]
+        return say(clause, "?" if asked else ".")
+    noun = draw.choice(things())
+    kind = NounPhrase(noun, "", plural=not noun.mass)
+    verb = draw.choice(plain_verbs("like"))
+    return uttered(draw, Clause(who(draw), verb, accusative=kind))
+
+
+def love(draw: Draw) -> Pair:
+    """We love nature: die Natur."""
+    noun = draw.choice([*patterns.nouns_of("learned"), NOUN["music"]])
+    verb = draw.choice(plain_verbs("love, like"))
+    clause = Clause(who(draw), verb)
+    thing = NounPhrase(noun, "the").german(ACCUSATIVE)
+    subject = clause.subject
+    asked = draw.chance(0.15) and subject != PRONOUN["I"]
+    return say(
+        replace(clause, complement=Text(noun.english, thing)),
+        "?" if asked else ".",
+    )
+
+
+def going(draw: Draw) -> Pair:
+    """I am going to the market; where are you going?"""
+    tense = draw.one_of("present", "progressive", "progressive", "past")
+    roll = draw.random()
+    if roll < 0.12:
+        verb, _ = patterns.direction(draw)
+        clause = Clause(patterns.asked_about(draw), verb, tense)
+        if draw.chance(0.5):
+            subject = PRONOUN[draw.choice(SUBJECTS[1:])]
+            clause = Clause(subject, VERB["go"], tense)
+        return say(replace(clause, fronted=Text("where", "wohin")), "?")
+    if roll < 0.2:
+        place = invented(draw).capitalize()
+        verb = VERB[draw.one_of("fly", "drive", "travel")]
+        where = Text(f"to {place}", f"nach {place}")
+        clause = Clause(who(draw), verb, tense, complement=where)
+        return uttered(draw, clause)
+    clause = patterns.motion(draw, who(draw), tense)
+    if draw.chance(0.15):
+        clause = replace(clause, time=patterns.clock(draw))
+    return uttered(draw, clause)
+
+
+def living(draw: Draw) -> Pair:
+    """Paul lives in Vienna; where do you live?"""
+    verb = VERB[draw.one_of("live", "live", "study")]
+    where = town(draw) if draw.chance(0.3) else patterns.city(draw)
+    if draw.chance(0.1):
+        where = spot(draw)
+    clause = Clause(who(draw), verb, draw.one_of("present", "past"))
+    if draw.chance(0.2) and clause.subject != PRONOUN["I"]:
+        return say(replace(clause, fronted=Text("where", "wo")), "?")
+    return uttered(draw, replace(clause, complement=where))
+
+
+def wondering(draw: Draw) -> Pair:
+    """Who is singing?  What are you reading?  Which book do you need?"""
+    tense = draw.choice(TENSES)
+    roll = draw.random()
+    if roll < 0.35:
+        clause = patterns.doing(draw, PRONOUN["who"], tense, 0.3)
+        return written(english(clause), german(clause), "?")
+    if roll < 0.45:
+        where = spot(draw)
+        nothing = Pronoun(("what", "what"), ("was", "was", "was"))
+        clause = state(nothing, where, draw.one_of("present", "past"))
+        return written(english(clause), german(clause), "?")
+    subject = who(draw)
+    if subject == PRONOUN["I"]:
+        subject = PRONOUN["you"]
+    if draw.chance(0.15):
+        clause = Clause(human(draw), draw.choice(plain_verbs("eat")), tense)
+        if draw.chance(0.4):
+            animal = known(draw, draw.choice(patterns.nouns_of("animal")))
+            clause = Clause(animal, VERB["eat"], tense)
+        return say(replace(clause, fronted=Text("what", "was")), "?")
+    kind = draw.one_of("what", "which")
+    if draw.chance(0.4):
+        subject, tense = PRONOUN["you"], draw.one_of("present", "progressive")
+    return patterns.gap_question(draw, kind, subject, tense)
+
+
+def schedule(draw: Draw) -> Pair:
+    """When is the exam?  When does the concert begin?  It ends at six."""
+    noun = draw.choice(patterns.nouns_of("event", "course", "transit"))
+    thing = NounPhrase(noun, draw.one_of("the", "the", "this", "my"))
+    kinds = ("begin", "end")
+    if "transit" in noun.classes:
+        kinds = ("arrive", "depart")
+    verb = VERB[draw.one_of("be", *kinds)]
+    if "transit" in noun.classes and verb.base == "be":
+        verb = VERB["depart"]
+    tense = draw.one_of("present", "present", "past")
+    clause = Clause(thing, verb, tense)
+    if draw.chance(0.5):
+        return say(replace(clause, fronted=Text("when", "wann")), "?")
+    time = draw.one_of(patterns.clock(draw), draw.choice(words.WEEKDAYS))
+    if verb.base == "be":
+        return say(replace(clause, complement=time))
+    return say(replace(clause, time=time))
+
+
+def weather(draw: Draw) -> Pair:
+    """It is raining; was it cold?; it will snow tomorrow."""
+    tense = draw.one_of("present", "past")
+    if draw.chance(0.35):
+        verb = VERB[draw.one_of("rain", "snow")]
+        tense = draw.one_of("progressive", "past", "future")
+        clause = Clause(PRONOUN["it n"], verb, tense)
+        if draw.chance(0.4):
+            clause = replace(clause, time=draw.choice(words.TIMES[tense]))
+    else:
+        clause = patterns.weather(draw, tense)
+    return uttered(draw, clause)
+
+
+def it(draw: Draw) -> Pair:
+    """It is new; I see it: es, for what nobody has named."""
+    thing = PRONOUN["it n"]
+    if draw.chance(0.5):
+        row = draw.choice(words.ADJECTIVE_LIST)
+        how = predicate(draw, Text(row.english, row.german))
+        return uttered(draw, state(thing, how, draw.one_of(*STATES)))
+    verb = draw.choice(plain_verbs(ON_THINGS + ", read, eat, drink, open"))
+    clause = told(draw, Clause(who(draw), verb))
+    return uttered(draw, replace(clause, accusative=thing))
+
+
+def knowing(draw: Draw) -> Pair:
+    """I do not know; do you know why?; she does not know him."""
+    clause = Clause(who(draw), VERB["know"])
+    if draw.chance(0.3):
+        other = whom(draw, clause.subject)
+        known_one = replace(clause, verb=KNOW_SOMEBODY, accusative=other)
+        return uttered(draw, known_one)
+    why = draw.choice(WONDERS) if draw.chance(0.4) else None
+    clause = replace(clause, trailing=why)
+    if draw.chance(0.7) or clause.subject == PRONOUN["I"]:
+        return say(replace(clause, negative=True))
+    it_or_why = NOTHING if why else Text("", "es")
+    return say(replace(clause, complement=it_or_why), "?")
+
+
+WONDERS = texts("why | warum\nwhen | wann\nwhere | wo\nwho | wer")
+KNOW_SOMEBODY = next(v for v in words.VERB_LIST if v.label == "know")
+
+
+def creature(draw: Draw) -> Pair:
+    """Birds sing; the donkey is eating a carrot; does the dog sleep?"""
+    noun = draw.choice(patterns.nouns_of("animal"))
+    subject = known(draw, noun)
+    if draw.chance(0.15):
+        subject = NounPhrase(noun, "", plural=True)
+    tense = draw.choice(TENSES)
+    if draw.chance(0.4):
+        food = some(draw, draw.choice(patterns.nouns_of("food")))
+        clause = Clause(subject, VERB["eat"], tense, accusative=food)
+        return uttered(draw, clause)
+    if draw.chance(0.25):
+        follow = draw.choice(plain_verbs("follow"))
+        whom_ = whom(draw, subject)
+        return uttered(draw, Clause(subject, follow, tense, dative=whom_))
+    verb = draw.choice(plain_verbs("sleep, sing, swim, wake up"))
+    if draw.chance(0.2):
+        verb = VERB["run"]
+    clause = Clause(subject, verb, tense)
+    if draw.chance(0.35):
+        clause = replace(clause, place=spot(draw))
+    return uttered(draw, clause)
+
+
+def staying(draw: Draw) -> Pair:
+    """The cat is sleeping in the armchair; who is working in the garage?"""
+    labels = "sleep, work, sing, dance, laugh, cry, wake up"
+    verb = draw.choice([*plain_verbs(labels), VERB["play"]])
+    where = words.HOME if draw.chance(0.1) else spot(draw)
+    if draw.chance(0.3):
+        where = Text("", "")
+    subject = who(draw)
+    if draw.chance(0.15):
+        subject = known(draw, draw.choice(patterns.nouns_of("pet")))
+        verb = draw.choice(plain_verbs("sleep"))
+    clause = Clause(subject, verb, draw.choice(TENSES), place=where)
+    if draw.chance(0.1):
+        who_ = replace(clause, subject=PRONOUN["who"])
+        return written(english(who_), german(who_), "?")
+    if draw.chance(0.15) and clause.tense == "present":
+        often = draw.choice(words.FREQUENCIES)
+        return say(replace(clause, frequency=often))
+    return uttered(draw, clause)
+
+
+def pastime(draw: Draw) -> Pair:
+    """We are playing chess; does she speak French?"""
+    clause = patterns.pastime(draw, who(draw), draw.choice(TENSES))
+    what = clause.complement
+    if draw.chance(0.3):
+        what = draw.choice(words.LANGUAGES)
+        clause = replace(clause, verb=VERB["speak"], tense="present")
+    if draw.chance(0.15):
+        word = invented(draw)
+        if clause.verb.base != "play":
+            word = word.capitalize()
+        what = Text(word, word.capitalize())
+    return uttered(draw, replace(clause, complement=what))
+
+
+def errand(draw: Draw) -> Pair:
+    """We must buy milk and butter; she is buying twelve eggs."""
+    verb = draw.choice(plain_verbs("eat, drink, buy, order, need, cook, bake"))
+    _, classes = verb.frame[0]
+    classes = tuple(k for k in classes if k not in ("vehicle", "clothes"))
+    nouns = patterns.nouns_of(*classes) or things()
+    both = draw.chance(0.3)
+    thing = pair_of(draw, nouns) if both else object_of(draw, nouns)
+    clause = told(draw, Clause(who(draw), verb))
+    return uttered(draw, replace(clause, accusative=thing))
+
+
+def cost(draw: Draw) -> Pair:
+    """The jacket costs ninety euros."""
+    thing = known(draw, draw.choice(movables()))
+    money = NounPhrase(NOUN["euro"], draw.randint(2, 99), plural=True)
+    return say(Clause(thing, VERB["cost"], accusative=money))
+
+
+def counting(draw: Draw) -> Pair:
+    """Four men are carrying the boxes; two dogs are sleeping."""
+    noun = draw.choice(people())
+    count = draw.randint(2, 12)
+    several = NounPhrase(noun, count, plural=True)
+    tense = draw.choice(TENSES)
+    return say(patterns.doing(draw, several, tense, 0.1))
+
+
+def lately(draw: Draw) -> Pair:
+    """I have already read the letter; yesterday he visited the zoo."""
+    if draw.chance(0.4):
+        clause = patterns.activity(draw, who(draw), "past", 0)
+        already = Text("already", "schon")
+        return say(replace(clause, tense="perfect", frequency=already))
+    tense = draw.one_of("past", "past", "future", "progressive")
+    clause = patterns.doing(draw, who(draw), tense, 0)
+    return say(patterns.timed(draw, clause))
+
+
+PATTERNS: list[tuple[int, Callable[[Draw], Pair]]] = [
+    (18, doing),
+    (16, now),
+    (8, modal),
+    (9, possession),
+    (12, dealing),
+    (10, encounter),
+    (10, concern),
+    (7, handing),
+    (2, explanation),
+    (3, property_of),
+    (11, whereabouts),
+    (9, beside),
+    (4, lying),
+    (4, existence),
+    (12, description),
+    (6, feeling),
+    (3, circumstances),
+    (4, profession),
+    (2, identity),
+    (1, age),
+    (3, comparison),
+    (5, belongings),
+    (4, liking),
+    (1, love),
+    (5, going),
+    (2, living),
+    (8, wondering),
+    (2, schedule),
+    (1, weather),
+    (2, it),
+    (6, knowing),
+    (4, creature),
+    (4, staying),
+    (2, pastime),
+    (4, errand),
+    (2, patterns.thirst),
+    (1, cost),
+    (2, counting),
+    (3, lately),
+]
