@@ -58,7 +58,7 @@ class RunOptions:
             )
 
     def with_save_every_steps(self, steps: int) -> "RunOptions":
-        """Returns the options, with `steps` for save_every_steps if none is set.
+        """Returns options with `steps` for save_every_steps if none is set.
 
         Minutes that are not the default were set too.
 
