@@ -19,7 +19,6 @@ from t2t_lite_data.grammar import (
     ACCUSATIVE,
     DATIVE,
     NOMINATIVE,
-    NOTHING,
     POSSESSIVES,
     PRONOUN,
     Both,
@@ -32,7 +31,7 @@ from t2t_lite_data.grammar import (
     german,
     prepositional,
 )
-from t2t_lite_data.lexicon import NOUN, VERB, Noun, Text, Verb, number, texts
+from t2t_lite_data.lexicon import NOUN, VERB, Noun, Text, Verb, number
 from t2t_lite_data.patterns import SUBJECTS, Draw, Pair, say, state, written
 
 INVENTED = 0.12  # How many names, towns and things are invented.
@@ -904,21 +903,21 @@ def it(draw: Draw) -> Pair:
 
 
 def knowing(draw: Draw) -> Pair:
-    """I do not know; do you know why?; she does not know him."""
+    """I do not know; she does not know him; do you know Anna?"""
     clause = Clause(who(draw), VERB["know"])
-    if draw.chance(0.3):
+    if draw.chance(0.4):
         other = whom(draw, clause.subject)
         known_one = replace(clause, verb=KNOW_SOMEBODY, accusative=other)
         return uttered(draw, known_one)
-    why = draw.choice(WONDERS) if draw.chance(0.4) else None
-    clause = replace(clause, trailing=why)
-    if draw.chance(0.7) or clause.subject == PRONOUN["I"]:
-        return say(replace(clause, negative=True))
-    it_or_why = NOTHING if why else Text("", "es")
-    return say(replace(clause, complement=it_or_why), "?")
+    if draw.chance(0.3) and clause.subject != PRONOUN["I"]:
+        return written(
+            english(clause, "question"),
+            german(replace(clause, complement=Text("", "es")), "question"),
+            "?",
+        )
+    return say(replace(clause, negative=True))
 
 
-WONDERS = texts("why | warum\nwhen | wann\nwhere | wo\nwho | wer")
 KNOW_SOMEBODY = next(v for v in words.VERB_LIST if v.label == "know")
 
 
@@ -1052,7 +1051,7 @@ PATTERNS: list[tuple[int, Callable[[Draw], Pair]]] = [
     (2, schedule),
     (1, weather),
     (2, it),
-    (6, knowing),
+    (4, knowing),
     (4, creature),
     (4, staying),
     (2, pastime),

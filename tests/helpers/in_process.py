@@ -114,6 +114,9 @@ def _logging_to(stream):
     saved_formatter = python_handler.formatter
     verbosity = flags.FLAGS["verbosity"]
     saved_verbosity = verbosity.value, verbosity.using_default_value
+    # What was set is no default any more, and a program has a default of its
+    # own. (absl.logging.set_verbosity sets the flag.)
+    verbosity.using_default_value = True
     root.handlers[:] = [handler]
     python_handler.setStream(stream)
     try:
@@ -123,5 +126,4 @@ def _logging_to(stream):
         python_handler.setFormatter(saved_formatter)
         root.handlers[:] = saved_handlers
         root.setLevel(saved_level)
-        # What is set so is no default any more, and takes none.
         verbosity.value, verbosity.using_default_value = saved_verbosity

@@ -53,7 +53,8 @@ def assert_equal(texts, scores, translator, lines):
     expected, expected_scores = translator(lines, with_scores=True)
     differ = [n for n in range(len(lines)) if texts[n] != expected[n]]
     print(f"{len(differ)} of {len(lines)} texts differ")
-    np.testing.assert_allclose(scores, expected_scores, atol=1e-4)
+    # Batches of other sizes are rounded otherwise, by their share.
+    np.testing.assert_allclose(scores, expected_scores, rtol=1e-4, atol=1e-4)
     assert len(differ) <= 0.01 * len(lines)
 
 
