@@ -236,7 +236,7 @@ def test_a_changed_setting_is_refused_by_name(whole, corpus):
     flags = _flags(corpus, whole[0], "--override=dropout=0.3")
     assert_refused(
         in_process.run("train", *flags),
-        "was trained with dropout=0.1; received dropout=0.3",
+        "was trained with dropout=0.0; received dropout=0.3",
     )
 
 
