@@ -22,13 +22,18 @@ SHORT = 0.85  # How many sentences are plain.
 
 
 @functools.cache
-def corpus() -> dict[str, list[Pair]]:
-    """All splits at once: what one has drawn no other may have."""
-    return drawn_splits(SIZES)
+def drawn_until(split: str) -> list[Pair]:
+    """The pairs of `split`; those before it are drawn too, not those after."""
+    names = list(SIZES)
+    needed = names[: names.index(split) + 1]
+    return drawn_splits({name: SIZES[name] for name in needed})[split]
 
 
 def drawn_splits(sizes: dict[str, int]) -> dict[str, list[Pair]]:
-    """Splits of these sizes, in this order, with no sentence twice."""
+    """Splits of these sizes, in this order, with no sentence twice.
+
+    What one has drawn none after it has, so the small ones come first.
+    """
     draw = Draw(SEED)
     seen: set[str] = set()
     splits: dict[str, list[Pair]] = {split: [] for split in sizes}
@@ -59,4 +64,4 @@ def pairs(split: str) -> list[Pair]:
         raise InputError(
             f"split must be one of train, dev, test; received {split!r}"
         )
-    return list(corpus()[split])
+    return list(drawn_until(split))

@@ -176,9 +176,11 @@ class EpochFeed(Feed):
             tokenize: from an epoch to the Future of its pairs.
             should_stop: that of `batches`.
         """
+        if not steps:
+            return
         state = self._state_at(steps.start)
-        following = tokenize(state.epoch) if steps else None
-        while state.first_step < steps.stop and steps:
+        following = tokenize(state.epoch)
+        while state.first_step < steps.stop:
             pairs = _wait_for(following, should_stop)
             if pairs is None:
                 return

@@ -32,7 +32,7 @@ from t2t_lite.training.options import RunOptions
 from t2t_lite.training.training_text import TrainingText
 
 # The settings that decide what is learned from a text.
-_OF_VOCABULARY = (
+_VOCABULARY_SETTINGS = (
     "task",
     "vocabulary_type",
     "vocabulary_size",
@@ -338,7 +338,7 @@ def _has_vocabulary(start: _Start) -> bool:
         and before.vocabulary_sha256 == left.sha256
         and all(
             getattr(before.hparams, name) == getattr(start.hparams, name)
-            for name in _OF_VOCABULARY
+            for name in _VOCABULARY_SETTINGS
         )
         and before.data_sha256 == start.data_sha256
     )

@@ -226,8 +226,8 @@ def declined() -> set[tuple[str, bool, int]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(NounPhrase, "german", recorded_german)
         patch.setattr(embedded, "drawn", recorded_pair)
-        embedded.corpus.cache_clear()
-        embedded.corpus()
+        embedded.drawn_until.cache_clear()
+        embedded.drawn_until("train")
     return found
 
 

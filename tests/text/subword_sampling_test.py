@@ -14,7 +14,7 @@ from bilingual_text import CORPUS
 from token_pairs import pairs_in_memory
 
 from t2t_lite.errors import InputError
-from t2t_lite.text import learning, subword_sampling
+from t2t_lite.text import learning, segmentation, subword_sampling
 from t2t_lite.text.subword_sampling import SubwordSampler
 from t2t_lite.text.vocabulary import Vocabulary
 
@@ -80,7 +80,7 @@ def test_both_sides_of_a_copy_are_drawn_apart(vocabulary):
 
 
 PROGRAM = """
-import sys, hashlib
+import sys
 from token_pairs import pairs_in_memory
 from t2t_lite.text.subword_sampling import SubwordSampler
 from t2t_lite.text.vocabulary import Vocabulary
@@ -241,8 +241,8 @@ def test_a_graph_that_is_begun_anew_draws_the_same(
 ):
     monkeypatch.setattr(subword_sampling, "_LINES_AT_ONCE", 50)
     expected = sample(vocabulary, pairs)
-    monkeypatch.setattr(subword_sampling, "_MAX_NODES", max_nodes)
-    monkeypatch.setattr(subword_sampling, "_ROOM", 1)
+    monkeypatch.setattr(segmentation, "_MAX_NODES", max_nodes)
+    monkeypatch.setattr(segmentation, "_ROOM", 1)
     assert sample(vocabulary, pairs) == expected
 
 

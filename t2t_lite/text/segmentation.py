@@ -1,0 +1,297 @@
+"""The ways to cut words into subwords, as graphs that are walked at random.
+
+Each distinct word has a node where it begins; a node asks a question that is
+answered yes with some probability, and the ids that are emitted on the way are
+the word's. The words of many lines walk side by side, and the graph grows where
+a word comes for the first time:
+
+    BPE      Is this merge done? The next one is asked about until none is left.
+    unigram  Is this the next piece? If not, the next best is asked about.
+
+Sources: Provilkov et al. 2020, "BPE-Dropout"; Kudo 2018, "Subword
+Regularization".
+"""
+
+import abc
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from sentencepiece import sentencepiece_model_pb2
+
+from t2t_lite.errors import InputError
+from t2t_lite.text.vocabulary import FIRST_PIECE, SPACE, FlatIds, Vocabulary
+
+_MAX_NODES = 2_000_000  # Of a graph, before it is begun anew.
+_ROOM = 1 << 16  # For nodes, at first.
+_END, _UNKNOWN = -1, -2  # In place of a node: no more, not made yet.
+
+
+class SegmentationGraph(abc.ABC):
+    """The decisions by which words become pieces.
+
+    A word begins where a piece begins with a space. What is no piece of text,
+    and what is never split, is a word by itself.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, pieces: Sequence):
+        kind = type(pieces[0])
+        self._names = ["", "", *(piece.piece for piece in pieces)]
+        # By name: (id, score).
+        self._pieces = {
+            piece.piece: (n, piece.score)
+            for n, piece in enumerate(pieces, start=FIRST_PIECE)
+            if piece.type == kind.NORMAL
+        }
+        self._is_whole_V = np.ones(vocabulary.size, bool)
+        self._is_whole_V[[i for i, _ in self._pieces.values()]] = False
+        self._begins_V = self._is_whole_V | np.array(
+            [name.startswith(SPACE) for name in self._names]
+        )
+        self._clear()
+
+    def _clear(self) -> None:
+        self._roots: dict[bytes, int] = {}  # The nodes of words.
+        self._num_nodes = 0
+        # Of each node, those of `_add`.
+        self._emitted, self._yes, self._no = np.zeros((3, _ROOM), np.int32)
+        self._probability = np.zeros(_ROOM)
+
+    def _resize(self, size: int) -> None:
+        """Makes room for so many nodes."""
+        self._emitted, self._yes, self._no = (
+            np.resize(array, size)
+            for array in (self._emitted, self._yes, self._no)
+        )
+        self._probability = np.resize(self._probability, size)
+
+    def _add(
+        self,
+        emitted: int,
+        probability: float = 1.0,
+        yes: int = _END,
+        no: int = _END,
+    ) -> int:
+        """Returns a new node.
+
+        Args:
+            emitted: the id that a word emits here; 0 for none.
+            probability: of going on to `yes`.
+            yes: a node, _END or _UNKNOWN.
+            no: likewise.
+        """
+        n = self._num_nodes
+        if n == len(self._emitted):
+            self._resize(2 * n)
+        self._emitted[n], self._probability[n] = emitted, probability
+        self._yes[n], self._no[n] = yes, no
+        self._num_nodes += 1
+        return n
+
+    def _chain(self, ids: Sequence[int]) -> int:
+        """Returns the first of the nodes that emit some ids."""
+        node = _END
+        for i in reversed(ids):
+            node = self._add(i, yes=node)
+        return node
+
+    def _root(self, word: bytes) -> int:
+        """Returns the node of a word, the bytes of its usual ids."""
+        if word not in self._roots:
+            ids = np.frombuffer(word, np.int32).tolist()
+            text = "".join(self._names[i] for i in ids)
+            is_text = not self._is_whole_V[ids[0]] and all(
+                character in self._pieces for character in text
+            )
+            self._roots[word] = (
+                self._text_node(text) if is_text else self._chain(ids)
+            )
+        return self._roots[word]
+
+    @abc.abstractmethod
+    def _text_node(self, text: str) -> int:
+        """Returns the node where a word's text begins."""
+
+    def _expand(self, node: int, is_yes: bool) -> None:
+        """Makes the node that is _UNKNOWN behind another one.
+
+        A graph that has such nodes defines it.
+        """
+        raise NotImplementedError
+
+    def sample(self, usual: FlatIds, generator: np.random.Generator) -> FlatIds:
+        """Returns other pieces of the same text, one sequence for each."""
+        if self._num_nodes > _MAX_NODES:
+            self._clear()
+        ends = np.cumsum(usual.lengths)
+        is_start = self._begins_V[usual.ids]
+        is_start[1:] |= self._is_whole_V[usual.ids[:-1]]
+        is_start[ends[:-1]] = is_start[0] = True
+        starts = np.flatnonzero(is_start)
+        raw = usual.ids.astype(np.int32, copy=False).tobytes()
+        edges = [*(4 * starts).tolist(), len(raw)]
+        nodes = np.array(
+            [self._root(raw[a:b]) for a, b in itertools.pairwise(edges)]
+        )
+        ids, lengths = self._walk(nodes, generator)
+        first_words = np.searchsorted(starts, ends - usual.lengths)
+        return FlatIds(ids, np.add.reduceat(lengths, first_words))
+
+    def _walk(
+        self, nodes: np.ndarray, generator: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the ids that words emit from their nodes on, and how many.
+
+        Args:
+            nodes: int [W], one for each word.
+            generator: np.random.Generator.
+        """
+        words = np.arange(len(nodes))
+        num_words = len(nodes)
+        emitted_ids, emitting_words = [], []
+        while len(nodes):
+            emitted = self._emitted[nodes]
+            emitted_ids.append(emitted[emitted > 0])
+            emitting_words.append(words[emitted > 0])
+            is_yes = generator.random(len(nodes)) < self._probability[nodes]
+            following = np.where(is_yes, self._yes[nodes], self._no[nodes])
+            if (following == _UNKNOWN).any():
+                self._expand_all(nodes, is_yes, following == _UNKNOWN)
+                following = np.where(is_yes, self._yes[nodes], self._no[nodes])
+            nodes = following[following != _END]
+            words = words[following != _END]
+        word_of_id = np.concatenate(emitting_words)
+        ids = np.concatenate(emitted_ids)[np.argsort(word_of_id, kind="stable")]
+        return ids, np.bincount(word_of_id, minlength=num_words)
+
+    def _expand_all(
+        self, nodes: np.ndarray, is_yes: np.ndarray, is_unknown: np.ndarray
+    ) -> None:
+        ways = np.unique(2 * nodes[is_unknown] + is_yes[is_unknown])
+        for way in ways.tolist():
+            self._expand(way // 2, bool(way % 2))
+
+
+class BpeGraph(SegmentationGraph):
+    """Words by their merges, each of them dropped with one probability.
+
+    The best merge that is left is done or dropped. One that was dropped comes
+    back when a merge beside it has made another pair of it.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, pieces: Sequence, rate: float):
+        self._rate = rate
+        super().__init__(vocabulary, pieces)
+
+    def _clear(self) -> None:
+        super()._clear()
+        # By node: the word, where its pieces begin and end, which of these
+        # places are left to be asked about, and which one is.
+        self._states: dict[int, tuple] = {}
+
+    def _text_node(self, text: str) -> int:
+        edges = tuple(range(len(text) + 1))
+        return self._node(text, edges, self._mergeable(text, edges, edges))
+
+    def _merged(self, text, edges, place):
+        """Returns what the pieces on both sides of a place are together."""
+        n = edges.index(place)
+        return text[edges[n - 1] : edges[n + 1]]
+
+    def _mergeable(self, text, edges, places):
+        """Returns those places where two pieces are one together."""
+        return [
+            place
+            for place in places
+            if edges[0] < place < edges[-1]
+            and self._merged(text, edges, place) in self._pieces
+        ]
+
+    def _node(self, text, edges, places):
+        if not places:
+            parts = itertools.pairwise(edges)
+            return self._chain([self._pieces[text[a:b]][0] for a, b in parts])
+        scores = [self._pieces[self._merged(text, edges, p)][1] for p in places]
+        best = places[scores.index(max(scores))]  # The first of equals.
+        node = self._add(0, 1 - self._rate, _UNKNOWN, _UNKNOWN)
+        self._states[node] = text, edges, places, best
+        return node
+
+    def _expand(self, node: int, is_yes: bool) -> None:
+        text, edges, places, best = self._states[node]
+        left = [place for place in places if place != best]
+        if is_yes:
+            n = edges.index(best)
+            beside = edges[n - 1], edges[n + 1]
+            edges = edges[:n] + edges[n + 1 :]
+            new = self._mergeable(text, edges, beside)
+            left = sorted({*left} - {*beside} | {*new})
+        following = self._node(text, edges, left)
+        # Not in one line: the arrays may be others by now.
+        (self._yes if is_yes else self._no)[node] = following
+        if self._yes[node] != _UNKNOWN and self._no[node] != _UNKNOWN:
+            del self._states[node]
+
+
+class UnigramGraph(SegmentationGraph):
+    """Words by their pieces, with probabilities to the power of alpha."""
+
+    def __init__(self, vocabulary: Vocabulary, pieces: Sequence, alpha: float):
+        self._alpha = alpha
+        super().__init__(vocabulary, pieces)
+        self._longest = max(map(len, self._pieces))
+
+    def _text_node(self, text: str) -> int:
+        end = len(text)
+        # Of each place: the node from there on, and the logarithm of the sum
+        # over all ways from there to the end.
+        nodes, log_sums = {end: _END}, {end: 0.0}
+        for start in reversed(range(end)):
+            ways = []
+            for stop in range(start + 1, min(end, start + self._longest) + 1):
+                i, score = self._pieces.get(text[start:stop], (0, 0.0))
+                if i:
+                    log_weight = self._alpha * score + log_sums[stop]
+                    ways.append((log_weight, i, nodes[stop]))
+            nodes[start], log_sums[start] = self._choice(ways)
+        return nodes[0]
+
+    def _choice(self, ways: list[tuple[float, int, int]]) -> tuple[int, float]:
+        """Returns the node that asks for one of some ways, and their log sum.
+
+        Args:
+            ways: (logarithm of its weight, id that it emits, node behind it).
+        """
+        ways = sorted(ways)
+        largest = ways[-1][0]
+        total, node = 0.0, _END
+        for log_weight, i, following in ways:
+            weight = math.exp(log_weight - largest)
+            total += weight
+            # The least likely way is asked about last, and is certain then.
+            emitting = self._add(i, yes=following)
+            node = self._add(0, weight / total, emitting, node)
+        return node, largest + math.log(total)
+
+
+def make_graph(vocabulary: Vocabulary, rate: float) -> "SegmentationGraph":
+    """Returns the graph of a vocabulary's words.
+
+    Args:
+        vocabulary: Vocabulary.
+        rate: float, that of SubwordSampler.
+
+    Raises:
+        InputError: the vocabulary is neither BPE nor unigram.
+    """
+    model = sentencepiece_model_pb2.ModelProto.FromString(vocabulary.model)
+    spec = model.trainer_spec
+    if spec.model_type == spec.BPE:
+        return BpeGraph(vocabulary, model.pieces, rate)
+    if spec.model_type == spec.UNIGRAM:
+        return UnigramGraph(vocabulary, model.pieces, rate)
+    raise InputError(
+        "subword_sampling needs a vocabulary of BPE or unigram pieces; this "
+        "one is neither"
+    )
