@@ -66,7 +66,10 @@ flags.DEFINE_integer(
     "fit its memory.",
 )
 flags.DEFINE_float(
-    "save_every_minutes", 10.0, "Minutes between two checkpoints."
+    "save_every_minutes",
+    None,
+    "Minutes between two checkpoints. Default: 10, unless the preset counts "
+    "updates.",
 )
 flags.DEFINE_integer(
     "save_every_steps",

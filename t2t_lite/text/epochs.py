@@ -78,7 +78,7 @@ def plan_epoch(
         drawn: int32 [D], the pairs of the epoch, ascending; some may be there
             more than once.
         lengths: int [P] of sources and of targets, all of which fit a shape.
-        shapes: that of `fixed_shapes`.
+        shapes: that of `epoch_shapes`.
         seed: int.
     """
     shape_of_carried = _smallest_fitting(state.carried_over, lengths, shapes)
@@ -131,7 +131,7 @@ def _size(shape: Bucket) -> tuple[int, int]:
     return shape.source_length + shape.target_length, shape.source_length
 
 
-def fixed_shapes(
+def epoch_shapes(
     sample: tuple[np.ndarray, np.ndarray],
     largest: tuple[int, int],
     tokens_per_batch: int,

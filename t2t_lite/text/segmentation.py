@@ -97,7 +97,7 @@ class SegmentationGraph(abc.ABC):
         return node
 
     def _root(self, word: bytes) -> int:
-        """Returns the node of a word, the bytes of its usual ids."""
+        """Returns the node of a word, the bytes of its unsampled ids."""
         if word not in self._roots:
             ids = np.frombuffer(word, np.int32).tolist()
             text = "".join(self._names[i] for i in ids)
@@ -120,22 +120,24 @@ class SegmentationGraph(abc.ABC):
         """
         raise NotImplementedError
 
-    def sample(self, usual: FlatIds, generator: np.random.Generator) -> FlatIds:
+    def sample(
+        self, unsampled: FlatIds, generator: np.random.Generator
+    ) -> FlatIds:
         """Returns other pieces of the same text, one sequence for each."""
         if self._num_nodes > _MAX_NODES:
             self._clear()
-        ends = np.cumsum(usual.lengths)
-        is_start = self._begins_V[usual.ids]
-        is_start[1:] |= self._is_whole_V[usual.ids[:-1]]
+        ends = np.cumsum(unsampled.lengths)
+        is_start = self._begins_V[unsampled.ids]
+        is_start[1:] |= self._is_whole_V[unsampled.ids[:-1]]
         is_start[ends[:-1]] = is_start[0] = True
         starts = np.flatnonzero(is_start)
-        raw = usual.ids.astype(np.int32, copy=False).tobytes()
+        raw = unsampled.ids.astype(np.int32, copy=False).tobytes()
         edges = [*(4 * starts).tolist(), len(raw)]
         nodes = np.array(
             [self._root(raw[a:b]) for a, b in itertools.pairwise(edges)]
         )
         ids, lengths = self._walk(nodes, generator)
-        first_words = np.searchsorted(starts, ends - usual.lengths)
+        first_words = np.searchsorted(starts, ends - unsampled.lengths)
         return FlatIds(ids, np.add.reduceat(lengths, first_words))
 
     def _walk(

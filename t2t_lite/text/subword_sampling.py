@@ -22,14 +22,14 @@ _SUBWORDS = 0xFFFFFFFE  # Begins the seeds, where others have the seed.
 class SubwordSampler:
     """Draws the token ids of a corpus, as a function of (seed, epoch).
 
-    A sequence whose sample is longer than allowed keeps its usual ids.
+    A sequence whose sample is longer than allowed keeps its unsampled ids.
 
     Args:
         vocabulary: Vocabulary.
         rate: float, in (0, 1). BPE drops each merge with this probability; for
             unigram it is the exponent of probabilities, Kudo's alpha.
         seed: int.
-        targets_are_text: bool; if not, targets keep their usual ids.
+        targets_are_text: bool; if not, targets keep their unsampled ids.
 
     Raises:
         InputError: the vocabulary is neither BPE nor unigram.
@@ -57,10 +57,10 @@ class SubwordSampler:
         """Returns the TokenPairs of an epoch; None if it was stopped.
 
         Args:
-            pairs: TokenPairs, the usual ids.
+            pairs: TokenPairs, the unsampled ids.
             epoch: int.
             max_lengths: the most tokens of a source and of a target, at least
-                the usual ones.
+                the unsampled ones.
             folder: path, on whose disk the ids are kept in a file without a
                 name; a temporary one when not given.
             should_stop: once it returns True, the work is given up.
@@ -90,13 +90,13 @@ class SubwordSampler:
         num_lines = len(offsets) - 1
         for start in range(0, num_lines, _LINES_AT_ONCE):
             end = min(start + _LINES_AT_ONCE, num_lines)
-            usual = FlatIds(
+            unsampled = FlatIds(
                 np.asarray(ids[offsets[start] : offsets[end]]),
                 np.diff(offsets[start : end + 1]),
             )
             generator = np.random.default_rng((*key, start))
-            sample = self._graph.sample(usual, generator)
-            yield _select(sample.lengths <= max_length, sample, usual)
+            sample = self._graph.sample(unsampled, generator)
+            yield _select(sample.lengths <= max_length, sample, unsampled)
 
 
 def _select(is_first: np.ndarray, first: FlatIds, other: FlatIds) -> FlatIds:

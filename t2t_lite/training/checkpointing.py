@@ -15,6 +15,7 @@ from t2t_lite.storage import checkpoints, model_directory
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.training.options import RunOptions
 
+_MINUTES = 10.0  # Between two checkpoints, as in the paper.
 # Whether a signal made the checkpoint, not the schedule.
 _IS_STOP = "made_by_a_stop"
 # What else a run keeps beside weights and moments.
@@ -70,8 +71,10 @@ class Checkpointer:
         """Returns whether a checkpoint is due after `step` updates."""
         if self._options.save_every_steps:
             return step % self._options.save_every_steps == 0
-        minutes = (time.monotonic() - self._saved_at) / 60
-        return minutes >= self._options.save_every_minutes
+        minutes = self._options.save_every_minutes
+        if minutes is None:
+            minutes = _MINUTES
+        return time.monotonic() - self._saved_at >= 60 * minutes
 
     def save(
         self, step: int, tensors: Mapping[str, Any], is_stop: bool

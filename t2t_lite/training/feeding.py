@@ -126,7 +126,7 @@ class EpochFeed(Feed):
         tokenize: TokenizeEpoch.
         draw: from an epoch to its pairs, int32 [D].
         num_pairs: int, how many there are.
-        shapes: that of `epochs.fixed_shapes`.
+        shapes: that of `epochs.epoch_shapes`.
         seed: int.
     """
 
@@ -342,9 +342,9 @@ def _sampled_lengths(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns lengths of sources and targets as those of sampled pairs."""
     count = min(len(drawn), _PAIRS_LOOKED_AT)
-    looked_at = drawn[np.linspace(0, len(drawn) - 1, count).astype(int)]
+    inspected = drawn[np.linspace(0, len(drawn) - 1, count).astype(int)]
     max_lengths = hparams.max_length, hparams.max_length
-    sample = sampler.sample(pairs.take(looked_at), 0, max_lengths)
+    sample = sampler.sample(pairs.take(inspected), 0, max_lengths)
     # As many as are drawn, for a bucket needs enough of them.
     copies = len(drawn) // count
     return (
@@ -358,8 +358,8 @@ def _shapes(
     lengths: tuple[np.ndarray, np.ndarray],
     hparams: HParams,
 ) -> list[Bucket]:
-    """Returns shapes for such lengths, which hold all usual ids too."""
-    return epochs.fixed_shapes(
+    """Returns shapes for such lengths, which hold all unsampled ids too."""
+    return epochs.epoch_shapes(
         lengths,
         (int(pairs.source_lengths.max()), int(pairs.target_lengths.max())),
         hparams.tokens_per_batch,

@@ -28,7 +28,7 @@ class RunOptions:
     precision: str = "float32"  # or "bfloat16", "float16"
     xla: bool = False
     micro_batch_tokens: int | None = None  # None: as many as fit the memory
-    save_every_minutes: float = 10.0
+    save_every_minutes: float | None = None  # None: 10
     save_every_steps: int | None = None  # instead of minutes
     keep_last: int | None = None  # None: as many as are averaged, at least 2
     evaluate_every_steps: int | None = None  # None: five times in a run
@@ -45,10 +45,11 @@ class RunOptions:
                 raise InputError(
                     f"{name} must be at least 1; received {name}={value}"
                 )
-        if not self.save_every_minutes >= 0:  # NaN is refused too.
+        minutes = self.save_every_minutes
+        if minutes is not None and not minutes >= 0:  # NaN is refused too.
             raise InputError(
                 "save_every_minutes must be at least 0; received "
-                f"save_every_minutes={self.save_every_minutes}"
+                f"save_every_minutes={minutes}"
             )
         tflops = self.sustained_tflops
         if tflops is not None and not 0 < tflops < math.inf:
@@ -60,7 +61,7 @@ class RunOptions:
     def with_save_every_steps(self, steps: int) -> "RunOptions":
         """Returns options with `steps` for save_every_steps if none is set.
 
-        Minutes that are not the default were set too.
+        Minutes that are set stay too.
 
         Args:
             steps: int, those of the settings; 0 if they have none.
@@ -70,12 +71,11 @@ class RunOptions:
         >>> given = RunOptions(save_every_steps=50)
         >>> given.with_save_every_steps(200).save_every_steps
         50
-        >>> given = RunOptions(save_every_minutes=3.0)
+        >>> given = RunOptions(save_every_minutes=10.0)
         >>> given.with_save_every_steps(200).save_every_steps is None
         True
         """
-        is_set = self.save_every_minutes != RunOptions.save_every_minutes
-        if self.save_every_steps or is_set:
+        if self.save_every_steps or self.save_every_minutes is not None:
             return self
         return dataclasses.replace(self, save_every_steps=steps or None)
 

@@ -17,9 +17,9 @@ def warn_of_odd_text(pairs: TokenPairs) -> None:
     """Warns of a corpus that can hardly be what was meant."""
     num_pairs = len(pairs.source_offsets) - 1
     count = min(num_pairs, _PAIRS_LOOKED_AT)
-    looked_at = np.linspace(0, num_pairs - 1, count).astype(int)
-    sources = _as_bytes(pairs.source_ids, pairs.source_offsets, looked_at)
-    targets = _as_bytes(pairs.target_ids, pairs.target_offsets, looked_at)
+    indices = np.linspace(0, num_pairs - 1, count).astype(int)
+    sources = _as_bytes(pairs.source_ids, pairs.source_offsets, indices)
+    targets = _as_bytes(pairs.target_ids, pairs.target_offsets, indices)
     most = max(collections.Counter(targets).values())
     if count > 1 and most > _NEARLY_ALL * count:
         logging.warning(

@@ -22,7 +22,7 @@ def sentence_lengths(num_pairs, seed):
 
 
 def shapes_of(lengths, largest=(60, 60), limit=300, num_buckets=5):
-    return epochs.fixed_shapes(lengths, largest, limit, num_buckets)
+    return epochs.epoch_shapes(lengths, largest, limit, num_buckets)
 
 
 def planned(num_epochs, lengths_of, shapes, draw):

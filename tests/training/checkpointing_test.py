@@ -38,12 +38,15 @@ def test_a_number_of_steps_takes_the_place_of_minutes(directory):
     assert [n for n in range(1, 8) if by_steps.is_due(n)] == [3, 6]
 
 
-def test_minutes_count_from_the_last_checkpoint(directory, monkeypatch):
+@pytest.mark.parametrize(("minutes", "expected"), [(2, 2), (None, 10)])
+def test_minutes_count_from_the_last_checkpoint(
+    directory, monkeypatch, minutes, expected
+):
     now = 1000.0
     clock = types.SimpleNamespace(monotonic=lambda: now)
     monkeypatch.setattr(checkpointing, "time", clock)
-    by_minutes = make(directory, save_every_minutes=2)
-    now += 119
+    by_minutes = make(directory, save_every_minutes=minutes)
+    now += 60 * expected - 1
     assert not by_minutes.is_due(7)
     now += 1
     assert by_minutes.is_due(7)

@@ -144,6 +144,14 @@ def test_nothing_is_tokenized_where_nothing_is_to_do(
 
 def test_a_stop_ends_the_first_tokenization(vocabulary, tmp_path):
     feed = make_feed(vocabulary, tmp_path)
+
+    def tokenize(epoch, should_stop):
+        end = time.monotonic() + 60
+        while time.monotonic() < end and not should_stop():
+            time.sleep(0.01)
+        return original(epoch, never)
+
+    original, feed._tokenize = feed._tokenize, tokenize
     assert list(feed.batches(0, 60, lambda: True)) == []
 
 
