@@ -17,7 +17,11 @@ from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text import sentences
 from t2t_lite.text.sentences import Splitting
-from t2t_lite.text.vocabulary import Vocabulary, as_list
+from t2t_lite.text.vocabulary import (
+    Vocabulary,
+    as_list,
+    require_vocabulary,
+)
 
 
 class LineTranslator(LinePredictor):
@@ -70,13 +74,22 @@ class LineTranslator(LinePredictor):
             vocabulary: Vocabulary.
             options: SearchOptions; those of the model's hparams when not given.
             xla: that of Translator.
+
+        Raises:
+            InputError: the model has other ids than the vocabulary.
+            TypeError: it is no Transformer, or the vocabulary is none.
         """
+        if not isinstance(model, Transformer):
+            raise TypeError(f"model must be a Transformer; received {model!r}")
+        require_vocabulary(vocabulary)
         require(
             "the model must have the ids of the vocabulary",
             model.vocabulary_size == vocabulary.size,
             model=model.vocabulary_size,
             vocabulary=vocabulary.size,
         )
+        if not model.built:  # It has not been called yet.
+            model.build()
         if options is None:
             options = SearchOptions.from_hparams(model.hparams)
         engine = model_engine(model, options, xla)

@@ -29,7 +29,7 @@ class FeedForward(keras.layers.Layer):
         require_rate(dropout=dropout)
         super().__init__(**kwargs)
         self.supports_masking = True
-        self.d_ff = d_ff
+        self.d_ff = int(d_ff)  # Keras' Dense takes no NumPy integer.
         self.dropout = dropout
 
     def build(self, x_shape: Shape) -> None:

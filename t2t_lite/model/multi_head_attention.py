@@ -203,8 +203,9 @@ class MultiHeadAttention(keras.layers.Layer):
             float [B, L, D].
 
         Raises:
-            InputError: memory has another B.
+            InputError: x or memory is of another rank; memory has another B.
         """
+        _require_vectors(x=x, memory=x if memory is None else memory)
         if memory is None:
             memory_mask = x_mask if mask is None else mask
             q_BHLK, k_BHMK, v_BHMK = self.project_qkv(x, self.fused_qkv())
@@ -281,6 +282,13 @@ class MultiHeadAttention(keras.layers.Layer):
             "dropout": self.dropout,
             "window": self.window,
         }
+
+
+def _require_vectors(**arguments: Tensor) -> None:
+    """Raises InputError where an argument is not [B, L, D]."""
+    for name, vectors in arguments.items():
+        shape = list(vectors.shape)
+        require(f"{name} must be [B, L, D]", len(shape) == 3, shape=shape)
 
 
 def _require_rows(x: Tensor, memory: Tensor) -> None:

@@ -22,7 +22,7 @@ import tensorflow as tf
 from t2t_lite.errors import require, require_int
 from t2t_lite.model.transformer import shift_right
 from t2t_lite.text.batching import length_ladder
-from t2t_lite.text.vocabulary import Vocabulary
+from t2t_lite.text.vocabulary import Vocabulary, require_vocabulary
 
 Step = Callable[[tf.data.Dataset], tf.data.Dataset]
 
@@ -43,11 +43,7 @@ def encoded(vocabulary: Vocabulary) -> Step:
         (int32 [S], int32 [T]), EOS at each end.
     """
 
-    if not isinstance(vocabulary, Vocabulary):
-        raise TypeError(
-            "vocabulary must be a Vocabulary (Vocabulary.load reads a file); "
-            f"received {vocabulary!r}"
-        )
+    require_vocabulary(vocabulary)
 
     def encode(*text):
         return tuple(vocabulary.encode_tensor(side) for side in text)
@@ -130,6 +126,12 @@ def _require_dataset(dataset: tf.data.Dataset) -> None:
     if not isinstance(dataset, tf.data.Dataset):
         raise TypeError(
             f"dataset must be a tf.data.Dataset; received {dataset!r}"
+        )
+    elements = dataset.element_spec
+    if not isinstance(elements, tuple) or len(elements) != 2:
+        raise TypeError(
+            "dataset must be one of pairs (source, target); received one of "
+            f"{elements!r}"
         )
 
 

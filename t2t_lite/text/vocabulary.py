@@ -259,6 +259,8 @@ class Vocabulary:
                 "sequences must be lists of ids, in a list; received "
                 f"{reprlib.repr(sequences)}"
             ) from None
+        if not pieces:
+            return []  # The processor takes no sequences for an empty one.
         try:
             return self._processor.decode(pieces)
         except (IndexError, TypeError):  # The latter beyond 32 bits.
@@ -384,6 +386,15 @@ class Vocabulary:
             text_B,
             num_bytes + num_spaces_B,
             tf.fill(tf.shape(text_B), _LARGEST_LINE_BYTES),
+        )
+
+
+def require_vocabulary(vocabulary: Any) -> None:
+    """Raises TypeError where an argument is no Vocabulary."""
+    if not isinstance(vocabulary, Vocabulary):
+        raise TypeError(
+            "vocabulary must be a Vocabulary (Vocabulary.load reads a file); "
+            f"received {vocabulary!r}"
         )
 
 

@@ -1,5 +1,7 @@
 """Adam and the learning rate of the paper."""
 
+import math
+import numbers
 from typing import Any
 
 import keras
@@ -29,13 +31,13 @@ class NoamSchedule(keras.optimizers.schedules.LearningRateSchedule):
         self, d_model: int, warmup_steps: int = 4000, scale: float = 1.0
     ):
         super().__init__()
-        # NaN is refused too.
-        require("d_model must be at least 1", d_model >= 1, d_model=d_model)
-        require(
-            "warmup_steps must be at least 1",
-            warmup_steps >= 1,
-            warmup_steps=warmup_steps,
-        )
+        sizes = {"d_model": d_model, "warmup_steps": warmup_steps}
+        for name, size in sizes.items():
+            # NaN is refused too.
+            holds = isinstance(size, numbers.Real) and size >= 1
+            require(f"{name} must be at least 1", holds, **{name: size})
+        holds = isinstance(scale, numbers.Real) and 0 < scale < math.inf
+        require("scale must be above 0 and finite", holds, scale=scale)
         self.d_model = d_model
         self.warmup_steps = warmup_steps
         self.scale = scale

@@ -693,6 +693,23 @@ def test_a_model_with_other_ids_than_the_vocabulary_is_refused(vocabulary):
         LineTranslator.from_model(other, vocabulary)
 
 
+def test_what_is_no_model_or_vocabulary_is_refused(vocabulary):
+    model = Transformer(TINY, vocabulary.size)
+    for name, arguments in (
+        ("model must be a Transformer", ("runs/a", vocabulary)),
+        ("model must be a Transformer", (None, vocabulary)),
+        ("vocabulary must be a Vocabulary", (model, "vocabulary.model")),
+    ):
+        with pytest.raises(TypeError, match=f"{name}.*; received"):
+            LineTranslator.from_model(*arguments)
+
+
+def test_a_model_that_was_never_called_translates(vocabulary):
+    model = Transformer(TINY, vocabulary.size)
+    translator = LineTranslator.from_model(model, vocabulary, xla=False)
+    assert len(translator(LINES)) == len(LINES)
+
+
 def test_what_is_neither_yes_nor_no_is_refused(translator):
     for text in ("a dog", tf.constant("a dog")):
         with pytest.raises(InputError, match="with_scores must be True, Fals"):

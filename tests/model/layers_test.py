@@ -30,6 +30,10 @@ def test_feed_forward_is_equation_2():
     np.testing.assert_allclose(layer(X), expected, atol=1e-5)
 
 
+def test_a_width_may_be_a_numpy_integer():
+    assert FeedForward(np.int64(F))(X).shape == X.shape
+
+
 def test_feed_forward_keeps_positions_apart():
     layer = with_random_weights(FeedForward(F), X)
     np.testing.assert_allclose(layer(X)[:, 3:4], layer(X[:, 3:4]), atol=1e-6)

@@ -5,6 +5,7 @@ import pytest
 import reference
 import tensorflow as tf
 
+from t2t_lite.errors import InputError
 from t2t_lite.model import masks
 from t2t_lite.model.multi_head_attention import (
     MultiHeadAttention,
@@ -134,6 +135,15 @@ def test_a_memory_of_another_batch_is_refused(rows):
     x, memory = (np.zeros((B, 5, 12), np.float32) for B in rows)
     with pytest.raises(ValueError, match="as many rows as x; received x="):
         layer(x, memory)
+
+
+def test_vectors_without_a_batch_are_refused():
+    layer = MultiHeadAttention(num_heads=3, d_k=4)
+    x, one = np.zeros((1, 5, 12), np.float32), np.zeros((5, 12), np.float32)
+    for name, inputs in (("x", (one,)), ("memory", (x, one[:1]))):
+        rule = rf"{name} must be \[B, L, D\]; received"
+        with pytest.raises(InputError, match=rule):
+            layer(*inputs)
 
 
 def test_a_mask_of_numbers_is_refused():

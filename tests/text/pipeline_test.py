@@ -132,6 +132,15 @@ def test_arguments_that_make_no_step_are_refused():
         t2t_lite.encoded("vocabulary.model")
 
 
+def test_a_dataset_of_no_pairs_is_refused():
+    vocabulary = learn_vocabulary()
+    for text in (["a"], (["a"],), (["a"],) * 3, {"s": ["a"], "t": ["b"]}):
+        dataset = tf.data.Dataset.from_tensor_slices(text)
+        for step in (t2t_lite.encoded(vocabulary), t2t_lite.teacher_forced):
+            with pytest.raises(TypeError, match="must be one of pairs"):
+                dataset.apply(step)
+
+
 def test_what_is_no_dataset_is_refused():
     for step in (
         t2t_lite.encoded(learn_vocabulary()),

@@ -354,6 +354,10 @@ def test_what_is_no_list_of_ids_is_not_decoded(bpe, ids):
         bpe.decode(ids)
 
 
+def test_no_sequences_are_decoded_to_none(bpe):
+    assert bpe.decode([]) == []
+
+
 def test_an_id_that_is_not_there_is_named(bpe):
     with pytest.raises(
         IndexError, match=f"from 0 to {bpe.size - 1}; received 5000"

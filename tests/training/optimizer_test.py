@@ -34,13 +34,19 @@ def test_scale_multiplies_the_rate():
         np.testing.assert_allclose(three(step), 3 * one(step), rtol=1e-6)
 
 
-@pytest.mark.parametrize("value", [0, float("nan")])
+@pytest.mark.parametrize("value", [0, float("nan"), "512", None])
 @pytest.mark.parametrize("name", ["d_model", "warmup_steps"])
 def test_a_schedule_without_a_warm_up_or_a_model_is_refused(name, value):
     sizes = {"d_model": 12, "warmup_steps": 13, name: value}
-    rule = f"{name} must be at least 1; received {name}={value}"
+    rule = f"{name} must be at least 1; received {name}={value!r}"
     with pytest.raises(ValueError, match=rule):
         NoamSchedule(**sizes)
+
+
+@pytest.mark.parametrize("scale", [0, -1.0, float("nan"), float("inf"), "1"])
+def test_a_schedule_that_lowers_no_loss_is_refused(scale):
+    with pytest.raises(ValueError, match="scale must be above 0 and finite"):
+        NoamSchedule(12, 13, scale)
 
 
 def test_schedule_is_made_again_from_its_config():
