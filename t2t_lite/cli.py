@@ -6,6 +6,7 @@ import gc
 import logging as python_logging
 import os
 import re
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ _TRANSLATOR_FLAGS = (
     *SEARCH_FLAGS,
 )
 _MEMORY_FLAGS = ("beam_width", "max_extra_length", "micro_batch_tokens")
+_HELP_WIDTH = 20  # At least; absl's help has no room for its indents in less.
 _NO_SPACE = "No space left on device"
 # What absl says of a required flag that is not given.
 _REQUIRED = re.compile("^flag (--.*)=None: Flag .* must have a value.*")
@@ -181,6 +183,8 @@ def _show_in_help(command: ModuleType) -> None:
     sys.modules["__main__"].__doc__ = re.sub(
         r"\bbin/(\w+)", lambda found: program(found[1]), command.__doc__
     )
+    if shutil.get_terminal_size().columns < _HELP_WIDTH:
+        os.environ["COLUMNS"] = str(_HELP_WIDTH)
     for flag in flags.FLAGS.get_key_flags_for_module(command):
         flags.FLAGS.register_key_flag_for_module(sys.argv[0], flag)
 

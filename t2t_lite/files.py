@@ -272,7 +272,7 @@ def require_apart(
     Raises:
         InputError: an output is one of the inputs, or another output.
     """
-    taken = set(map(os.path.realpath, inputs))
+    taken = {os.path.realpath(os.path.expanduser(path)) for path in inputs}
     for path in outputs:
         if path in (None, "-") or _is_device(os.path.expanduser(path)):
             continue

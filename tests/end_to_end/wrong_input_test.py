@@ -666,6 +666,10 @@ def test_what_is_read_is_not_written_over(model, tmp_path):
     ):
         flags += [f"--{split}_source={text}", f"--{split}_target={text}"]
         _refused(message, name, *flags)
+    link = tmp_path / "link"
+    link.symlink_to(text)
+    flags = (f"--model_dir={model}", f"--input={link}", f"--output={text}")
+    _refused(message, "translate", *flags)
     assert text.read_text() == "the dog\n"
 
 
@@ -758,6 +762,13 @@ def test_json_on_stdout_is_not_mixed_with_text(model):
     assert status == 0, errors
     assert list(json.loads(out)["splits"]) == ["test"]
     assert "test: 60 pairs" in errors
+
+
+def test_help_is_shown_on_the_narrowest_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "1")
+    status, out, _ = in_process.run("evaluate", "--help")
+    assert status == 0
+    assert "--model_dir" in out
 
 
 def test_help_ends_well_and_says_what_a_flag_does_here():
