@@ -1,6 +1,7 @@
 """The flags that name a corpus, shared by the programs that read one."""
 
 import functools
+import pathlib
 from collections.abc import Callable
 
 from absl import flags
@@ -99,6 +100,16 @@ def given_files() -> list[str]:
     """Returns the files of text and trees that the flags name."""
     patterns = [flags.FLAGS[n].value for n in [*_TEXT_FLAGS, *_TREE_FLAGS]]
     return [path for p in patterns if p for path in text_files.files(p)]
+
+
+def require_files() -> None:
+    """Raises InputError where a flag names a pipe: a run reads text again."""
+    for path in given_files():
+        if pathlib.Path(path).is_fifo():
+            raise corpora.InputError(
+                f"{path} can be read only once, and training reads its text "
+                "again: give a file"
+            )
 
 
 def find_corpus(names: dict[str, str]) -> corpora.Corpus:

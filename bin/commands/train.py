@@ -125,6 +125,7 @@ def main(_: list[str]) -> int:
         or corpus_flags.given_flags()
     )
     corpus = corpus_flags.find_corpus(names)
+    corpus_flags.require_files()
     corpus_flags.require_task(corpus, settings.task)
     tasks.task_of(settings)  # Refuses settings that the task cannot have.
     is_one_device = FLAGS.strategy == "one_device" or (

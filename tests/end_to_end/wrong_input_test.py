@@ -673,6 +673,19 @@ def test_what_is_read_is_not_written_over(model, tmp_path):
     assert text.read_text() == "the dog\n"
 
 
+def test_text_that_can_be_read_only_once_is_not_trained_on(tmp_path):
+    pipe, model_dir = tmp_path / "pipe", tmp_path / "model"
+    os.mkfifo(pipe)
+    flags = [f"--train_{side}={pipe}" for side in ("source", "target")]
+    _refused(
+        f"{pipe} can be read only once, and training reads its text again",
+        "train",
+        f"--model_dir={model_dir}",
+        *flags,
+    )
+    assert not model_dir.exists()
+
+
 def test_two_outputs_do_not_share_a_file(model, tmp_path):
     output = tmp_path / "scores"
     _refused(
