@@ -5,6 +5,7 @@ TINY_MODELS. Their sizes all differ, so that a wrong axis fails.
 """
 
 import os
+import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
@@ -17,6 +18,18 @@ os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
 import checkout  # noqa: F401, the code that these tests belong to
 import pytest
 from tiny_models import TINY_MODELS, tiny_transformer
+
+
+def pytest_collection_finish():
+    """Has TensorFlow run graphs as they are.
+
+    To optimize one takes longer than to run it a few times. The programs that
+    tests start optimize theirs.
+    """
+    if tensorflow := sys.modules.get("tensorflow"):
+        tensorflow.config.optimizer.set_experimental_options(
+            {"disable_meta_optimizer": True}
+        )
 
 
 @pytest.fixture(params=TINY_MODELS.values(), ids=TINY_MODELS.keys())

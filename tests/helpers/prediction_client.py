@@ -27,9 +27,9 @@ class Server:
             stdout=subprocess.PIPE,
             env=lonely_environment(),
         )
-        port = int(self.process.stdout.readline())
+        self.address = f"127.0.0.1:{int(self.process.stdout.readline())}"
         self.stub = prediction_service_pb2_grpc.PredictionServiceStub(
-            grpc.insecure_channel(f"127.0.0.1:{port}")
+            grpc.insecure_channel(self.address)
         )
 
     def __call__(self, signature="serving_default", **inputs):

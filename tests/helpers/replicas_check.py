@@ -1,9 +1,9 @@
-"""Writes the gradients of one batch, divided in some way, to an .npz file.
+"""Writes the gradients of one batch, divided in some way, to .npz files.
 
-Usage: replicas_check.py HOW OUTPUT DROPOUT PRECISION, where HOW is one, micro,
-mirrored or worker (TF_CONFIG then names the workers). It writes a checkpoint
-beside the file, too. It is a program because devices and workers are chosen
-once in a process.
+Usage: replicas_check.py HOW FOLDER [DROPOUT-PRECISION ...], where HOW is one,
+micro, mirrored or worker (TF_CONFIG then names the workers). Each of the others
+makes FOLDER/DROPOUT-PRECISION.npz, and a checkpoint beside it. It is a program
+because devices and workers are chosen once in a process.
 """
 
 import sys
@@ -22,7 +22,7 @@ V = 23
 def hparams(dropout):
     """Returns the settings of a tiny model."""
     return HParams(
-        num_layers=2,
+        num_layers=1,
         d_model=12,
         d_ff=20,
         num_heads=3,
@@ -47,16 +47,9 @@ def twins():
     return tuple(np.repeat(ids, 2, axis=0) for ids in batch())
 
 
-def main(how, output, dropout, precision):
-    if how == "mirrored":
-        tf.config.set_logical_device_configuration(
-            tf.config.list_physical_devices("CPU")[0],
-            [tf.config.LogicalDeviceConfiguration()] * 2,
-        )
-    strategies = {"mirrored": "mirrored", "worker": "multi_worker"}
-    strategy = make_strategy(strategies.get(how, "one_device"))
+def write(output, strategy, dropout, precision, num_micro_batches=1):
+    """Writes what one update computes to `output`."""
     trainer = Trainer(hparams(dropout), V, strategy, precision=precision)
-    num_micro_batches = 2 if how == "micro" else 1
     for n in range(num_micro_batches):
         trainer.add(*(twins() if dropout else batch()), n, num_micro_batches)
     arrays = {
@@ -84,5 +77,25 @@ def main(how, output, dropout, precision):
     checkpoints.write(f"{output}.step-1", trainer.tensors())
 
 
+def main(how, folder, *cases):
+    """Writes each case to a file in the folder."""
+    if how == "mirrored":
+        tf.config.set_logical_device_configuration(
+            tf.config.list_physical_devices("CPU")[0],
+            [tf.config.LogicalDeviceConfiguration()] * 2,
+        )
+    strategies = {"mirrored": "mirrored", "worker": "multi_worker"}
+    strategy = make_strategy(strategies.get(how, "one_device"))
+    for case in cases:
+        dropout, _, precision = case.rpartition("-")
+        write(
+            f"{folder}/{case}.npz",
+            strategy,
+            float(dropout),
+            precision,
+            num_micro_batches=2 if how == "micro" else 1,
+        )
+
+
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], float(sys.argv[3]), sys.argv[4])
+    main(*sys.argv[1:])

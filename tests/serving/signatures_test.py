@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from paths import HELPERS, ROOT
 from prediction_client import Server, lonely_environment
+from readme import example_with
 from tiny_translator import (
     LINES,
     MAX_LENGTH,
@@ -237,6 +238,14 @@ def test_16_clients_get_the_answers_of_the_translator(server, translator):
     first, last = resident
     print(f"resident: {first >> 20} MiB after 200, {last >> 20} at the end")
     assert last < 1.05 * first
+
+
+def test_the_documented_client_gets_its_answer(server, capsys):
+    client = example_with("predict_pb2")
+    assert "localhost:8500" in client
+    exec(client.replace("localhost:8500", server.address), {})
+    expected = server(inputs=["A dog runs."])["outputs"]
+    assert capsys.readouterr().out == f"{[t.decode() for t in expected]}\n"
 
 
 def random_text(choice):

@@ -17,11 +17,14 @@ from t2t_lite.training.trainer import Trainer
 pytestmark = pytest.mark.slow
 _CHECK = HELPERS / "replicas_check.py"
 _TIMEOUT_S = 240
+# Dropout and precision.
+_PLAIN, _BFLOAT16 = "0-float32", "0-bfloat16"
+_DROPPED, _HARDLY_DROPPED = "0.5-float32", "1e-9-float32"
 
 
-def _start(how, output, dropout=0.0, precision="float32", **environment):
+def _start(how, folder, *cases, **environment):
     return subprocess.Popen(
-        [sys.executable, _CHECK, how, output, str(dropout), precision],
+        [sys.executable, _CHECK, how, folder, *cases],
         env={**os.environ, **environment},
         stderr=subprocess.PIPE,
         text=True,
@@ -34,27 +37,33 @@ def _finish(*processes):
         assert process.returncode == 0, errors[-3000:]
 
 
-def _result(how, folder, dropout=0.0):
-    output = folder / f"{how}.npz"
-    _finish(_start(how, output, dropout))
-    return dict(np.load(output))
+def _undistributed(how, folder):
+    """Returns what one update computes in this very process."""
+    replicas_check.main(how, folder, _PLAIN)
+    return _read(folder)
 
 
-def _undistributed_result(how, folder):
-    """Returns the same without a process of its own, which it does not need."""
-    output = folder / f"{how}.npz"
-    replicas_check.main(how, output, dropout=0.0, precision="float32")
-    return dict(np.load(output))
+def _read(folder, case=_PLAIN):
+    return dict(np.load(folder / f"{case}.npz"))
 
 
 @pytest.fixture(scope="module")
 def one(tmp_path_factory):
-    return _undistributed_result("one", tmp_path_factory.mktemp("one"))
+    return _undistributed("one", tmp_path_factory.mktemp("one"))
 
 
 @pytest.fixture(scope="module")
-def mirrored(tmp_path_factory):
-    return _result("mirrored", tmp_path_factory.mktemp("mirrored"))
+def replicas(tmp_path_factory):
+    """The folder of what two replicas computed."""
+    folder = tmp_path_factory.mktemp("mirrored")
+    cases = (_PLAIN, _BFLOAT16, _DROPPED, _HARDLY_DROPPED)
+    _finish(_start("mirrored", folder, *cases))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def mirrored(replicas):
+    return _read(replicas)
 
 
 def _largest_difference(ours, theirs, kind):
@@ -71,7 +80,7 @@ def _largest_difference(ours, theirs, kind):
 
 
 def test_micro_batches_give_the_gradient_of_the_whole_batch(one, tmp_path):
-    divided = _undistributed_result("micro", tmp_path)
+    divided = _undistributed("micro", tmp_path)
     assert _largest_difference(divided, one, "gradient") < 1e-4
 
 
@@ -90,18 +99,19 @@ def test_two_workers_give_the_gradient_of_one(one, tmp_path):
         )
         for index in range(2)
     ]
-    outputs = [tmp_path / f"worker{index}.npz" for index in range(2)]
+    folders = [tmp_path / f"worker{index}" for index in range(2)]
+    for folder in folders:
+        folder.mkdir()
     _finish(
         *[
-            _start("worker", output, TF_CONFIG=configuration)
-            for output, configuration in zip(
-                outputs, configurations, strict=True
+            _start("worker", folder, _PLAIN, TF_CONFIG=configuration)
+            for folder, configuration in zip(
+                folders, configurations, strict=True
             )
         ]
     )
-    for output in outputs:
-        divided = dict(np.load(output))
-        assert _largest_difference(divided, one, "gradient") < 1e-4
+    for folder in folders:
+        assert _largest_difference(_read(folder), one, "gradient") < 1e-4
 
 
 def test_replicas_hold_the_same_weights_after_an_update(one, mirrored):
@@ -114,12 +124,11 @@ def test_replicas_hold_the_same_weights_after_an_update(one, mirrored):
     assert np.linalg.norm(ours - theirs) < 1e-4 * np.linalg.norm(theirs)
 
 
-def test_two_replicas_in_bfloat16_write_what_one_in_float32_reads(tmp_path):
-    output = tmp_path / "mirrored.npz"
-    _finish(_start("mirrored", output, precision="bfloat16"))
-    written = np.load(output)
+def test_two_replicas_in_bfloat16_write_what_one_in_float32_reads(replicas):
+    written = _read(replicas, _BFLOAT16)
     trainer = Trainer(replicas_check.hparams(dropout=0.0), replicas_check.V)
-    trainer.restore(checkpoints.read(f"{output}.step-1"), "step-1")
+    path = replicas / f"{_BFLOAT16}.npz.step-1"
+    trainer.restore(checkpoints.read(str(path)), "step-1")
     assert trainer.step == 1
     for weight in trainer.weights:
         np.testing.assert_array_equal(
@@ -141,15 +150,15 @@ def test_a_mean_of_means_would_be_another_gradient(one):
     assert _largest_difference(mean_of_means, one, "gradient") > 1e-2
 
 
-def test_replicas_draw_masks_of_their_own(tmp_path):
-    dropped = _result("mirrored", tmp_path, dropout=0.5)
+def test_replicas_draw_masks_of_their_own(replicas):
+    dropped = _read(replicas, _DROPPED)
     assert not np.allclose(dropped["replica 0 sum"], dropped["replica 1 sum"])
     assert dropped["replica 0 loss"] != dropped["replica 1 loss"]
 
 
-def test_without_dropout_twin_shards_agree(tmp_path):
+def test_without_dropout_twin_shards_agree(replicas):
     """What the test above would see if the masks were the same."""
-    dropped = _result("mirrored", tmp_path, dropout=1e-9)
+    dropped = _read(replicas, _HARDLY_DROPPED)
     assert np.allclose(
         dropped["replica 0 sum"], dropped["replica 1 sum"], atol=1e-4
     )
