@@ -15,6 +15,7 @@ from typing import Any
 
 from absl import app, flags, logging
 
+from t2t_lite import files
 from t2t_lite.errors import InputError, program, require_small
 
 SEARCH_FLAGS = ("beam_width", "length_penalty", "max_extra_length")
@@ -29,6 +30,7 @@ _TRANSLATOR_FLAGS = (
 _MEMORY_FLAGS = ("beam_width", "max_extra_length", "micro_batch_tokens")
 _HELP_WIDTH = 20  # At least; absl's help has no room for its indents in less.
 _NO_SPACE = "No space left on device"
+_URL = re.compile(r"\w\w+:/")
 # What absl says of a required flag that is not given.
 _REQUIRED = re.compile("^flag (--.*)=None: Flag .* must have a value.*")
 
@@ -62,6 +64,8 @@ def run(command: ModuleType) -> None:
         if line is None:
             raise
         print(f"error: {_in_one_line(line)}", file=sys.stderr)
+        if sys.stdout is not None:
+            _flush_stdout()
         sys.exit(1)
 
 
@@ -72,13 +76,21 @@ def _main(command: ModuleType, arguments: list[str]) -> int:
         )
     for flag in flags.FLAGS.get_key_flags_for_module(command):
         _require_usable(flag)
-    return command.main(arguments)
+    status = command.main(arguments)
+    with files.errors_name(files.STDOUT):
+        sys.stdout.flush()
+    return status
 
 
 def _require_usable(flag: flags.Flag) -> None:
     """Raises InputError where a flag's value can only be a mistake."""
     if flag.present and flag.value in ("", []):
         raise InputError(f"--{flag.name} is empty")
+    if isinstance(flag.value, str) and _URL.match(flag.value):
+        raise InputError(
+            f"--{flag.name} must be a path of this machine; received "
+            f"{flag.value}"
+        )
     if isinstance(flag.value, int):
         require_small(**{f"--{flag.name}": flag.value})
 
@@ -111,7 +123,8 @@ def _line_for_user(error: Exception) -> str | None:
     # TensorFlow's, which a program may not have imported.
     is_exhausted = type(error).__name__ == "ResourceExhaustedError"
     if is_exhausted and _NO_SPACE in str(error):
-        return _NO_SPACE
+        # TensorFlow puts "PATH; " before it.
+        return error.message.splitlines()[0].replace("; ", ": ", 1)
     if is_exhausted or isinstance(error, MemoryError):
         smaller = [f"--{n}" for n in _MEMORY_FLAGS if n in flags.FLAGS]
         remedy = f": try a smaller {', '.join(smaller)}" if smaller else ""
@@ -149,6 +162,14 @@ def _prepare_streams() -> None:
         )
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")
+
+
+def _flush_stdout() -> None:
+    """Prints what waits to be printed, where it can be."""
+    try:
+        sys.stdout.flush()
+    except OSError:  # Python would try again, and complain.
+        _discard_stdout()
 
 
 def _discard_stdout() -> None:

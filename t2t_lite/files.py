@@ -25,6 +25,7 @@ from absl import logging
 from t2t_lite.errors import InputError
 
 ASIDE = "writing-"  # Begins the names of what is not complete.
+STDOUT = "standard output"  # What an error calls it.
 # What this process has open already, by its number or by its name.
 _OPEN_FILE = re.compile(r"(?:/dev|/proc/self)/fd/(\d+)|/dev/std(out|err)")
 
@@ -45,7 +46,7 @@ def atomic_file(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
     encoding = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     target = os.path.realpath(path)
     aside = _aside(target)
-    with _errors_name(path, aside):
+    with errors_name(path, aside):
         if _is_device(path):
             with open(_device(path), mode, **encoding) as file:
                 yield file
@@ -75,13 +76,21 @@ def _device(path):
 
 
 @contextlib.contextmanager
-def _errors_name(path, aside):
-    """Puts `path` into an OSError that names no file, or what is aside."""
+def errors_name(
+    path: str | os.PathLike, aside: str | os.PathLike | None = None
+) -> Iterator[None]:
+    """Puts `path` into an OSError that names no file, or what is aside.
+
+    Args:
+        path: of the file or folder that is written to.
+        aside: where what is to appear at `path` is until then.
+    """
     try:
         yield
     except OSError as error:
         name = error.filename
-        if name is not None and not str(name).startswith(str(aside)):
+        is_aside = aside is not None and str(name).startswith(str(aside))
+        if name is not None and not is_aside:
             raise
         number, reason = error.errno or errno.EIO, error.strerror or str(error)
         raise OSError(number, reason, os.fspath(path)) from error
@@ -107,7 +116,7 @@ def scratch_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     on the same disk.
     """
     folder = _aside(path)
-    with _errors_name(path, folder):
+    with errors_name(path, folder):
         folder.mkdir(parents=True)
         try:
             yield folder
@@ -202,8 +211,9 @@ def output_file(path: str | None, mode: str = "w") -> Iterator[IO]:
         InputError: the file cannot be written.
     """
     if path in (None, "-"):
-        sys.stdout.reconfigure(encoding="utf-8", write_through=True)
-        yield sys.stdout
+        with errors_name(STDOUT):
+            sys.stdout.reconfigure(encoding="utf-8", write_through=True)
+            yield sys.stdout
         return
     try:
         if mode != "w" or not path.endswith(".gz"):

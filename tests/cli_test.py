@@ -96,7 +96,7 @@ _OF_THE_USER = [
         tf.errors.ResourceExhaustedError(
             None, None, "f; No space left on device"
         ),
-        "No space left on device",
+        "f: No space left on device",
     ),
 ]
 
@@ -165,6 +165,12 @@ def test_stdout_that_is_closed_is_refused():
     assert done.stderr == (
         "error: standard output is closed: send it to a file, or to /dev/null\n"
     )
+
+
+def test_a_disk_that_takes_no_output_is_one_line():
+    done = run_main("print('lost')", ">/dev/full", PYTHONUNBUFFERED="")
+    assert done.returncode == 1
+    assert done.stderr == "error: standard output: No space left on device\n"
 
 
 def test_what_stdout_cannot_encode_is_printed_all_the_same():

@@ -9,7 +9,7 @@ import os
 from absl import flags
 
 from t2t_lite import cli, hparams, tasks
-from t2t_lite.training import resuming
+from t2t_lite.training import options, resuming
 from t2t_lite_data import corpus_flags
 
 _DEFAULT_PRESET = "transformer_tiny"
@@ -104,7 +104,10 @@ flags.DEFINE_float(
     "TFLOPS that one device sustains, to estimate the cost by time as the "
     "paper does (K80 2.8, K40 3.7, M40 6.0, P100 9.5).",
 )
-cli.refuse_beside("save_every_steps", "save_every_minutes")
+cli.refuse_beside(
+    "save_every_steps", "save_every_minutes", "override=save_every_steps"
+)
+cli.refuse_beside("save_every_minutes", "override=save_every_steps")
 cli.refuse_beside("steps", "override=steps")
 cli.refuse_beside(
     "vocabulary", "override=vocabulary_size", "override=vocabulary_type"
@@ -128,11 +131,13 @@ def main(_: list[str]) -> int:
     corpus_flags.require_files()
     corpus_flags.require_task(corpus, settings.task)
     tasks.task_of(settings)  # Refuses settings that the task cannot have.
+    run_options = options.RunOptions.from_flags(FLAGS.flag_values_dict())
+    run_options.require_files()
     is_one_device = FLAGS.strategy == "one_device" or (
         FLAGS.strategy == "auto" and not os.environ.get("TF_CONFIG")
     )
     cli.load_tensorflow(num_parts=2 if is_one_device and not FLAGS.xla else 1)
-    from t2t_lite.training import options, run, training_text
+    from t2t_lite.training import run, training_text
 
     result = run.train(
         FLAGS.model_dir or f"runs/{corpus.name}-{preset}",
@@ -145,7 +150,7 @@ def main(_: list[str]) -> int:
             weights=corpus.weights,
             read_checks=corpus.read_checks,
         ),
-        options.RunOptions.from_flags(FLAGS.flag_values_dict()),
+        run_options,
     )
     if result.report is not None:
         print(result.report)

@@ -220,7 +220,7 @@ def _known(value: float | None, pattern: str) -> str:
 def _changed_settings(card: Card) -> str:
     settings = dataclasses.asdict(card.settings.hparams)
     base = dataclasses.asdict(HParams())
-    changed = [f"{k} {v}" for k, v in settings.items() if v != base[k]]
+    changed = [f"{k} {_text(v)}" for k, v in settings.items() if v != base[k]]
     return ", ".join(changed) or "none"
 
 

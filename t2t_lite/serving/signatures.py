@@ -215,7 +215,8 @@ class ServedModel:
         """Returns log p(target | source) in nats, and the target's tokens.
 
         The end of the sentence counts as a token. A pair that is too long for
-        the model is not scored: its log probability is NaN.
+        the model is not scored: its log probability is NaN. Nothing is split
+        into sentences.
         """
         tf.debugging.assert_equal(
             tf.shape(sources),

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from t2t_lite import files
 from t2t_lite.text.segmentation import make_graph
 from t2t_lite.text.token_files import TokenPairs
 from t2t_lite.text.vocabulary import FlatIds, Vocabulary
@@ -123,7 +124,10 @@ def _write(
     """Returns (ids mapped into memory, offsets); None if it was stopped."""
     all_lengths = [np.zeros(1, np.int64)]
     # It has no name, so that it is gone with its last reader.
-    with tempfile.TemporaryFile(dir=folder) as file:
+    with (
+        files.errors_name(folder or tempfile.gettempdir()),
+        tempfile.TemporaryFile(dir=folder) as file,
+    ):
         for ids, lengths in blocks:
             if should_stop():
                 return None

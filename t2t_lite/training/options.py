@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -78,6 +79,15 @@ class RunOptions:
         if self.save_every_steps or self.save_every_minutes is not None:
             return self
         return dataclasses.replace(self, save_every_steps=steps or None)
+
+    def require_files(self) -> None:
+        """Raises InputError where there is no file that an option names."""
+        for name in ("vocabulary", "warm_start_from"):
+            given = getattr(self, name)
+            path = os.path.expanduser(given or os.curdir)
+            # A checkpoint is given without the suffixes of its files.
+            if not os.path.exists(path) and not os.path.exists(f"{path}.index"):
+                raise InputError(f"--{name}: there is no {given}")
 
     def require_no_dev_text(self) -> None:
         """Raises InputError where an option has no effect without dev text."""

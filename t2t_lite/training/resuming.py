@@ -1,5 +1,6 @@
 """What a run goes on with where flags leave it open. Needs no TensorFlow."""
 
+import os
 from typing import NamedTuple
 
 from absl import logging
@@ -23,9 +24,14 @@ def begun_with(model_dir: str | None) -> Begun:
 
     Args:
         model_dir: path, which need not exist; None for none.
+
+    Raises:
+        InputError: it is a file.
     """
     if model_dir is None:
         return Begun()
+    if os.path.isfile(os.path.expanduser(model_dir)):
+        raise InputError(f"--model_dir must be a folder; {model_dir} is a file")
     try:
         values = settings_file.read(model_dir)
     except InputError:

@@ -87,7 +87,7 @@ def _check_tf_config(tf_config: str) -> None:
             raise IndexError("the task is not in the cluster")
         if task["type"] not in _TASK_TYPES:
             raise ValueError("only workers, and a chief, train")
-    except (ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise InputError(
             'TF_CONFIG must look like {"cluster": {"worker": ["host:port", '
             '...]}, "task": {"type": "worker", "index": 0}}; received '

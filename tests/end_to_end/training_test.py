@@ -359,6 +359,19 @@ def test_a_warm_start_begins_with_the_weights_of_another_model(
             np.testing.assert_allclose(tensors[key], value, atol=1e-6)
 
 
+def test_a_directory_alone_goes_on_where_its_path_looks_like_a_pattern(
+    corpus, tmp_path
+):
+    model_dir = tmp_path / "a[1]\\*"
+    flags = _flags(corpus, model_dir, "--steps=2")
+    status, _, errors = in_process.run("train", *_without_scores(flags))
+    assert status == 0, errors
+    found = in_process.run("train", f"--model_dir={model_dir}", "--steps=3")
+    assert found[0] == 0, found[2]
+    assert "Resuming from" in found[2]
+    assert _last(model_dir)[0] == "step-3"
+
+
 def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_checkpoint(
     copy, corpus
 ):

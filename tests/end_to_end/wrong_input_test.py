@@ -135,8 +135,6 @@ def test_wrong_flags_of_train_are_refused(flags, message, tmp_path):
 @pytest.mark.parametrize(
     ("flag", "message"),
     [
-        ("--vocabulary=missing", "cannot read the vocabulary"),
-        ("--warm_start_from=missing", "the checkpoint missing is missing"),
         (f"--cache_dir={__file__}", "--cache_dir must be a folder"),
     ],
 )
@@ -285,7 +283,13 @@ _EARLY = [
     ("translate", ["--nbest=9"], "nbest must be at most beam_width=4"),
     ("translate", ["--input=missing"], "missing does not exist"),
     ("translate", ["--output=missing/x"], "there is no folder missing"),
+    ("train", [f"--model_dir={__file__}"], "--model_dir must be a folder"),
+    ("train", ["--model_dir=gs://b/m"], "must be a path of this machine"),
+    ("train", ["--vocabulary=missing"], "--vocabulary: there is no missing"),
+    ("train", ["--warm_start_from=no"], "--warm_start_from: there is no no"),
+    ("train", ["--patience=0"], "patience must be at least 1"),
     ("evaluate", ["--beam_width=0"], "beam_width must be at least 1"),
+    ("export", ["--export_dir=s3://b/m"], "must be a path of this machine"),
     ("export", ["--attention_head=3"], "attention_head must be from 0 to 2"),
     ("export", ["--attention_layer=2"], "attention_layer must be from 0 to 1"),
     ("export", ["--max_length=24"], "max_length must be from 2 to 23"),
@@ -519,6 +523,16 @@ _IGNORED = [
     ),
     (
         "train",
+        ["--save_every_steps=9", "--override=save_every_steps=8"],
+        "--override=save_every_steps has no effect with --save_every_steps",
+    ),
+    (
+        "train",
+        ["--save_every_minutes=9", "--override=save_every_steps=8"],
+        "--override=save_every_steps has no effect with --save_every_minutes",
+    ),
+    (
+        "train",
         ["--vocabulary=x", "--override=vocabulary_size=400"],
         "--override=vocabulary_size has no effect with --vocabulary",
     ),
@@ -744,14 +758,6 @@ def test_a_vocabulary_is_not_written_where_there_is_no_folder(corpus):
         *corpus,
         "--size=400",
         "--output=/nowhere/at/all",
-    )
-
-
-def test_a_model_directory_that_is_a_file_is_refused(tmp_path):
-    _refused(
-        "File exists",
-        "train",
-        f"--model_dir={_write(tmp_path / 'file', 'in the way')}",
     )
 
 

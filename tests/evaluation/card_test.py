@@ -1,5 +1,6 @@
 """The evaluation card: every figure with what it depends on, readable."""
 
+import dataclasses
 import functools
 import importlib.metadata
 import json
@@ -207,6 +208,12 @@ def test_two_files_are_written(card, tmp_path, name):
 def test_names_are_shown_as_they_are_and_on_one_line(card):
     odd = card._replace(
         model_dir="runs/a|b\n# *c* <br>",
+        settings=dataclasses.replace(
+            card.settings,
+            hparams=dataclasses.replace(
+                card.settings.hparams, reserved_symbols="<bt>"
+            ),
+        ),
         report=card.report._replace(
             model="[step](1)",
             splits={"de`v\n": card.report.splits["dev"]},
@@ -215,4 +222,6 @@ def test_names_are_shown_as_they_are_and_on_one_line(card):
     assert odd.startswith("# Evaluation of runs/a|b \\# \\*c\\* \\<br\\>\n\n|")
     rows = rows_of(odd)
     assert rows["checkpoint"] == [r"\[step\](1)"]
+    (changed,) = rows["settings that are not the paper's base"]
+    assert r"reserved_symbols \<bt\>" in changed
     assert rows[r"de\`v"][0].startswith("`")

@@ -4,6 +4,7 @@ import collections
 import itertools
 import json
 import os
+import resource
 import subprocess
 import sys
 
@@ -220,6 +221,18 @@ def test_sampling_can_be_given_up(vocabulary, pairs, tmp_path):
     assert sampler.sample(pairs, 0, LONG, tmp_path, lambda: True) is None
     assert sampler.sample(pairs, 0, LONG, tmp_path) is not None
     assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_is_named(vocabulary, pairs, tmp_path):
+    sampler = SubwordSampler(vocabulary, 0.1, 7)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16, limits[1]))
+    try:
+        with pytest.raises(OSError) as error:
+            sampler.sample(pairs, 0, LONG, tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert error.value.filename == str(tmp_path)
 
 
 def test_a_vocabulary_of_characters_cannot_be_sampled(tmp_path):

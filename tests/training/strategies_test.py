@@ -26,6 +26,7 @@ _CLUSTER = {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}
     [
         "",
         "not JSON",
+        pytest.param("[" * 5000, id="deep"),
         "[]",
         json.dumps({"cluster": _CLUSTER}),
         json.dumps({"task": {"type": "worker", "index": 0}}),
