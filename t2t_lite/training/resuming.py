@@ -26,12 +26,13 @@ def begun_with(model_dir: str | None) -> Begun:
         model_dir: path, which need not exist; None for none.
 
     Raises:
-        InputError: it is a file.
+        InputError: it is a file, a pipe, or a link to nowhere.
     """
     if model_dir is None:
         return Begun()
-    if os.path.isfile(os.path.expanduser(model_dir)):
-        raise InputError(f"--model_dir must be a folder; {model_dir} is a file")
+    path = os.path.expanduser(model_dir)
+    if os.path.lexists(path) and not os.path.isdir(path):
+        raise InputError(f"--model_dir must be a folder; {model_dir} is none")
     try:
         values = settings_file.read(model_dir)
     except InputError:

@@ -2,10 +2,12 @@
 
 import dataclasses
 import json
+import os
 import pathlib
 
 import pytest
 
+from t2t_lite.errors import InputError
 from t2t_lite.hparams import HParams
 from t2t_lite.training.resuming import Begun, begun_with
 
@@ -33,3 +35,13 @@ def test_a_corpus_of_another_type_counts_as_none(tmp_path, corpus):
     values = {"hparams": dataclasses.asdict(HPARAMS), "corpus": corpus}
     (tmp_path / "settings.json").write_text(json.dumps(values))
     assert begun_with(str(tmp_path)) == Begun()
+
+
+def test_what_is_no_folder_is_refused(tmp_path):
+    paths = [tmp_path / name for name in ("file", "pipe", "link")]
+    paths[0].touch()
+    os.mkfifo(paths[1])
+    paths[2].symlink_to("nowhere")
+    for path in paths:
+        with pytest.raises(InputError, match=f"a folder; {path} is none"):
+            begun_with(str(path))
