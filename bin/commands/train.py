@@ -122,11 +122,8 @@ def main(_: list[str]) -> int:
         hparams.preset(preset) if preset else begun.hparams,
         [*FLAGS.override, *steps],
     )
-    names = (
-        corpus_flags.given_flags(default=None)
-        or begun.corpus
-        or corpus_flags.given_flags()
-    )
+    names = corpus_flags.given_flags(default=None) or begun.corpus
+    names = names or corpus_flags.given_flags()
     corpus = corpus_flags.find_corpus(names)
     corpus_flags.require_files()
     corpus_flags.require_task(corpus, settings.task)
