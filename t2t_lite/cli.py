@@ -234,6 +234,26 @@ def refuse_beside(other: str, *ignored: str, because: str = "") -> None:
     flags.register_multi_flags_validator(sorted(names), check)
 
 
+def require_beside(name: str, other: str) -> None:
+    """Has a flag refused that has no effect without another one.
+
+    To be called once they are defined.
+
+    Args:
+        name: of the flag.
+        other: name of the other, which has no default.
+    """
+
+    def check(values: dict[str, Any]) -> bool:
+        if values[name] is not None and values[other] is None:
+            raise InputError(
+                f"--{name} has no effect alone: give --{other} too"
+            )
+        return True
+
+    flags.register_multi_flags_validator([name, other], check)
+
+
 def _is_given(name: str) -> bool:
     name, _, field = name.partition("=")
     flag = flags.FLAGS[name]

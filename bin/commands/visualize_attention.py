@@ -45,17 +45,18 @@ cli.refuse_beside(
     "xla",
     because=", for nothing is searched",
 )
+cli.require_beside("png_token", "png_prefix")
 
 
 def main(_: list[str]) -> int:
     if FLAGS.output is None and FLAGS.png_prefix is None:
         raise InputError("give --output, --png_prefix, or both")
-    if FLAGS.png_token is not None and FLAGS.png_prefix is None:
-        raise InputError("--png_token is for pictures: give --png_prefix too")
     files.require_folder_of(FLAGS.output)
     files.require_folder_of(FLAGS.png_prefix, "-matrix.png")
     if FLAGS.png_prefix is not None:
         require_extra("matplotlib", "figures", "leave out --png_prefix")
+        pictures = [f"{FLAGS.png_prefix}-{n}.png" for n in ("matrix", "lines")]
+        files.require_apart([FLAGS.output, *pictures])
     hparams = search_options.checked_hparams(
         FLAGS.model_dir, **cli.search_flags()
     )

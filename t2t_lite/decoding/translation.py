@@ -77,7 +77,8 @@ class LineTranslator(LinePredictor):
 
         Raises:
             InputError: the model has other ids than the vocabulary.
-            TypeError: it is no Transformer, or the vocabulary is none.
+            TypeError: it is no Transformer, or the vocabulary or the options
+                are none.
         """
         if not isinstance(model, Transformer):
             raise TypeError(f"model must be a Transformer; received {model!r}")
@@ -92,6 +93,10 @@ class LineTranslator(LinePredictor):
             model.build()
         if options is None:
             options = SearchOptions.from_hparams(model.hparams)
+        if not isinstance(options, SearchOptions):
+            raise TypeError(
+                f"options must be SearchOptions; received {options!r}"
+            )
         engine = model_engine(model, options, xla)
         return LineTranslator(engine, vocabulary, options, splitting)
 

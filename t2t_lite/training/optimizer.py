@@ -34,8 +34,9 @@ class NoamSchedule(keras.optimizers.schedules.LearningRateSchedule):
         sizes = {"d_model": d_model, "warmup_steps": warmup_steps}
         for name, size in sizes.items():
             # NaN is refused too.
-            holds = isinstance(size, numbers.Real) and size >= 1
-            require(f"{name} must be at least 1", holds, **{name: size})
+            holds = isinstance(size, numbers.Real) and 1 <= size < math.inf
+            rule = f"{name} must be at least 1 and finite"
+            require(rule, holds, **{name: size})
         holds = isinstance(scale, numbers.Real) and 0 < scale < math.inf
         require("scale must be above 0 and finite", holds, scale=scale)
         self.d_model = d_model

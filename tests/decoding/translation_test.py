@@ -698,6 +698,7 @@ def test_what_is_no_model_or_vocabulary_is_refused(vocabulary):
     for name, arguments in (
         ("model must be a Transformer", ("runs/a", vocabulary)),
         ("model must be a Transformer", (None, vocabulary)),
+        ("options must be SearchOptions", (model, vocabulary, {})),
         ("vocabulary must be a Vocabulary", (model, "vocabulary.model")),
     ):
         with pytest.raises(TypeError, match=f"{name}.*; received"):

@@ -85,7 +85,9 @@ def test_a_token_for_pictures_that_are_not_drawn_is_refused(
     found = run(
         model_dir, GIVEN, f"--output={tmp_path}/page.html", "--png_token=dog"
     )
-    assert_refused(found, "--png_token is for pictures: give --png_prefix too")
+    assert_refused(
+        found, "--png_token has no effect alone: give --png_prefix too"
+    )
 
 
 def test_pictures_without_matplotlib_say_what_to_install(

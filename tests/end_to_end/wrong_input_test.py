@@ -578,6 +578,19 @@ def test_outputs_without_a_name_are_refused(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_picture_does_not_take_the_place_of_the_page(
+    model, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(cli, "load_tensorflow", pytest.fail)
+    _refused(
+        "cannot write",
+        "visualize_attention",
+        *(f"--model_dir={model}", "--sentence=x"),
+        f"--png_prefix={tmp_path / 'p'}",
+        f"--output={tmp_path / 'p-matrix.png'}",
+    )
+
+
 def test_an_output_file_is_whole_or_not_there(model, tmp_path):
     # The first line, an empty one, is written before the second is read.
     output = tmp_path / "output"

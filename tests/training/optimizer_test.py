@@ -34,11 +34,11 @@ def test_scale_multiplies_the_rate():
         np.testing.assert_allclose(three(step), 3 * one(step), rtol=1e-6)
 
 
-@pytest.mark.parametrize("value", [0, float("nan"), "512", None])
+@pytest.mark.parametrize("value", [0, float("nan"), float("inf"), "512"])
 @pytest.mark.parametrize("name", ["d_model", "warmup_steps"])
 def test_a_schedule_without_a_warm_up_or_a_model_is_refused(name, value):
     sizes = {"d_model": 12, "warmup_steps": 13, name: value}
-    rule = f"{name} must be at least 1; received {name}={value!r}"
+    rule = f"{name} must be at least 1 and finite; received {name}={value!r}"
     with pytest.raises(ValueError, match=rule):
         NoamSchedule(**sizes)
 
