@@ -100,7 +100,7 @@ def _eagerly():
 @pytest.mark.slow
 @pytest.mark.usefixtures("_eagerly")
 @pytest.mark.parametrize("name", settings.PRESETS)
-def test_each_preset_trains_two_updates(name):
+def test_each_preset_trains(name):
     """At a tiny vocabulary and an eighth of the width, as deep as it is."""
     preset = settings.preset(name)
     sizes = ("d_model", "d_ff", "d_k", "d_v")
@@ -108,15 +108,14 @@ def test_each_preset_trains_two_updates(name):
         preset,
         **{size: getattr(preset, size) // 8 for size in sizes},
         vocabulary_size=11,
-        steps=2,
+        steps=1,
     )
     trainer = Trainer(hparams, 11)
     before = [weight.numpy() for weight in trainer.weights]
     source = np.array([[2, 9, 4, 3, 1], [5, 8, 1, 0, 0]], np.int32)
-    for _ in range(2):
-        update = trainer.update(source, source[:, ::-1].copy(), 1)
-        assert np.isfinite(update.loss)
-    assert trainer.step == 2
+    update = trainer.update(source, source[:, ::-1].copy(), 1)
+    assert np.isfinite(update.loss)
+    assert trainer.step == 1
     for weight, was in zip(trainer.weights, before, strict=True):
         assert np.all(np.isfinite(weight.numpy())), weight.path
         assert np.any(weight.numpy() != was), weight.path
