@@ -98,17 +98,18 @@ def given_flags(
 
 def given_files() -> list[str]:
     """Returns the files of text and trees that the flags name."""
-    patterns = [flags.FLAGS[n].value for n in [*_TEXT_FLAGS, *_TREE_FLAGS]]
+    names = [*_TEXT_FLAGS, *_TREE_FLAGS, "high_confidence_trees"]
+    patterns = [flags.FLAGS[name].value for name in names]
     return [path for p in patterns if p for path in text_files.files(p)]
 
 
-def require_files() -> None:
+def refuse_pipes() -> None:
     """Raises InputError where a flag names a pipe: a run reads text again."""
     for path in given_files():
         if pathlib.Path(path).is_fifo():
             raise corpora.InputError(
-                f"{path} can be read only once, and training reads its text "
-                "again: give a file"
+                f"{path} can be read only once, and a run that goes on or is "
+                "evaluated reads its text again: give a file"
             )
 
 

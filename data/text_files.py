@@ -242,13 +242,22 @@ def input_lines(path: str | None) -> tuple[Iterator[str], int | None]:
     if path in (None, "-"):
         if sys.stdin is None:
             raise InputError("standard input is closed: give --input")
-        return decode_lines(sys.stdin.buffer, "standard input"), None
+        return _standard_input(), None
     path = os.path.expanduser(path)
     if not os.path.exists(path):
         raise InputError(f"{path} does not exist")
     is_file = os.path.isfile(_not_a_directory(path))
     count = sum(1 for _ in _lines_if_any(path)) if is_file else None
     return _lines_if_any(path), count
+
+
+def _standard_input() -> Iterator[str]:
+    try:
+        yield from decode_lines(sys.stdin.buffer, "standard input")
+    except OSError as error:
+        raise InputError(
+            f"standard input cannot be read: {error.strerror or error}"
+        ) from None
 
 
 def _open(path: str) -> BinaryIO:

@@ -16,7 +16,7 @@ from typing import Any
 from absl import app, flags, logging
 
 from t2t_lite import files
-from t2t_lite.errors import InputError, program, require_small
+from t2t_lite.errors import InputError, program, reason, require_small
 
 SEARCH_FLAGS = ("beam_width", "length_penalty", "max_extra_length")
 _TRANSLATOR_FLAGS = (
@@ -30,7 +30,6 @@ _TRANSLATOR_FLAGS = (
 _MEMORY_FLAGS = ("beam_width", "max_extra_length", "micro_batch_tokens")
 _HELP_WIDTH = 20  # At least; absl's help has no room for its indents in less.
 _NO_SPACE = "No space left on device"
-_URL = re.compile(r"\w\w+:/")
 # What absl says of a required flag that is not given.
 _REQUIRED = re.compile("^flag (--.*)=None: Flag .* must have a value.*")
 
@@ -58,14 +57,14 @@ def run(command: ModuleType) -> None:
         _discard_stdout()
         sys.exit(1)
     except KeyboardInterrupt:
+        _flush_stdout()
         sys.exit(130)
     except Exception as error:
         line = _line_for_user(error)
         if line is None:
             raise
         print(f"error: {_in_one_line(line)}", file=sys.stderr)
-        if sys.stdout is not None:
-            _flush_stdout()
+        _flush_stdout()
         sys.exit(1)
 
 
@@ -87,7 +86,7 @@ def _require_usable(flag: flags.Flag) -> None:
     if flag.present and flag.value in ("", []):
         raise InputError(f"--{flag.name} is empty")
     # A folder of that name would be made; a sentence may begin with one.
-    if flag.name.endswith("_dir") and _URL.match(flag.value or ""):
+    if flag.name.endswith("_dir") and files.is_url(flag.value or ""):
         raise InputError(
             f"--{flag.name} must be a path of this machine; received "
             f"{flag.value}"
@@ -111,6 +110,7 @@ def _parse_flags(arguments: list[str]) -> list[str]:
         ]
         raise InputError("; ".join(problems)) from None
     except SystemExit:  # absl's --help exits with 1.
+        _flush_stdout()
         sys.exit(0)
 
 
@@ -124,8 +124,7 @@ def _line_for_user(error: Exception) -> str | None:
     # TensorFlow's, which a program may not have imported.
     is_exhausted = type(error).__name__ == "ResourceExhaustedError"
     if is_exhausted and _NO_SPACE in str(error):
-        # TensorFlow puts "PATH; " before it.
-        return error.message.splitlines()[0].replace("; ", ": ", 1)
+        return reason(error)
     if is_exhausted or isinstance(error, MemoryError):
         smaller = [f"--{n}" for n in _MEMORY_FLAGS if n in flags.FLAGS]
         remedy = f": try a smaller {', '.join(smaller)}" if smaller else ""
@@ -168,7 +167,8 @@ def _prepare_streams() -> None:
 def _flush_stdout() -> None:
     """Prints what waits to be printed, where it can be."""
     try:
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except OSError:  # Python would try again, and complain.
         _discard_stdout()
 

@@ -4,6 +4,7 @@ import importlib.util
 import numbers
 import os
 import pathlib
+import re
 from typing import Any
 
 # What each extra of pyproject.toml is for.
@@ -23,6 +24,16 @@ class InputError(ValueError):
     used. A program prints the line and exits with status 1; a library's caller
     sees an ordinary ValueError.
     """
+
+
+def reason(error: Exception) -> str:
+    """Returns the first line of an error, without TensorFlow's own names.
+
+    >>> reason(OSError("{{function_node f}} a/b; disk full [Op:SaveV2]"))
+    'a/b; disk full'
+    """
+    line = str(getattr(error, "message", error)).split("\n")[0]
+    return re.sub(r"^\{\{.*?\}\} | \[Op:\w+\]$", "", line)
 
 
 def program(name: str) -> str:

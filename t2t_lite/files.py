@@ -271,18 +271,22 @@ def require_folder_of(
 
 
 def require_apart(
-    outputs: Iterable[str | None], inputs: Iterable[str] = ()
+    outputs: Iterable[str | None], inputs: Iterable[str | None] = ()
 ) -> None:
     """Refuses to write over what a program reads, or writes elsewhere.
 
     Args:
         outputs: paths to write; None, "-" and devices are passed over.
-        inputs: paths of files that are read.
+        inputs: paths of files that are read; None and "-" are passed over.
 
     Raises:
         InputError: an output is one of the inputs, or another output.
     """
-    taken = {os.path.realpath(os.path.expanduser(path)) for path in inputs}
+    taken = {
+        os.path.realpath(os.path.expanduser(path))
+        for path in inputs
+        if path not in (None, "-")
+    }
     for path in outputs:
         if path in (None, "-") or _is_device(os.path.expanduser(path)):
             continue
@@ -293,6 +297,15 @@ def require_apart(
                 "something else there"
             )
         taken.add(place)
+
+
+def is_url(path: str) -> bool:
+    """Returns whether a path is that of another machine.
+
+    >>> is_url("gs://bucket/model"), is_url("runs/model")
+    (True, False)
+    """
+    return re.match(r"\w\w+:/", path) is not None
 
 
 def read_json(path: str | os.PathLike) -> Any:

@@ -94,9 +94,12 @@ _OF_THE_USER = [
     ),
     (
         tf.errors.ResourceExhaustedError(
-            None, None, "f; No space left on device"
+            None,
+            None,
+            "{{function_node __wrapped__SaveV2}} f; No space left on device "
+            "[Op:SaveV2]",
         ),
-        "f: No space left on device",
+        "f; No space left on device",
     ),
 ]
 

@@ -125,7 +125,7 @@ def main(_: list[str]) -> int:
     names = corpus_flags.given_flags(default=None) or begun.corpus
     names = names or corpus_flags.given_flags()
     corpus = corpus_flags.find_corpus(names)
-    corpus_flags.require_files()
+    corpus_flags.refuse_pipes()
     corpus_flags.require_task(corpus, settings.task)
     tasks.task_of(settings)  # Refuses settings that the task cannot have.
     run_options = options.RunOptions.from_flags(FLAGS.flag_values_dict())

@@ -39,7 +39,7 @@ cli.refuse_beside("nbest", "scores", because=", which prints the score of each")
 
 def main(_: list[str]) -> int:
     files.require_folder_of(FLAGS.output)
-    files.require_apart([FLAGS.output], [FLAGS.input or "-"])
+    files.require_apart([FLAGS.output], [FLAGS.input])
     search_options.checked_hparams(
         FLAGS.model_dir, **cli.search_flags(), nbest=FLAGS.nbest
     )

@@ -89,14 +89,14 @@ class LineTranslator(LinePredictor):
             model=model.vocabulary_size,
             vocabulary=vocabulary.size,
         )
-        if not model.built:  # It has not been called yet.
-            model.build()
         if options is None:
             options = SearchOptions.from_hparams(model.hparams)
         if not isinstance(options, SearchOptions):
             raise TypeError(
                 f"options must be SearchOptions; received {options!r}"
             )
+        if not model.built:  # It has not been called yet.
+            model.build()
         engine = model_engine(model, options, xla)
         return LineTranslator(engine, vocabulary, options, splitting)
 

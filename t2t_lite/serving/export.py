@@ -17,7 +17,7 @@ import tensorflow_text
 from absl import logging
 
 from t2t_lite import errors, files
-from t2t_lite.errors import InputError
+from t2t_lite.errors import InputError, reason
 from t2t_lite.serving import checks
 from t2t_lite.serving.signatures import ServedModel, ServingOptions
 from t2t_lite.storage import checkpoints
@@ -81,11 +81,11 @@ def export(
             target = _move_to_next_version(path, export_dir)
             _warn_if_misread(target.absolute())
             return target
-    except OSError as error:
-        reason = error.strerror or error
-    except tf.errors.OpError as error:  # A disk that is full, for example.
-        reason = error.message
-    raise InputError(f"cannot write the export {export_dir}: {reason}")
+    except (OSError, tf.errors.OpError) as error:  # A full disk, for example.
+        what = getattr(error, "strerror", None) or reason(error)
+        raise InputError(
+            f"cannot write the export {export_dir}: {what}"
+        ) from None
 
 
 def _metadata(

@@ -19,7 +19,7 @@ import tensorflow as tf
 from absl import logging
 
 from t2t_lite import files
-from t2t_lite.errors import InputError
+from t2t_lite.errors import InputError, reason
 
 _DATA = ".data-00000-of-00001"
 _SUFFIXES = (_DATA, ".index")  # In the order in which they are written.
@@ -61,10 +61,9 @@ def write(path: str | os.PathLike, tensors: Mapping[str, Any]) -> None:
         if not exists(path):  # Data alone would pass for a damaged one.
             with contextlib.suppress(OSError):
                 remove(path)
-        reason = str(error).split("\n")[0]
         raise InputError(
-            f"cannot write the checkpoint {path}: {reason}; those written "
-            "before are unharmed: mend that, and run the command again"
+            f"cannot write the checkpoint {path}: {reason(error)}; those "
+            "written before are unharmed: mend that, and run the command again"
         ) from None
 
 

@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import re
 from typing import Any
 
 from t2t_lite import files, hparams
@@ -58,7 +57,7 @@ def require_own(folder: str | os.PathLike) -> None:
 
 def _what_it_is(model_dir: str) -> str:
     """Returns what there is in the place of a model directory."""
-    if re.match(r"\w\w+:/", model_dir):
+    if files.is_url(model_dir):
         return "give a folder of this machine"
     if not os.path.exists(model_dir):
         return "there is no such folder"

@@ -35,10 +35,10 @@ class NoamSchedule(keras.optimizers.schedules.LearningRateSchedule):
         for name, size in sizes.items():
             # NaN is refused too.
             holds = isinstance(size, numbers.Real) and 1 <= size < math.inf
-            rule = f"{name} must be at least 1 and finite"
+            rule = f"{name} must be a finite number, at least 1"
             require(rule, holds, **{name: size})
         holds = isinstance(scale, numbers.Real) and 0 < scale < math.inf
-        require("scale must be above 0 and finite", holds, scale=scale)
+        require("scale must be a finite number above 0", holds, scale=scale)
         self.d_model = d_model
         self.warmup_steps = warmup_steps
         self.scale = scale

@@ -82,11 +82,14 @@ class RunOptions:
 
     def require_files(self) -> None:
         """Raises InputError where there is no file that an option names."""
-        for name in ("vocabulary", "warm_start_from"):
+        # A checkpoint is given without the suffixes of its files.
+        for name, suffixes in (
+            ("vocabulary", ("",)),
+            ("warm_start_from", ("", ".index")),
+        ):
             given = getattr(self, name)
             path = os.path.expanduser(given or os.curdir)
-            # A checkpoint is given without the suffixes of its files.
-            if not os.path.exists(path) and not os.path.exists(f"{path}.index"):
+            if not any(os.path.exists(f"{path}{s}") for s in suffixes):
                 raise InputError(f"--{name}: there is no {given}")
 
     def require_no_dev_text(self) -> None:

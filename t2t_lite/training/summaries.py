@@ -6,6 +6,8 @@ from collections.abc import Mapping
 import tensorflow as tf
 from absl import logging
 
+from t2t_lite.errors import reason
+
 
 class Summaries:
     """Writes curves for TensorBoard; a disk that takes none ends no run.
@@ -30,9 +32,9 @@ class Summaries:
         try:
             self._write(step, values)
         except tf.errors.OpError as error:
-            reason = error.message.split("\n")[0]
             logging.warning(
-                "Cannot write summaries, and goes on without: %s", reason
+                "Cannot write summaries, and goes on without: %s",
+                reason(error),
             )
             self._folder = None
 

@@ -720,3 +720,12 @@ def test_wrong_weights_are_refused(weights, message):
     corpus = corpora.named("embedded,embedded")
     with pytest.raises(InputError, match=message):
         corpora.weighted(corpus, weights)
+
+
+def test_standard_input_that_cannot_be_read_is_named(monkeypatch, tmp_path):
+    with open(tmp_path / "only_written", "wb") as file:
+        stdin = open(file.fileno(), encoding="utf-8", closefd=False)  # noqa: SIM115
+        monkeypatch.setattr(sys, "stdin", stdin)
+        lines, _ = text_files.input_lines(None)
+        with pytest.raises(InputError, match="standard input cannot be read"):
+            list(lines)

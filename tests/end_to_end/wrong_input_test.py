@@ -132,15 +132,15 @@ def test_wrong_flags_of_train_are_refused(flags, message, tmp_path):
     assert not (model_dir / "settings.json").exists()
 
 
-@pytest.mark.parametrize(
-    ("flag", "message"),
-    [
-        (f"--cache_dir={__file__}", "--cache_dir must be a folder"),
-    ],
-)
-def test_unusable_paths_are_refused(flag, message, corpus, tmp_path):
+def test_a_cache_that_is_a_file_is_refused(corpus, tmp_path):
     model_dir = tmp_path / "model"
-    _refused(message, "train", *corpus, flag, f"--model_dir={model_dir}")
+    _refused(
+        "--cache_dir must be a folder",
+        "train",
+        *corpus,
+        f"--cache_dir={__file__}",
+        f"--model_dir={model_dir}",
+    )
     assert not (model_dir / "settings.json").exists()
 
 
@@ -578,16 +578,17 @@ def test_outputs_without_a_name_are_refused(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("name", ["matrix", "lines"])
 def test_a_picture_does_not_take_the_place_of_the_page(
-    model, tmp_path, monkeypatch
+    model, tmp_path, monkeypatch, name
 ):
     monkeypatch.setattr(cli, "load_tensorflow", pytest.fail)
     _refused(
-        "cannot write",
+        "or writes something else there",
         "visualize_attention",
         *(f"--model_dir={model}", "--sentence=x"),
         f"--png_prefix={tmp_path / 'p'}",
-        f"--output={tmp_path / 'p-matrix.png'}",
+        f"--output={tmp_path / f'p-{name}.png'}",
     )
 
 
@@ -705,7 +706,7 @@ def test_text_that_can_be_read_only_once_is_not_trained_on(tmp_path):
     os.mkfifo(pipe)
     flags = [f"--train_{side}={pipe}" for side in ("source", "target")]
     _refused(
-        f"{pipe} can be read only once, and training reads its text again",
+        f"{pipe} can be read only once, and a run that goes on",
         "train",
         f"--model_dir={model_dir}",
         *flags,

@@ -22,7 +22,7 @@ V = 23
 def hparams(dropout):
     """Returns the settings of a tiny model."""
     return HParams(
-        num_layers=1,
+        num_layers=2,
         d_model=12,
         d_ff=20,
         num_heads=3,

@@ -197,12 +197,14 @@ def server_and_first_times(exported):
     """A server, and the seconds that each of its first requests took."""
     server = Server(exported[1])
     times = []
-    for _ in range(30):
-        start = time.perf_counter()
-        server(inputs=["the old dog runs"])
-        times.append(time.perf_counter() - start)
-    yield server, times
-    server.close()
+    try:
+        for _ in range(30):
+            start = time.perf_counter()
+            server(inputs=["the old dog runs"])
+            times.append(time.perf_counter() - start)
+        yield server, times
+    finally:
+        server.close()
     assert server.process.returncode == 0
 
 

@@ -38,14 +38,18 @@ def test_scale_multiplies_the_rate():
 @pytest.mark.parametrize("name", ["d_model", "warmup_steps"])
 def test_a_schedule_without_a_warm_up_or_a_model_is_refused(name, value):
     sizes = {"d_model": 12, "warmup_steps": 13, name: value}
-    rule = f"{name} must be at least 1 and finite; received {name}={value!r}"
+    rule = (
+        f"{name} must be a finite number, at least 1; received {name}={value!r}"
+    )
     with pytest.raises(ValueError, match=rule):
         NoamSchedule(**sizes)
 
 
 @pytest.mark.parametrize("scale", [0, -1.0, float("nan"), float("inf"), "1"])
 def test_a_schedule_that_lowers_no_loss_is_refused(scale):
-    with pytest.raises(ValueError, match="scale must be above 0 and finite"):
+    with pytest.raises(
+        ValueError, match="scale must be a finite number above 0"
+    ):
         NoamSchedule(12, 13, scale)
 
 
