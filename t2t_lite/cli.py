@@ -15,7 +15,7 @@ from typing import Any
 
 from absl import app, flags, logging
 
-from t2t_lite import files
+from t2t_lite import files, hardware
 from t2t_lite.errors import InputError, program, reason, require_small
 
 SEARCH_FLAGS = ("beam_width", "length_penalty", "max_extra_length")
@@ -270,14 +270,14 @@ def signal_status(number: int) -> int:
     return 128 + number if number else 0
 
 
-def load_tensorflow(num_parts: int = 1) -> None:
+def load_tensorflow(in_parts: bool = False) -> None:
     """Imports TensorFlow, and hides what its libraries print about GPUs.
 
     Args:
-        num_parts: how many parts of a batch are computed at the same time. On
-            a CPU with as many cores, each part then runs on one thread, which
-            is faster than parts that share all cores. The environment variable
-            TF_NUM_INTRAOP_THREADS takes precedence.
+        in_parts: whether `Hardware.num_parts` parts of a batch are computed
+            side by side. Where the CPU has as many cores, each part then runs
+            on one thread, which is faster than parts that share all cores. The
+            environment variable TF_NUM_INTRAOP_THREADS takes precedence.
     """
     # Whatever the user's environment and keras.json choose for other programs.
     os.environ["KERAS_BACKEND"] = "tensorflow"
@@ -294,15 +294,10 @@ def load_tensorflow(num_parts: int = 1) -> None:
     gc.freeze()
     gc.enable()
     is_set = "TF_NUM_INTRAOP_THREADS" in os.environ
-    one_core_each = num_parts > 1 and _num_cores() == num_parts
+    cores = hardware.num_cores()
+    one_core_each = in_parts and hardware.cpu_parts(cores) == cores > 1
     if one_core_each and not gpus and not is_set:
         tf.config.threading.set_intra_op_parallelism_threads(1)
-
-
-def _num_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):  # On Linux; TensorFlow counts so too.
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count()
 
 
 @contextlib.contextmanager

@@ -22,17 +22,19 @@ from t2t_lite.errors import InputError
 
 
 @pytest.mark.parametrize(
-    ("num_parts", "cores", "gpus", "set_by_user", "expected"),
+    ("in_parts", "cores", "gpus", "set_by_user", "expected"),
     [
-        (2, 2, [], None, [1]),
-        (1, 2, [], None, []),
-        (2, 8, [], None, []),
-        (2, 2, ["a GPU"], None, []),
-        (2, 2, [], "2", []),  # What the user has set stays.
+        (True, 2, [], None, [1]),
+        (True, 8, [], None, [1]),
+        (True, 64, [], None, []),  # More cores than parts.
+        (True, 1, [], None, []),
+        (False, 2, [], None, []),
+        (True, 2, ["a GPU"], None, []),
+        (True, 2, [], "2", []),  # What the user has set stays.
     ],
 )
-def test_each_of_two_parts_runs_on_one_of_two_cores(
-    monkeypatch, num_parts, cores, gpus, set_by_user, expected
+def test_each_of_as_many_parts_runs_on_one_core(
+    monkeypatch, in_parts, cores, gpus, set_by_user, expected
 ):
     threads = []
     monkeypatch.setattr(
@@ -45,7 +47,7 @@ def test_each_of_two_parts_runs_on_one_of_two_cores(
     monkeypatch.delenv("TF_NUM_INTRAOP_THREADS", raising=False)
     if set_by_user:
         monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", set_by_user)
-    cli.load_tensorflow(num_parts)
+    cli.load_tensorflow(in_parts)
     assert threads == expected
 
 

@@ -46,7 +46,7 @@ def main(_: list[str]) -> int:
     card = FLAGS.report and f"{FLAGS.report}.json"
     files.require_apart([FLAGS.json, card], corpus_flags.given_files())
     search_options.checked_hparams(FLAGS.model_dir, **cli.search_flags())
-    cli.load_tensorflow(num_parts=1 if FLAGS.xla else 2)
+    cli.load_tensorflow(in_parts=not FLAGS.xla)
     from t2t_lite import tasks
     from t2t_lite.evaluation.card import make_card
     from t2t_lite.evaluation.report import evaluate

@@ -66,6 +66,11 @@ flags.DEFINE_integer(
     "fit its memory.",
 )
 flags.DEFINE_float(
+    "memory_limit_gib",
+    None,
+    "GiB of memory that a device may use for updates. Default: what is free.",
+)
+flags.DEFINE_float(
     "save_every_minutes",
     None,
     "Minutes between two checkpoints. Default: 10, unless the preset counts "
@@ -133,7 +138,7 @@ def main(_: list[str]) -> int:
     is_one_device = FLAGS.strategy == "one_device" or (
         FLAGS.strategy == "auto" and not os.environ.get("TF_CONFIG")
     )
-    cli.load_tensorflow(num_parts=2 if is_one_device and not FLAGS.xla else 1)
+    cli.load_tensorflow(in_parts=is_one_device and not FLAGS.xla)
     from t2t_lite.training import run, training_text
 
     result = run.train(

@@ -50,7 +50,7 @@ def main(_: list[str]) -> int:
         if is_typed
         else text_files.input_lines(FLAGS.input)
     )
-    cli.load_tensorflow(num_parts=1 if FLAGS.xla else 2)
+    cli.load_tensorflow(in_parts=not FLAGS.xla)
     from t2t_lite import tasks
     from t2t_lite.decoding.line_predictor import as_lines
 

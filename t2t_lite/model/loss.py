@@ -75,6 +75,7 @@ def projected_cross_entropy(
     target_ids_BT: Tensor,
     label_smoothing: float = 0.0,
     loss_scale: float | Tensor = 1.0,
+    chunk_logits: int | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Returns `cross_entropy` of the logits x E^T, in little memory.
 
@@ -92,6 +93,8 @@ def projected_cross_entropy(
         loss_scale: float or scalar tensor, what the loss is about to be
             multiplied by. It changes no result: the gradients are formed at
             that scale, so that small ones are not lost in float16.
+        chunk_logits: int, how many logits are computed at a time, at least V;
+            CHUNK_LOGITS if not given. It changes no result but for rounding.
 
     Returns:
         (float32 scalar in nats, float32 scalar number of tokens).
@@ -102,7 +105,9 @@ def projected_cross_entropy(
     require_ids_below(V, target_ids=target_ids_BT)
     is_token_N = ops.reshape(ops.not_equal(target_ids_BT, PAD), (-1,))
     num_tokens = ops.sum(ops.cast(is_token_N, "int32"))
-    chunk_size, num_chunks = _chunks(ops.shape(is_token_N)[0], V)
+    chunk_size, num_chunks = _chunks(
+        ops.shape(is_token_N)[0], largest_chunk(V, chunk_logits)
+    )
     order_P = _tokens_first(is_token_N, chunk_size * num_chunks)
     target_ids_P = ops.take(ops.reshape(target_ids_BT, (-1,)), order_P)
 
@@ -136,14 +141,19 @@ def projected_cross_entropy(
     return loss, ops.cast(num_tokens, "float32")
 
 
-def largest_chunk(V: int) -> int:
-    """Returns of how many tokens the logits are computed at a time."""
-    return max(1, CHUNK_LOGITS // V)
+def largest_chunk(V: int, chunk_logits: int | None = None) -> int:
+    """Returns of how many tokens the logits are computed at a time.
+
+    Args:
+        V: int, logits of a token.
+        chunk_logits: int, how many at a time; CHUNK_LOGITS if not given.
+    """
+    return max(1, (chunk_logits or CHUNK_LOGITS) // V)
 
 
-def _chunks(N: int | Tensor, V: int) -> tuple[int | Tensor, int | Tensor]:
+def _chunks(N: int | Tensor, largest: int) -> tuple[int | Tensor, int | Tensor]:
     """Returns (size, number) of the equal chunks that hold N positions."""
-    num_chunks = -(-N // largest_chunk(V))
+    num_chunks = -(-N // largest)
     return -(-N // num_chunks), num_chunks
 
 

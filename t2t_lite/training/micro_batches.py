@@ -1,22 +1,20 @@
 """How large a micro-batch may be, so that an update fits the memory."""
 
 import math
-import os
-import pathlib
-import re
 
-import tensorflow as tf
-
+from t2t_lite.hardware import Hardware
 from t2t_lite.hparams import HParams
 from t2t_lite.model import flops, loss
 
-_MOST_TOKENS = 4096  # More is no faster, on any device that was measured.
 _FEWEST_TOKENS = 256
-_CONTAINER_LIMITS = (
-    "/sys/fs/cgroup/memory.max",
-    "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-)
-_SHARE = 0.6  # Of the memory; the rest is for what the estimate does not count.
+# More than these at a time is no faster on the CPU that was measured. A GPU is
+# given all that fits it.
+_MOST_CPU_TOKENS = 2048
+# Of the memory; the rest is for what the estimate does not count. A CPU's is
+# shared with the rest of the process, and with other programs.
+_SHARES = {"CPU": 0.6, "GPU": 0.85}
+_BYTES_PER_LOGIT = 12  # Of a chunk of the loss: three copies in float32.
+_CHUNK_SHARE = 1 / 32  # Of a GPU's memory.
 
 
 def num_micro_batches(
@@ -40,37 +38,57 @@ def num_micro_batches(
     return math.ceil(batch_size / (rows * num_replicas))
 
 
-def fitting_micro_batch_tokens(
-    hparams: HParams, vocabulary_size: int, precision: str
-) -> int:
-    """Returns how many source tokens, and target tokens, one pass may take.
+def micro_batch_sizes(
+    hparams: HParams, vocabulary_size: int, precision: str, hardware: Hardware
+) -> list[int]:
+    """Returns how many tokens of each side one pass may take, largest first.
 
-    A power of two whose estimated peak fits the device.
+    From the whole update of `tokens_per_batch` downwards, each half of the one
+    before, those whose estimated peak fits the hardware; the smallest of all
+    where none does.
 
     Args:
         hparams: HParams.
         vocabulary_size: V.
         precision: "float32", "bfloat16" or "float16".
+        hardware: Hardware.
     """
-    budget = _SHARE * _device_bytes()
-    # A CPU computes two parts of a micro-batch at the same time.
-    num_parts = 1 if tf.config.list_physical_devices("GPU") else 2
-    tokens = _MOST_TOKENS
-    while (
-        tokens > _FEWEST_TOKENS
-        and peak_bytes(hparams, vocabulary_size, precision, tokens, num_parts)
-        > budget
-    ):
-        tokens //= 2
-    return tokens
+    tokens = hparams.tokens_per_batch
+    if hardware.kind == "CPU":
+        tokens = min(tokens, _MOST_CPU_TOKENS * hardware.num_parts)
+    sizes = [tokens]
+    while sizes[-1] // 2 >= _FEWEST_TOKENS:
+        sizes.append(sizes[-1] // 2)
+    budget = _SHARES[hardware.kind] * hardware.memory_bytes
+    fitting = [
+        size
+        for size in sizes
+        if peak_bytes(hparams, vocabulary_size, precision, hardware, size)
+        <= budget
+    ]
+    return fitting or sizes[-1:]
+
+
+def chunk_logits(hardware: Hardware) -> int:
+    """Returns how many logits the loss computes at a time.
+
+    The more there are, the fewer turns its loop takes. A GPU's follow its
+    memory; a CPU has nothing to gain.
+
+    >>> chunk_logits(Hardware("GPU", 96e9, num_cores=16))
+    250000000
+    """
+    if hardware.kind == "CPU":
+        return loss.CHUNK_LOGITS
+    return int(_CHUNK_SHARE * hardware.memory_bytes / _BYTES_PER_LOGIT)
 
 
 def peak_bytes(
     hparams: HParams,
     vocabulary_size: int,
     precision: str,
+    hardware: Hardware,
     tokens: int,
-    num_parts: int = 1,
 ) -> int:
     """Returns the estimated peak of an update by micro-batches of `tokens`.
 
@@ -78,13 +96,15 @@ def peak_bytes(
         hparams: HParams.
         vocabulary_size: V.
         precision: "float32", "bfloat16" or "float16".
+        hardware: Hardware, whose parts are computed side by side.
         tokens: how many source tokens, and target tokens, one pass takes.
-        num_parts: how many parts of them are computed at the same time.
     """
+    parts = hardware.num_parts
+    logits = min(tokens // parts * vocabulary_size, chunk_logits(hardware))
     return (
-        _state_bytes(hparams, vocabulary_size, num_parts)
+        _state_bytes(hparams, vocabulary_size, num_gradients=parts)
         + tokens * _bytes_per_token(hparams, precision)
-        + num_parts * loss_bytes(hparams, vocabulary_size, tokens // num_parts)
+        + parts * loss_bytes(hparams, vocabulary_size, logits)
     )
 
 
@@ -107,46 +127,12 @@ def _bytes_per_token(hparams: HParams, precision: str) -> int:
     return width * (encoder + decoder + 3 * D)
 
 
-def loss_bytes(hparams: HParams, vocabulary_size: int, tokens: int) -> int:
-    """Returns the bytes of a chunk's logits, three times, and two embeddings.
+def loss_bytes(hparams: HParams, vocabulary_size: int, logits: int) -> int:
+    """Returns the bytes of a chunk's logits, and of two embeddings.
 
     Args:
         hparams: HParams.
         vocabulary_size: V.
-        tokens: of the target.
+        logits: of a chunk.
     """
-    logits = min(tokens * vocabulary_size, loss.CHUNK_LOGITS)
-    return 4 * (3 * logits + 2 * vocabulary_size * hparams.d_model)
-
-
-def _device_bytes() -> float:
-    """Returns the memory of the first GPU, or what the machine has free."""
-    if tf.config.list_physical_devices("GPU"):
-        # There is no public way to ask for a GPU's memory before it is used.
-        from tensorflow.python.client import device_lib
-
-        return next(
-            device.memory_limit
-            for device in device_lib.list_local_devices()
-            if device.device_type == "GPU"
-        )
-    return min(_available_bytes(), _container_bytes())
-
-
-def _available_bytes() -> int:
-    """Returns what programs can get, with what caches would give up."""
-    meminfo = pathlib.Path("/proc/meminfo")  # Linux has it.
-    if meminfo.exists():
-        found = re.search(r"MemAvailable:\s+(\d+) kB", meminfo.read_text())
-        return int(found[1]) * 1024
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def _container_bytes() -> float:
-    """Returns the limit of the control group; infinity where there is none."""
-    for path in _CONTAINER_LIMITS:
-        try:
-            return int(pathlib.Path(path).read_text())
-        except (OSError, ValueError):  # Not there, or "max".
-            continue
-    return math.inf
+    return _BYTES_PER_LOGIT * logits + 2 * 4 * vocabulary_size * hparams.d_model

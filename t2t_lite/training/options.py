@@ -29,6 +29,7 @@ class RunOptions:
     precision: str = "float32"  # or "bfloat16", "float16"
     xla: bool = False
     micro_batch_tokens: int | None = None  # None: as many as fit the memory
+    memory_limit_gib: float | None = None  # of a device; None: all there is
     save_every_minutes: float | None = None  # None: 10
     save_every_steps: int | None = None  # instead of minutes
     keep_last: int | None = None  # None: as many as are averaged, at least 2
@@ -52,12 +53,13 @@ class RunOptions:
                 "save_every_minutes must be at least 0; received "
                 f"save_every_minutes={minutes}"
             )
-        tflops = self.sustained_tflops
-        if tflops is not None and not 0 < tflops < math.inf:
-            raise InputError(
-                "sustained_tflops must be above 0 and finite; received "
-                f"sustained_tflops={tflops}"
-            )
+        for name in ("memory_limit_gib", "sustained_tflops"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise InputError(
+                    f"{name} must be above 0 and finite; received "
+                    f"{name}={value}"
+                )
 
     def with_save_every_steps(self, steps: int) -> "RunOptions":
         """Returns options with `steps` for save_every_steps if none is set.

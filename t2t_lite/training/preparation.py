@@ -13,6 +13,7 @@ from absl import logging
 
 from t2t_lite import tasks
 from t2t_lite.errors import InputError
+from t2t_lite.hardware import find_hardware
 from t2t_lite.hparams import MAY_CHANGE, HParams
 from t2t_lite.storage import settings_file
 from t2t_lite.storage.model_directory import ModelDirectory, Settings
@@ -27,7 +28,7 @@ from t2t_lite.text.token_files import (
 )
 from t2t_lite.text.vocabulary import Vocabulary
 from t2t_lite.training import plausibility
-from t2t_lite.training.micro_batches import fitting_micro_batch_tokens
+from t2t_lite.training.micro_batches import micro_batch_sizes
 from t2t_lite.training.options import RunOptions
 from t2t_lite.training.training_text import TrainingText
 
@@ -234,9 +235,13 @@ def _micro_batch_tokens(start: _Start, vocabulary: Vocabulary) -> int:
         return options.micro_batch_tokens
     if start.begun is not None:
         return start.begun.micro_batch_tokens
-    return fitting_micro_batch_tokens(
-        start.hparams, vocabulary.size, options.precision
+    sizes = micro_batch_sizes(
+        start.hparams,
+        vocabulary.size,
+        options.precision,
+        find_hardware(options.memory_limit_gib),
     )
+    return sizes[0]
 
 
 def _sentence_figures(

@@ -12,6 +12,7 @@ from absl import logging
 
 from t2t_lite import files, tasks
 from t2t_lite.evaluation.accuracy import ReadChecks
+from t2t_lite.hardware import find_hardware
 from t2t_lite.hparams import HParams
 from t2t_lite.model import flops
 from t2t_lite.storage import model_directory
@@ -28,7 +29,7 @@ from t2t_lite.training.cost import Cost, describe_cost
 from t2t_lite.training.curves import draw_curves
 from t2t_lite.training.dev_evaluation import DevEvaluation, DevState
 from t2t_lite.training.feeding import Feed, make_feed
-from t2t_lite.training.micro_batches import num_micro_batches
+from t2t_lite.training.micro_batches import chunk_logits, num_micro_batches
 from t2t_lite.training.options import RunOptions
 from t2t_lite.training.preparation import Prepared, is_trained, prepare
 from t2t_lite.training.progress import Progress, not_finite_error
@@ -341,6 +342,7 @@ class _Run:
 
 def _make_trainer(beginning: _Beginning) -> Trainer:
     options, vocabulary = beginning.options, beginning.prepared.vocabulary
+    hardware = find_hardware(options.memory_limit_gib)
     return Trainer(
         beginning.hparams,
         vocabulary.size,
@@ -348,7 +350,8 @@ def _make_trainer(beginning: _Beginning) -> Trainer:
         precision=options.precision,
         xla=options.xla,
         num_target_ids=beginning.task.num_target_ids(vocabulary),
-        num_parts=best_num_parts(beginning.strategy, options.xla),
+        num_parts=best_num_parts(beginning.strategy, hardware, options.xla),
+        chunk_logits=chunk_logits(hardware),
     )
 
 

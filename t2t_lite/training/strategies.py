@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_lite.errors import InputError
+from t2t_lite.hardware import Hardware
 
 _TASK_TYPES = ("chief", "worker")
 
@@ -112,18 +113,16 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
     return (resolver.task_type, resolver.task_id) == chief
 
 
-def best_num_parts(strategy: tf.distribute.Strategy, xla: bool) -> int:
-    """Returns how many parts of a micro-batch to compute at the same time.
+def best_num_parts(
+    strategy: tf.distribute.Strategy, hardware: Hardware, xla: bool
+) -> int:
+    """Returns how many parts of a micro-batch to compute side by side.
 
-    Two on one CPU. One keeps a GPU busy, and XLA runs one operation after the
-    other.
+    One with XLA, which runs one operation after the other, and where several
+    replicas or workers already run side by side.
     """
-    is_one_cpu = (
-        not xla
-        and isinstance(strategy, tf.distribute.OneDeviceStrategy)
-        and not tf.config.list_physical_devices("GPU")
-    )
-    return 2 if is_one_cpu else 1
+    is_one_device = isinstance(strategy, tf.distribute.OneDeviceStrategy)
+    return hardware.num_parts if is_one_device and not xla else 1
 
 
 def on_replicas(

@@ -48,8 +48,9 @@ class Trainer:
             weights, softmax and loss are float32 whatever it is.
         xla: bool, whether XLA compiles the forward and backward pass.
         num_target_ids: int, that of Transformer.
-        num_parts: int, how many parts of a micro-batch are computed at the
-            same time.
+        num_parts: int, how many parts of a micro-batch are computed side by
+            side.
+        chunk_logits: int, that of `projected_cross_entropy`.
     """
 
     def __init__(
@@ -62,8 +63,10 @@ class Trainer:
         xla: bool = False,
         num_target_ids: int | None = None,
         num_parts: int = 1,
+        chunk_logits: int | None = None,
     ):
         self.hparams, self.num_parts = hparams, num_parts
+        self.chunk_logits = chunk_logits
         self.strategy = strategy or tf.distribute.get_strategy()
         self.has_other_workers = has_other_workers(self.strategy)
         self.step = 0  # Updates done.
@@ -253,6 +256,7 @@ class Trainer:
                 target_ids,
                 self.hparams.label_smoothing,
                 scale,
+                self.chunk_logits,
             )
             scaled_loss = loss_sum * scale
         gradients = tape.gradient(scaled_loss, [w.value for w in self.weights])

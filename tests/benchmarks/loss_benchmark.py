@@ -145,14 +145,18 @@ def fitting_tokens(way, preset, precision):
 
 def estimated_bytes(way, preset, precision, tokens):
     """Returns the estimated peak of an update by so many tokens at a time."""
+    from t2t_lite.hardware import Hardware
     from t2t_lite.hparams import PRESETS
+    from t2t_lite.model import loss
     from t2t_lite.training import micro_batches
 
     hparams = PRESETS[preset]
-    peak = micro_batches.peak_bytes(hparams, _V, precision, tokens)
+    one_core = Hardware("CPU", 2**34, num_cores=1)
+    peak = micro_batches.peak_bytes(hparams, _V, precision, one_core, tokens)
     if way == "chunks":
         return peak
-    in_chunks = micro_batches.loss_bytes(hparams, _V, tokens)
+    logits = min(tokens * _V, loss.CHUNK_LOGITS)
+    in_chunks = micro_batches.loss_bytes(hparams, _V, logits)
     return peak - in_chunks + 4 * _PLAIN_COPIES[precision] * _V * tokens
 
 

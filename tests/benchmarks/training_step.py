@@ -49,10 +49,10 @@ def update_seconds(precision, xla):
     """Returns the median seconds of an update in this process."""
     from t2t_lite import cli
 
-    num_parts = 1 if xla else 2  # As bin/train does.
-    cli.load_tensorflow(num_parts=num_parts)
+    cli.load_tensorflow(in_parts=not xla)
     import numpy as np
 
+    from t2t_lite.hardware import find_hardware
     from t2t_lite.hparams import PRESETS
     from t2t_lite.training.trainer import Trainer
 
@@ -61,7 +61,7 @@ def update_seconds(precision, xla):
         _BATCH["vocabulary_size"],
         precision=precision,
         xla=xla,
-        num_parts=num_parts,
+        num_parts=1 if xla else find_hardware().num_parts,
     )
     generator = np.random.default_rng(0)
     source_ids, target_ids = generator.integers(

@@ -127,7 +127,7 @@ def search(folder, precision, xla, output):
 
     task = json.loads((folder / "task.json").read_text())
     # As bin/translate does.
-    cli.load_tensorflow(num_parts=1 if xla else 2)
+    cli.load_tensorflow(in_parts=not xla)
     import tensorflow as tf
 
     translate = make_search(folder, task, precision, xla)

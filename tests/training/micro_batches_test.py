@@ -4,13 +4,22 @@ import math
 
 import pytest
 
-from t2t_lite.hparams import HParams
-from t2t_lite.training import micro_batches
+from t2t_lite.hardware import GIB, Hardware
+from t2t_lite.hparams import PRESETS, HParams
+from t2t_lite.model import loss
 from t2t_lite.training.micro_batches import (
-    fitting_micro_batch_tokens,
+    chunk_logits,
+    micro_batch_sizes,
     num_micro_batches,
     peak_bytes,
 )
+
+_CPU = Hardware("CPU", 16 * GIB, num_cores=2)
+_V = 37_000
+
+
+def _gpu(gigabytes):
+    return Hardware("GPU", gigabytes * 1e9, num_cores=16)
 
 
 @pytest.mark.parametrize("num_replicas", [1, 3])
@@ -29,35 +38,81 @@ def test_there_are_as_few_micro_batches_as_hold_the_batch(
     assert count == 1 or not holds_batch(count - 1)
 
 
-def test_micro_batches_shrink_with_memory(monkeypatch):
-    sizes = []
-    for gigabytes in (64, 16, 8, 4):
-        monkeypatch.setattr(
-            micro_batches, "_device_bytes", lambda n=gigabytes: n * 2**30
-        )
-        sizes.append(fitting_micro_batch_tokens(HParams(), 37_000, "float32"))
+@pytest.mark.parametrize(
+    ("preset", "precision", "by_gigabytes"),
+    [
+        ("base", "float32", {8: 3125, 16: 6250, 80: 25_000, 139: 25_000}),
+        ("base", "bfloat16", {8: 6250, 16: 12_500, 80: 25_000, 139: 25_000}),
+        ("big", "float32", {8: 781, 16: 3125, 80: 25_000, 139: 25_000}),
+        ("big", "bfloat16", {8: 1562, 16: 6250, 80: 25_000, 139: 25_000}),
+    ],
+)
+def test_a_gpu_takes_the_whole_update_where_it_fits(
+    preset, precision, by_gigabytes
+):
+    hparams = PRESETS[f"transformer_{preset}"]
+    chosen = {
+        gigabytes: micro_batch_sizes(hparams, _V, precision, _gpu(gigabytes))[0]
+        for gigabytes in by_gigabytes
+    }
+    assert chosen == by_gigabytes
+
+
+def test_what_is_tried_after_one_size_is_its_half():
+    sizes = micro_batch_sizes(HParams(), _V, "float32", _gpu(16))
+    assert sizes == [6250, 3125, 1562, 781, 390]
+
+
+@pytest.mark.parametrize(
+    ("num_cores", "largest"), [(1, 2048), (2, 4096), (8, 16_384), (64, 25_000)]
+)
+def test_each_part_of_a_cpu_takes_2048_tokens_at_most(num_cores, largest):
+    hardware = Hardware("CPU", 1000 * GIB, num_cores)
+    sizes = micro_batch_sizes(HParams(), _V, "float32", hardware)
+    assert sizes[0] == largest
+
+
+def test_micro_batches_shrink_with_memory():
+    sizes = [
+        micro_batch_sizes(
+            HParams(), _V, "float32", Hardware("CPU", n * GIB, num_cores=2)
+        )[0]
+        for n in (64, 16, 8, 4)
+    ]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] > sizes[-1] > 0
 
 
-def test_the_smallest_micro_batch_is_taken_where_none_fits(monkeypatch):
-    monkeypatch.setattr(micro_batches, "_device_bytes", lambda: 0)
-    assert fitting_micro_batch_tokens(HParams(), 37_000, "float32") == 256
+def test_the_smallest_micro_batch_is_taken_where_none_fits():
+    hardware = Hardware("CPU", memory_bytes=0, num_cores=2)
+    assert micro_batch_sizes(HParams(), _V, "float32", hardware) == [256]
 
 
-def test_parts_at_the_same_time_need_a_gradient_each(monkeypatch):
-    monkeypatch.setattr(micro_batches, "loss_bytes", lambda *_: 0)
-    whole, in_parts = (
-        peak_bytes(HParams(), 37_000, "float32", 4096, num_parts)
-        for num_parts in (1, 2)
+def test_a_text_of_small_batches_is_taken_whole():
+    hparams = HParams(tokens_per_batch=300)
+    assert micro_batch_sizes(hparams, _V, "float32", _CPU) == [300]
+
+
+def test_the_chunk_of_the_loss_follows_the_memory_of_a_gpu():
+    chunks = [chunk_logits(_gpu(n)) / 2**20 for n in (8, 16, 80, 139)]
+    assert chunks == pytest.approx([19.9, 39.7, 198.7, 345.2], abs=0.1)
+    assert chunk_logits(_CPU) == loss.CHUNK_LOGITS
+
+
+def test_parts_side_by_side_need_gradients_each():
+    one, four = (
+        peak_bytes(
+            HParams(), _V, "float32", Hardware("CPU", 16 * GIB, cores), 4096
+        )
+        for cores in (1, 4)
     )
-    assert in_parts - whole > 37_000 * 512 * 4
+    assert four - one > 3 * _V * 512 * 4
 
 
 def test_a_large_vocabulary_takes_no_more_memory_for_each_token():
     def bytes_per_token(vocabulary_size):
         first, second = (
-            peak_bytes(HParams(), vocabulary_size, "float32", tokens)
+            peak_bytes(HParams(), vocabulary_size, "float32", _CPU, tokens)
             for tokens in (2048, 4096)
         )
         return (second - first) / 2048
@@ -67,18 +122,7 @@ def test_a_large_vocabulary_takes_no_more_memory_for_each_token():
 
 def test_half_precision_takes_less_memory():
     float32, bfloat16 = (
-        peak_bytes(HParams(), 37_000, precision, 4096)
+        peak_bytes(HParams(), _V, precision, _CPU, 4096)
         for precision in ("float32", "bfloat16")
     )
     assert bfloat16 < float32
-
-
-def test_the_limit_of_a_container_counts(monkeypatch, tmp_path):
-    limit = tmp_path / "memory.max"
-    monkeypatch.setattr(
-        micro_batches, "_CONTAINER_LIMITS", (tmp_path / "none", limit)
-    )
-    limit.write_text("max\n")
-    assert micro_batches._container_bytes() == math.inf
-    limit.write_text("1000\n")
-    assert micro_batches._device_bytes() == 1000

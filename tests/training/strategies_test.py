@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite.errors import InputError
+from t2t_lite.hardware import GIB, Hardware
 from t2t_lite.training.strategies import (
     best_num_parts,
     is_chief,
@@ -128,19 +129,19 @@ def test_the_chief_is_the_first_worker_unless_one_has_the_title(
 
 
 @pytest.mark.parametrize(
-    ("strategy", "xla", "gpus", "expected"),
+    ("strategy", "kind", "xla", "expected"),
     [
-        (tf.distribute.OneDeviceStrategy("/cpu:0"), False, [], 2),
-        (tf.distribute.OneDeviceStrategy("/cpu:0"), True, [], 1),
-        (tf.distribute.OneDeviceStrategy("/cpu:0"), False, ["a GPU"], 1),
-        (tf.distribute.MirroredStrategy(["/cpu:0"]), False, [], 1),
+        (tf.distribute.OneDeviceStrategy("/cpu:0"), "CPU", False, 4),
+        (tf.distribute.OneDeviceStrategy("/cpu:0"), "CPU", True, 1),
+        (tf.distribute.OneDeviceStrategy("/cpu:0"), "GPU", False, 1),
+        (tf.distribute.MirroredStrategy(["/cpu:0"]), "CPU", False, 1),
     ],
 )
-def test_only_one_cpu_computes_two_parts_at_the_same_time(
-    monkeypatch, strategy, xla, gpus, expected
+def test_only_one_cpu_computes_parts_side_by_side(
+    strategy, kind, xla, expected
 ):
-    monkeypatch.setattr(tf.config, "list_physical_devices", lambda _: gpus)
-    assert best_num_parts(strategy, xla) == expected
+    hardware = Hardware(kind, GIB, num_cores=4)
+    assert best_num_parts(strategy, hardware, xla) == expected
 
 
 def test_without_other_workers_a_value_is_the_chiefs():

@@ -51,8 +51,7 @@ def _assert_same(ours, theirs):
         np.testing.assert_array_equal(our, their)
 
 
-def _projected_at_once(x_BTD, embedding, target_ids, smoothing, loss_scale):
-    del loss_scale
+def _projected_at_once(x_BTD, embedding, target_ids, smoothing, *_):
     matrix_DV = tf.transpose(tf.cast(embedding, x_BTD.dtype))
     return loss.cross_entropy(x_BTD @ matrix_DV, target_ids, smoothing)
 
@@ -60,7 +59,9 @@ def _projected_at_once(x_BTD, embedding, target_ids, smoothing, loss_scale):
 _KINDS = {
     "dropout": (_WITH_DROPOUT, {"num_target_ids": NUM_TARGET_IDS}),
     "no dropout": (_WITHOUT_DROPOUT, {}),
-    "no dropout, parts": (_WITHOUT_DROPOUT, {"num_parts": 2}),
+    "no dropout, 2 parts": (_WITHOUT_DROPOUT, {"num_parts": 2}),
+    "no dropout, 3 parts": (_WITHOUT_DROPOUT, {"num_parts": 3}),
+    "no dropout, 4 parts": (_WITHOUT_DROPOUT, {"num_parts": 4}),
     "dropout, parts": (_WITH_DROPOUT, {"num_parts": 2}),
     "bfloat16": (_WITHOUT_DROPOUT, {"precision": "bfloat16"}),
     "float16": (_WITHOUT_DROPOUT, {"precision": "float16"}),
@@ -144,11 +145,12 @@ def test_more_micro_batches_than_rows_change_nothing(without_dropout):
     assert math.isclose(float(divided.loss), whole, rel_tol=1e-5)
 
 
+@pytest.mark.parametrize("num_parts", [2, 3, 4])
 @pytest.mark.parametrize("num_rows", [1, 3])
-def test_parts_at_the_same_time_add_up_to_the_whole(
-    num_rows, trainer_of, without_dropout
+def test_parts_side_by_side_add_up_to_the_whole(
+    num_rows, num_parts, trainer_of, without_dropout
 ):
-    in_parts = trainer_of("no dropout, parts")
+    in_parts = trainer_of(f"no dropout, {num_parts} parts")
     for trainer in (without_dropout, in_parts):
         trainer.add(*(ids[:num_rows] for ids in _batch()))
     tokens = float(without_dropout.sums.tokens)

@@ -1,0 +1,105 @@
+"""What a process computes on: kind of device, memory, cores.
+
+Sizes and parts follow from it by rules that take a `Hardware`, so that they can
+be tried with one that is made up.
+"""
+
+import dataclasses
+import math
+import os
+import pathlib
+import re
+
+GIB = 2**30
+_MOST_PARTS = 16
+_CONTAINER_LIMITS = (
+    "/sys/fs/cgroup/memory.max",
+    "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Hardware:
+    """What one replica computes on."""
+
+    kind: str  # "CPU" or "GPU"
+    memory_bytes: float  # of the GPU, or what programs can get
+    num_cores: int  # of the CPU
+
+    @property
+    def num_parts(self) -> int:
+        """How many parts of a batch are computed side by side.
+
+        One keeps a GPU busy.
+        """
+        return 1 if self.kind == "GPU" else cpu_parts(self.num_cores)
+
+
+def find_hardware(memory_limit_gib: float | None = None) -> Hardware:
+    """Returns the Hardware of this process, which imports TensorFlow.
+
+    Args:
+        memory_limit_gib: GiB to use at most; None: all that is free.
+    """
+    import tensorflow as tf
+
+    is_gpu = bool(tf.config.list_physical_devices("GPU"))
+    memory = _gpu_bytes() if is_gpu else free_bytes()
+    if memory_limit_gib is not None:
+        memory = min(memory, memory_limit_gib * GIB)
+    return Hardware("GPU" if is_gpu else "CPU", memory, num_cores())
+
+
+def num_cores() -> int:
+    """Returns how many cores of the CPU this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # On Linux; TensorFlow counts so too.
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def cpu_parts(num_cores: int) -> int:
+    """Returns how many parts of a batch a CPU computes side by side.
+
+    Each core takes one, which is faster than parts that share all cores; but
+    each part has gradients of its own.
+
+    >>> [cpu_parts(n) for n in (1, 2, 3, 64)]
+    [1, 2, 3, 16]
+    """
+    return min(num_cores, _MOST_PARTS)
+
+
+def free_bytes() -> float:
+    """Returns the memory that a program can get, of machine or container."""
+    return min(_available_bytes(), _container_bytes())
+
+
+def _gpu_bytes() -> int:
+    """Returns the memory of the first GPU that TensorFlow may use."""
+    # There is no public way to ask for it before the GPU is used.
+    from tensorflow.python.client import device_lib
+
+    return next(
+        device.memory_limit
+        for device in device_lib.list_local_devices()
+        if device.device_type == "GPU"
+    )
+
+
+def _available_bytes() -> int:
+    """Returns what programs can get, with what caches would give up."""
+    meminfo = pathlib.Path("/proc/meminfo")  # Linux has it.
+    if meminfo.exists():
+        found = re.search(r"MemAvailable:\s+(\d+) kB", meminfo.read_text())
+        return int(found[1]) * 1024
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _container_bytes() -> float:
+    """Returns the limit of the control group; infinity where there is none."""
+    for path in _CONTAINER_LIMITS:
+        try:
+            return int(pathlib.Path(path).read_text())
+        except (OSError, ValueError):  # Not there, or "max".
+            continue
+    return math.inf

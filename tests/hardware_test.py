@@ -1,0 +1,45 @@
+"""What a process computes on."""
+
+import math
+import os
+
+import pytest
+import tensorflow as tf
+
+from t2t_lite import hardware
+from t2t_lite.hardware import GIB, Hardware, find_hardware
+
+
+def test_the_limit_of_a_container_counts(monkeypatch, tmp_path):
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(
+        hardware, "_CONTAINER_LIMITS", (tmp_path / "none", limit)
+    )
+    limit.write_text("max\n")
+    assert hardware.free_bytes() == hardware._available_bytes()
+    limit.write_text("1000\n")
+    assert hardware.free_bytes() == 1000
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"), [(None, 5 * GIB), (8, 5 * GIB), (0.5, GIB / 2)]
+)
+def test_a_limit_takes_memory_away_and_adds_none(monkeypatch, limit, expected):
+    monkeypatch.setattr(hardware, "free_bytes", lambda: 5 * GIB)
+    assert find_hardware(limit).memory_bytes == expected
+
+
+def test_cores_that_the_process_may_not_use_do_not_count(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5, 7})
+    assert find_hardware().num_cores == 3
+
+
+def test_a_gpu_counts_by_its_own_memory(monkeypatch):
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda _: ["one"])
+    monkeypatch.setattr(hardware, "_gpu_bytes", lambda: 80 * GIB)
+    found = find_hardware()
+    assert (found.kind, found.memory_bytes) == ("GPU", 80 * GIB)
+
+
+def test_one_part_keeps_a_gpu_busy():
+    assert Hardware("GPU", math.inf, num_cores=16).num_parts == 1
