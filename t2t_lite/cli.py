@@ -18,7 +18,12 @@ from absl import app, flags, logging
 from t2t_lite import files, hardware
 from t2t_lite.errors import InputError, program, reason, require_small
 
-SEARCH_FLAGS = ("beam_width", "length_penalty", "max_extra_length")
+SEARCH_FLAGS = (
+    "beam_width",
+    "length_penalty",
+    "max_extra_length",
+    "tokens_at_once",
+)
 _TRANSLATOR_FLAGS = (
     "model_dir",
     "checkpoint",
@@ -27,7 +32,12 @@ _TRANSLATOR_FLAGS = (
     "xla",
     *SEARCH_FLAGS,
 )
-_MEMORY_FLAGS = ("beam_width", "max_extra_length", "micro_batch_tokens")
+_MEMORY_FLAGS = (
+    "beam_width",
+    "max_extra_length",
+    "tokens_at_once",
+    "micro_batch_tokens",
+)
 _HELP_WIDTH = 20  # At least; absl's help has no room for its indents in less.
 _NO_SPACE = "No space left on device"
 # What absl says of a required flag that is not given.
@@ -360,6 +370,13 @@ def define_model_flags(xla: bool | None = None) -> None:
         None,
         "How many tokens longer than its source an output may be. Default: "
         "the model's.",
+    )
+    flags.DEFINE_integer(
+        "tokens_at_once",
+        None,
+        "How many source tokens are searched at once. Default: by the device's "
+        "memory and cores.",
+        lower_bound=1,
     )
 
 

@@ -12,6 +12,8 @@ import re
 
 GIB = 2**30
 _MOST_PARTS = 16
+_STATUS = pathlib.Path("/proc/self/status")  # Linux has these.
+_CLEAR_REFS = pathlib.Path("/proc/self/clear_refs")
 _CONTAINER_LIMITS = (
     "/sys/fs/cgroup/memory.max",
     "/sys/fs/cgroup/memory/memory.limit_in_bytes",
@@ -103,3 +105,32 @@ def _container_bytes() -> float:
         except (OSError, ValueError):  # Not there, or "max".
             continue
     return math.inf
+
+
+def reset_peak_memory(kind: str) -> None:
+    """Makes the peak of `peak_memory_bytes` what is used now.
+
+    Args:
+        kind: that of the Hardware.
+    """
+    if kind == "GPU":
+        import tensorflow as tf
+
+        tf.config.experimental.reset_memory_stats("GPU:0")
+    elif _CLEAR_REFS.exists():
+        _CLEAR_REFS.write_text("5")
+
+
+def peak_memory_bytes(kind: str) -> int | None:
+    """Returns the most memory used since it was reset; None if not known.
+
+    Args:
+        kind: "GPU" for the memory of the first one, "CPU" for this process'.
+    """
+    if kind == "GPU":
+        import tensorflow as tf
+
+        return tf.config.experimental.get_memory_info("GPU:0")["peak"]
+    if not _STATUS.exists():
+        return None
+    return 1024 * int(re.search(r"VmHWM:\s+(\d+) kB", _STATUS.read_text())[1])

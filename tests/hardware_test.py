@@ -3,6 +3,7 @@
 import math
 import os
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -43,3 +44,13 @@ def test_a_gpu_counts_by_its_own_memory(monkeypatch):
 
 def test_one_part_keeps_a_gpu_busy():
     assert Hardware("GPU", math.inf, num_cores=16).num_parts == 1
+
+
+def test_the_peak_is_what_was_used_since_it_was_reset():
+    np.ones(200 * 2**20, np.uint8).sum()
+    before = hardware.peak_memory_bytes("CPU")
+    hardware.reset_peak_memory("CPU")
+    after = hardware.peak_memory_bytes("CPU")
+    assert after <= before - 100 * 2**20
+    np.ones(100 * 2**20, np.uint8).sum()
+    assert hardware.peak_memory_bytes("CPU") >= after + 50 * 2**20

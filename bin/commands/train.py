@@ -4,8 +4,6 @@ Without flags it trains transformer_tiny on the embedded English-German corpus;
 with --model_dir alone it goes on with the settings and the text found there.
 """
 
-import os
-
 from absl import flags
 
 from t2t_lite import cli, hparams, tasks
@@ -109,6 +107,11 @@ flags.DEFINE_float(
     "TFLOPS that one device sustains, to estimate the cost by time as the "
     "paper does (K80 2.8, K40 3.7, M40 6.0, P100 9.5).",
 )
+flags.DEFINE_bool(
+    "preflight",
+    False,
+    "Train nothing: try each shape of batch, and print what the run will take.",
+)
 cli.refuse_beside(
     "save_every_steps", "save_every_minutes", "override=save_every_steps"
 )
@@ -135,13 +138,10 @@ def main(_: list[str]) -> int:
     tasks.task_of(settings)  # Refuses settings that the task cannot have.
     run_options = options.RunOptions.from_flags(FLAGS.flag_values_dict())
     run_options.require_files()
-    is_one_device = FLAGS.strategy == "one_device" or (
-        FLAGS.strategy == "auto" and not os.environ.get("TF_CONFIG")
-    )
-    cli.load_tensorflow(in_parts=is_one_device and not FLAGS.xla)
+    cli.load_tensorflow(in_parts=run_options.in_parts)
     from t2t_lite.training import run, training_text
 
-    result = run.train(
+    arguments = (
         FLAGS.model_dir or f"runs/{corpus.name}-{preset}",
         settings,
         training_text.TrainingText(
@@ -154,6 +154,10 @@ def main(_: list[str]) -> int:
         ),
         run_options,
     )
+    if FLAGS.preflight:
+        print(run.preflight(*arguments))
+        return 0
+    result = run.train(*arguments)
     if result.report is not None:
         print(result.report)
     return cli.signal_status(result.stop_signal)

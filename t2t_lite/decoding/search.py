@@ -11,6 +11,7 @@ from t2t_lite.decoding import beam_search, shapes
 from t2t_lite.decoding.beam_search import Hypotheses
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.errors import require_bool
+from t2t_lite.hardware import Hardware, find_hardware
 from t2t_lite.hparams import HParams
 from t2t_lite.model import cache as decoder_cache
 from t2t_lite.model.transformer import Transformer
@@ -139,6 +140,7 @@ def ids_translator(
     max_length: int | None = None,
     min_finished: int = 1,
     constraint: Callable | None = None,
+    hardware: Hardware | None = None,
 ) -> Callable:
     """Returns the function that translates any number of id sequences.
 
@@ -152,6 +154,7 @@ def ids_translator(
             when not given.
         min_finished: int, that of `search`.
         constraint: that of `search`.
+        hardware: Hardware that runs it; that of this process when not given.
 
     Returns:
         tf.function: int32 RaggedTensor [N, (length)], EOS at each end, to
@@ -164,11 +167,14 @@ def ids_translator(
     if max_length is None:
         max_length = model.hparams.max_length
     W = options.beam_width
+    capacity = shapes.capacity(
+        hardware or find_hardware(), W, options.tokens_at_once
+    )
     if xla:
         logging.info(
             "XLA compiles the search for each shape that it meets: at most %d "
             "programs.",
-            len(shapes.batch_shapes(max_length, W)),
+            len(shapes.batch_shapes(max_length, capacity)),
         )
     search_batch = _search_function(
         model,
@@ -197,7 +203,7 @@ def ids_translator(
             _no_hypotheses(tf.shape(ids_NS)[0], W, T),
             max_length=max_length,
             fixed_shapes=xla,
-            beam_width=W,
+            capacity=capacity,
         )
         return Hypotheses(ids_NWT, scores_NW)
 
@@ -221,7 +227,7 @@ def _search_function(
         input_signature=[tf.TensorSpec([None, None], tf.int32)],
         jit_compile=xla or None,
         autograph=False,
-        # Called twice, for both parts of a batch; kept once in the graph.
+        # Called for each part of a batch; kept once in the graph.
         experimental_attributes={"_noinline": True},
     )
 

@@ -18,6 +18,7 @@ class SearchOptions(NamedTuple):
     length_penalty: float
     max_extra_length: int  # tokens beyond those of the source
     nbest: int = 1  # how many translations of each line
+    tokens_at_once: int | None = None  # of the source; None: by the hardware
 
     @classmethod
     def from_hparams(
@@ -52,6 +53,8 @@ class SearchOptions(NamedTuple):
         """Raises InputError where an option is out of its range."""
         require_int(1, beam_width=self.beam_width, nbest=self.nbest)
         require_int(0, max_extra_length=self.max_extra_length)
+        if self.tokens_at_once is not None:
+            require_int(1, tokens_at_once=self.tokens_at_once)
         alpha = self.length_penalty
         is_bool = isinstance(alpha, bool)
         is_number = isinstance(alpha, numbers.Real) and not is_bool

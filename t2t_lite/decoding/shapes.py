@@ -9,22 +9,59 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from t2t_lite.hardware import Hardware
 from t2t_lite.text.batching import length_ladder
 
-_BATCH_SIZES = (1, 8, 64)  # The rows of batches whose shapes are fixed.
+_BATCH_SIZES = (1, 8, 64, 512)  # The rows of batches whose shapes are fixed.
 _ALWAYS_TOGETHER = 32  # Sequences up to this length share any batch.
+_LARGEST_NARROW_BEAM = 8
+_TOKENS_PER_CORE = 1024  # More at a time is no faster, where it was measured.
+# Of a GPU: what the cache and the logits of one source token take, generously.
+_BYTES_PER_TOKEN = 2**20
+_TOKENS_PER_ROW = 16
+# An export may be served anywhere.
+ANYWHERE = Hardware("CPU", memory_bytes=4 * 2**30, num_cores=2)
 
 
-class _Capacity(NamedTuple):
+class Capacity(NamedTuple):
     """How much one batch may hold."""
 
     tokens: int  # of one side, padding included
     rows: int
+    num_parts: int  # computed side by side, where shapes are free
 
 
-_CAPACITY = _Capacity(tokens=2048, rows=128)
-_WIDE_BEAM_CAPACITY = _Capacity(tokens=384, rows=8)
-_LARGEST_NARROW_BEAM = 8
+def capacity(
+    hardware: Hardware, beam_width: int = 1, tokens_at_once: int | None = None
+) -> Capacity:
+    """Returns how much one batch of a search may hold.
+
+    Args:
+        hardware: Hardware that runs the search.
+        beam_width: int; wide beams take fewer rows at once.
+        tokens_at_once: int, source tokens; None for as many as suit the
+            hardware and the beam.
+
+    >>> capacity(ANYWHERE)
+    Capacity(tokens=2048, rows=128, num_parts=2)
+    >>> capacity(ANYWHERE, beam_width=20)
+    Capacity(tokens=384, rows=8, num_parts=2)
+    >>> capacity(Hardware("GPU", 80e9, num_cores=16))
+    Capacity(tokens=76293, rows=4768, num_parts=1)
+    """
+    if hardware.kind == "GPU":
+        tokens = int(hardware.memory_bytes) // _BYTES_PER_TOKEN
+    else:
+        tokens = _TOKENS_PER_CORE * hardware.num_parts
+    tokens_per_row = _TOKENS_PER_ROW
+    if beam_width > _LARGEST_NARROW_BEAM:
+        tokens, tokens_per_row = tokens * 3 // 16, tokens_per_row * 3
+    tokens = tokens_at_once or tokens
+    rows = max(1, tokens // tokens_per_row)
+    return Capacity(tokens, rows, hardware.num_parts)
+
+
+_NARROW_ANYWHERE = capacity(ANYWHERE)
 
 
 class _BatchLimits(NamedTuple):
@@ -35,7 +72,9 @@ class _BatchLimits(NamedTuple):
     max_rows: tf.Tensor
 
 
-def batch_shapes(max_length: int, beam_width: int = 1) -> list[tuple[int, int]]:
+def batch_shapes(
+    max_length: int, capacity: Capacity = _NARROW_ANYWHERE
+) -> list[tuple[int, int]]:
     """Returns the (rows, length) that batches are padded to for XLA.
 
     There are few, for XLA compiles a program for each; a step of the ladder of
@@ -43,7 +82,7 @@ def batch_shapes(max_length: int, beam_width: int = 1) -> list[tuple[int, int]]:
 
     Args:
         max_length: int, tokens of the longest sequence there can be.
-        beam_width: int; wide beams take fewer rows at once.
+        capacity: Capacity.
 
     >>> batch_shapes(12)
     [(1, 8), (8, 8), (64, 8), (1, 12), (8, 12), (64, 12)]
@@ -51,7 +90,7 @@ def batch_shapes(max_length: int, beam_width: int = 1) -> list[tuple[int, int]]:
     return [
         (rows, length)
         for length in length_ladder(max_length)
-        for rows in _batch_sizes(length, _capacity(beam_width))
+        for rows in _batch_sizes(length, capacity)
     ]
 
 
@@ -62,7 +101,7 @@ def run_in_batches(
     *,
     max_length: int,
     fixed_shapes: bool,
-    beam_width: int = 1,
+    capacity: Capacity = _NARROW_ANYWHERE,
 ) -> tuple[tf.Tensor, ...]:
     """Returns what `run` computes for N sequences, batch by batch.
 
@@ -77,8 +116,8 @@ def run_in_batches(
         max_length: int, the largest length there can be.
         fixed_shapes: bool, whether [num_rows, length] is one of `batch_shapes`.
             If not, it is no larger than the sequences need, and each batch is
-            run in two parts.
-        beam_width: int; wide beams take fewer rows at once.
+            run in `num_parts` parts.
+        capacity: Capacity.
 
     Returns:
         tuple of tensors as `defaults`.
@@ -91,9 +130,8 @@ def run_in_batches(
         max_length,
         f"sequences must have at most {max_length} tokens",
     )
-    capacity = _capacity(beam_width)
-    # Parts run at the same time: one computes while the other prepares.
-    num_parts = 1 if fixed_shapes else 2
+    # Parts run side by side: one computes while another prepares.
+    num_parts = 1 if fixed_shapes else capacity.num_parts
     order_N = tf.argsort(lengths_N, direction="DESCENDING", stable=True)
     count = tf.math.count_nonzero(lengths_N, dtype=tf.int32)
 
@@ -137,12 +175,6 @@ def take_rows(
     ids_RS = tf.gather(ids_NS, rows_R)[:, :length]
     missing = length - tf.shape(ids_RS)[1]
     return tf.pad(ids_RS, [[0, num_rows - tf.size(rows_R)], [0, missing]])
-
-
-def _capacity(beam_width):
-    if beam_width > _LARGEST_NARROW_BEAM:
-        return _WIDE_BEAM_CAPACITY
-    return _CAPACITY
 
 
 def _batch_sizes(length, capacity):

@@ -140,6 +140,6 @@ def evaluate(
         name: accuracy.measure(predictor, sentences)
         for name, sentences in (checks or {}).items()
     }
-    return Report(
-        predictor.description, predictor.options._asdict(), scores, accuracies
-    )
+    options = predictor.options._asdict().items()
+    given = {name: value for name, value in options if value is not None}
+    return Report(predictor.description, given, scores, accuracies)

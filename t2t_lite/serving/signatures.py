@@ -81,6 +81,7 @@ class ServedModel:
             self._options.xla,
             max_length=self._options.max_length,
             min_finished=min_finished,
+            hardware=shapes.ANYWHERE,
         )
 
     def signatures(self) -> dict[str, Callable]:

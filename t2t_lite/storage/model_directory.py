@@ -54,6 +54,7 @@ _WRITTEN = (
     "vocabulary.model",
     "tokens",
     "tags.npz",
+    "preflight",
 )
 
 

@@ -29,6 +29,15 @@ class Bucket(NamedTuple):
     pairs: np.ndarray  # int32 indices, ascending
 
 
+class BatchShape(NamedTuple):
+    """The shape of some batches of a run, and how many have it."""
+
+    source_length: int  # S
+    target_length: int  # T
+    batch_size: int  # B
+    share: float  # of the updates
+
+
 def length_ladder(max_length: int) -> list[int]:
     """Returns the lengths that sequences are padded to where few are wanted.
 

@@ -71,10 +71,36 @@ class Checkpointer:
         """Returns whether a checkpoint is due after `step` updates."""
         if self._options.save_every_steps:
             return step % self._options.save_every_steps == 0
+        return time.monotonic() - self._saved_at >= self._every_seconds
+
+    @property
+    def _every_seconds(self) -> float:
         minutes = self._options.save_every_minutes
-        if minutes is None:
-            minutes = _MINUTES
-        return time.monotonic() - self._saved_at >= 60 * minutes
+        return 60 * (_MINUTES if minutes is None else minutes)
+
+    def num_due(self, steps: int, seconds: float) -> int:
+        """Returns how many checkpoints a run writes, the last one included.
+
+        Args:
+            steps: int, updates of the run.
+            seconds: that they take.
+        """
+        if self._options.save_every_steps:
+            return -(-steps // self._options.save_every_steps)
+        if self._every_seconds * steps <= seconds:  # One after each update.
+            return steps
+        return int(seconds / self._every_seconds) + 1
+
+    def most_at_once(self, has_dev: bool) -> int:
+        """Returns how many checkpoints are on the disk at the same time.
+
+        One more than are kept, for a new one is written first; likewise those
+        of best/.
+
+        Args:
+            has_dev: whether there is a best one.
+        """
+        return self._num_kept + 1 + 2 * has_dev
 
     def save(
         self, step: int, tensors: Mapping[str, Any], is_stop: bool

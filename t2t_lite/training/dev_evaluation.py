@@ -1,6 +1,7 @@
 """Scores on the dev set during a run, and when they end it."""
 
 import functools
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from t2t_lite.training.summaries import Summaries
 
 _LINES_AT_ONCE = 256  # Between two looks at whether to stop.
 _WIDEST_BEAM = 4
+_PAIRS_TRIED = 64
 
 
 class DevState(NamedTuple):
@@ -121,12 +123,37 @@ class DevEvaluation:
 
     def is_due(self, step: int) -> bool:
         """Returns whether the model of `step` updates is to be scored."""
-        steps = self._model.hparams.steps
-        every = self._options.evaluate_every_steps or max(1, steps // 5)
         # Also if a stop kept it from being scored when it was due.
-        last_due_step = step - step % every
+        last_due_step = step - step % self._every_steps
         is_new = last_due_step > self.state.evaluated_step
         return self._pairs is not None and is_new
+
+    @property
+    def _every_steps(self) -> int:
+        steps = self._model.hparams.steps
+        return self._options.evaluate_every_steps or max(1, steps // 5)
+
+    @property
+    def num_due(self) -> int:
+        """How often a whole run scores the model."""
+        if self._pairs is None:
+            return 0
+        return self._model.hparams.steps // self._every_steps
+
+    def trial_seconds(self) -> float:
+        """Returns the seconds of an evaluation, by that of a part of dev.
+
+        A model that is not trained yet finds no end: its outputs are as long as
+        they may be, and a trained one's take less.
+        """
+        if self._pairs is None:
+            return 0.0
+        every = -(-len(self._pairs) // _PAIRS_TRIED)
+        tried = self._pairs[::every]
+        scorer = _Scorer(self._task, self._model, self._directory, tried)
+        start = time.perf_counter()
+        scorer.scores(lambda: False)
+        return (time.perf_counter() - start) / len(tried) * len(self._pairs)
 
     def resume(self, state: DevState) -> None:
         """Goes on from the state of an earlier process of the run.

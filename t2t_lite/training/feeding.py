@@ -1,9 +1,10 @@
 """The batches of a run, from any step on."""
 
 import abc
+import functools
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
@@ -15,7 +16,7 @@ from t2t_lite.errors import InputError
 from t2t_lite.hparams import HParams
 from t2t_lite.task import Task
 from t2t_lite.text import batching, epochs
-from t2t_lite.text.batching import Bucket
+from t2t_lite.text.batching import BatchShape, Bucket
 from t2t_lite.text.epochs import Epoch, PlanState
 from t2t_lite.text.subword_sampling import SubwordSampler
 from t2t_lite.text.token_files import TokenPairs
@@ -49,7 +50,14 @@ class Feed(abc.ABC):
     @property
     @abc.abstractmethod
     def shapes(self) -> list[tuple[int, int, int]]:
-        """The (S, T, B) of batches; [] where they follow from the settings."""
+        """The (S, T, B) that batches have."""
+
+    @abc.abstractmethod
+    def plan(self) -> list[BatchShape]:
+        """Returns the shapes of batches, as often as the first epoch has them.
+
+        May tokenize that epoch.
+        """
 
     @abc.abstractmethod
     def tensors(self, step: int) -> dict[str, Any]:
@@ -89,21 +97,28 @@ class PlannedFeed(Feed):
     def batches(
         self, first_step: int, end_step: int, should_stop: Callable[[], bool]
     ) -> Batches:
-        buckets = batching.make_buckets(
-            self._pairs.source_lengths,
-            self._pairs.target_lengths,
-            self._hparams.tokens_per_batch,
-            self._hparams.num_buckets,
-        )
-        plan = batching.BatchPlan(buckets, self._hparams.seed)
+        plan = batching.BatchPlan(self._buckets, self._hparams.seed)
         dataset = batching.training_batches(
             self._pairs, plan, first_step, end_step
         )
         return dataset.as_numpy_iterator()
 
+    @functools.cached_property
+    def _buckets(self) -> list[Bucket]:
+        return batching.make_buckets(
+            self._pairs.source_lengths,
+            self._pairs.target_lengths,
+            self._hparams.tokens_per_batch,
+            self._hparams.num_buckets,
+        )
+
     @property
     def shapes(self) -> list[tuple[int, int, int]]:
-        return []
+        return [tuple(bucket[:3]) for bucket in self._buckets]
+
+    def plan(self) -> list[BatchShape]:
+        buckets = self._buckets
+        return _shared(buckets, [len(b.pairs) / b.batch_size for b in buckets])
 
     def tensors(self, step: int) -> dict[str, Any]:
         return {}
@@ -146,6 +161,14 @@ class EpochFeed(Feed):
     @property
     def shapes(self) -> list[tuple[int, int, int]]:
         return [tuple(shape[:3]) for shape in self._shapes]
+
+    def plan(self) -> list[BatchShape]:
+        first = PlanState()
+        pairs = self._tokenize(first.epoch, lambda: False)
+        found = [
+            tuple(shape[:3]) for shape, _ in self._plan(first, pairs).batches
+        ]
+        return _shared(self._shapes, [found.count(s) for s in self.shapes])
 
     def batches(
         self, first_step: int, end_step: int, should_stop: Callable[[], bool]
@@ -243,6 +266,17 @@ class EpochFeed(Feed):
         self._states = [
             PlanState(int(epoch), int(first_step), padded[padded >= 0])
         ]
+
+
+def _shared(
+    shapes: Sequence[Bucket], counts: Sequence[float]
+) -> list[BatchShape]:
+    """Returns the shapes, each with its part of all batches."""
+    total = sum(counts) or 1
+    return [
+        BatchShape(*shape[:3], share=count / total)
+        for shape, count in zip(shapes, counts, strict=True)
+    ]
 
 
 def _padded(

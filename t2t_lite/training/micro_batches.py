@@ -38,14 +38,13 @@ def num_micro_batches(
     return math.ceil(batch_size / (rows * num_replicas))
 
 
-def micro_batch_sizes(
+def fitting_micro_batch_tokens(
     hparams: HParams, vocabulary_size: int, precision: str, hardware: Hardware
-) -> list[int]:
-    """Returns how many tokens of each side one pass may take, largest first.
+) -> int:
+    """Returns how many source tokens, and target tokens, one pass may take.
 
-    From the whole update of `tokens_per_batch` downwards, each half of the one
-    before, those whose estimated peak fits the hardware; the smallest of all
-    where none does.
+    The whole update of `tokens_per_batch`, or the first of its `halves` whose
+    estimated peak fits the hardware.
 
     Args:
         hparams: HParams.
@@ -56,17 +55,27 @@ def micro_batch_sizes(
     tokens = hparams.tokens_per_batch
     if hardware.kind == "CPU":
         tokens = min(tokens, _MOST_CPU_TOKENS * hardware.num_parts)
+    budget = _SHARES[hardware.kind] * hardware.memory_bytes
+
+    def fits(size: int) -> bool:
+        return budget >= peak_bytes(
+            hparams, vocabulary_size, precision, hardware, size
+        )
+
+    sizes = halves(tokens)
+    return next(filter(fits, sizes), sizes[-1])
+
+
+def halves(tokens: int) -> list[int]:
+    """Returns a number of tokens, its half, and so on.
+
+    >>> halves(2500)
+    [2500, 1250, 625, 312]
+    """
     sizes = [tokens]
     while sizes[-1] // 2 >= _FEWEST_TOKENS:
         sizes.append(sizes[-1] // 2)
-    budget = _SHARES[hardware.kind] * hardware.memory_bytes
-    fitting = [
-        size
-        for size in sizes
-        if peak_bytes(hparams, vocabulary_size, precision, hardware, size)
-        <= budget
-    ]
-    return fitting or sizes[-1:]
+    return sizes
 
 
 def chunk_logits(hardware: Hardware) -> int:

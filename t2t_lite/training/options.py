@@ -82,6 +82,14 @@ class RunOptions:
             return self
         return dataclasses.replace(self, save_every_steps=steps or None)
 
+    @property
+    def in_parts(self) -> bool:
+        """Whether a CPU, if it trains, computes parts side by side."""
+        is_auto_one = self.strategy == "auto" and not os.environ.get(
+            "TF_CONFIG"
+        )
+        return not self.xla and (is_auto_one or self.strategy == "one_device")
+
     def require_files(self) -> None:
         """Raises InputError where there is no file that an option names."""
         # A checkpoint is given without the suffixes of its files.

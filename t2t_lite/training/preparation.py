@@ -28,7 +28,7 @@ from t2t_lite.text.token_files import (
 )
 from t2t_lite.text.vocabulary import Vocabulary
 from t2t_lite.training import plausibility
-from t2t_lite.training.micro_batches import micro_batch_sizes
+from t2t_lite.training.micro_batches import fitting_micro_batch_tokens
 from t2t_lite.training.options import RunOptions
 from t2t_lite.training.training_text import TrainingText
 
@@ -235,13 +235,12 @@ def _micro_batch_tokens(start: _Start, vocabulary: Vocabulary) -> int:
         return options.micro_batch_tokens
     if start.begun is not None:
         return start.begun.micro_batch_tokens
-    sizes = micro_batch_sizes(
+    return fitting_micro_batch_tokens(
         start.hparams,
         vocabulary.size,
         options.precision,
         find_hardware(options.memory_limit_gib),
     )
-    return sizes[0]
 
 
 def _sentence_figures(

@@ -11,8 +11,9 @@ import tensorflow as tf
 from absl import logging
 
 from t2t_lite import files, tasks
+from t2t_lite.errors import InputError
 from t2t_lite.evaluation.accuracy import ReadChecks
-from t2t_lite.hardware import find_hardware
+from t2t_lite.hardware import Hardware, find_hardware
 from t2t_lite.hparams import HParams
 from t2t_lite.model import flops
 from t2t_lite.storage import model_directory
@@ -31,6 +32,12 @@ from t2t_lite.training.dev_evaluation import DevEvaluation, DevState
 from t2t_lite.training.feeding import Feed, make_feed
 from t2t_lite.training.micro_batches import chunk_logits, num_micro_batches
 from t2t_lite.training.options import RunOptions
+from t2t_lite.training.preflight import (
+    Forecast,
+    Repeated,
+    try_checkpoint,
+    try_shapes,
+)
 from t2t_lite.training.preparation import Prepared, is_trained, prepare
 from t2t_lite.training.progress import Progress, not_finite_error
 from t2t_lite.training.report import final_report
@@ -38,6 +45,7 @@ from t2t_lite.training.run_log import kept_log
 from t2t_lite.training.stop_signal import StopSignal
 from t2t_lite.training.strategies import (
     best_num_parts,
+    has_other_workers,
     is_chief,
     make_strategy,
     value_from_chief,
@@ -45,6 +53,7 @@ from t2t_lite.training.strategies import (
 from t2t_lite.training.summaries import Summaries
 from t2t_lite.training.trainer import Trainer
 from t2t_lite.training.training_text import TrainingText
+from t2t_lite.training.trial import first_fitting
 
 
 class Result(NamedTuple):
@@ -81,6 +90,37 @@ def train(
         return Result(stop.number, report)
 
 
+def preflight(
+    model_dir: str, hparams: HParams, text: TrainingText, options: RunOptions
+) -> str:
+    """Returns what a run will take, for a reader; nothing is trained.
+
+    Each shape of batch is run once, part of an evaluation, a checkpoint. What
+    stays is what a run keeps before its first update: vocabulary, tokens and
+    settings.
+
+    Args: those of `train`.
+
+    Raises:
+        InputError: what `train` raises, or the memory or the disk will not do.
+    """
+    strategy = make_strategy(options.strategy)
+    if has_other_workers(strategy):
+        raise InputError(
+            "--preflight is for one machine: run it without TF_CONFIG and "
+            "without --strategy=multi_worker"
+        )
+    directory = ModelDirectory(model_dir)
+    if is_trained(directory):
+        raise InputError(
+            f"{model_dir} has a checkpoint already: give --preflight another "
+            "--model_dir"
+        )
+    with directory.locked():
+        run = _Run(_begin(directory, hparams, text, options, strategy))
+        return run.forecast().as_text()
+
+
 @contextlib.contextmanager
 def _locked_directory(
     model_dir: str, strategy: tf.distribute.Strategy
@@ -113,6 +153,7 @@ class _Beginning:
     warm_start: tuple[str, dict[str, Any]] | None
     prepared: Prepared
     feed: Feed
+    hardware: Hardware  # of a replica
 
     @property
     def dev_pairs(self) -> list[tuple[str, str]] | None:
@@ -152,6 +193,7 @@ def _begin(
         warm_start=warm_start,
         prepared=prepared,
         feed=feed,
+        hardware=find_hardware(options.memory_limit_gib),
     )
 
 
@@ -188,7 +230,9 @@ class _Run:
             self.hparams.average_last,
         )
         self.cost = Cost(self.strategy.num_replicas_in_sync)
-        self._restore()
+        is_resumed = self._restore()
+        if not is_resumed and self.options.micro_batch_tokens is None:
+            self.micro_batch_tokens = self._tried_micro_batch_tokens()
         self.progress = Progress(self.trainer, self.hparams.steps, summaries)
 
     def _log_what_is_trained(self) -> None:
@@ -199,8 +243,30 @@ class _Run:
             ", ".join(map(_short_name, self.strategy.extended.worker_devices)),
         )
 
-    def _restore(self) -> None:
-        """Resumes from the newest checkpoint, or starts from other weights."""
+    def _tried_micro_batch_tokens(self) -> int:
+        """Returns the micro-batch by which the largest update fits, as tried.
+
+        Kept in the settings, so that a resumed run takes the same.
+        """
+        settings = self.beginning.prepared.settings
+        tokens = first_fitting(
+            self.trainer,
+            max(self.beginning.feed.shapes, key=_num_positions),
+            self.micro_batch_tokens,
+            self.beginning.hardware,
+        )
+        if self.is_chief and tokens != settings.micro_batch_tokens:
+            self.directory.save_settings(
+                dataclasses.replace(settings, micro_batch_tokens=tokens)
+            )
+        return tokens
+
+    def _restore(self) -> bool:
+        """Resumes from the newest checkpoint, or starts from other weights.
+
+        Returns:
+            whether any worker has done updates before.
+        """
         found = self.checkpointer.restore()
         if found is not None:
             path, tensors = found
@@ -217,6 +283,42 @@ class _Run:
         self.beginning.feed.copy_from_chief(self.strategy)
         self.dev.state = self.dev.state.copied_from_chief(self.strategy)
         self.checkpointer.note_saved(self.trainer.step)
+        return self.trainer.step > 0
+
+    def forecast(self) -> Forecast:
+        """Returns what the whole run will take, before its first update.
+
+        Raises:
+            InputError: the memory or the disk will not do.
+        """
+        seconds, disk = try_checkpoint(
+            self.directory,
+            self._tensors(),
+            self.checkpointer.most_at_once(self.dev.num_due > 0),
+        )
+        disk.require_room()
+        evaluations = Repeated(self.dev.num_due, self.dev.trial_seconds())
+        tried = try_shapes(
+            self.trainer,
+            self.beginning.feed.plan(),
+            self.micro_batch_tokens,
+            self.beginning.hardware,
+        )
+        steps = self.hparams.steps
+        updates = Repeated(
+            steps, sum(shape.share * trial.seconds for shape, trial in tried)
+        )
+        num_checkpoints = self.checkpointer.num_due(
+            steps, steps * updates.seconds
+        )
+        return Forecast(
+            tried=tried,
+            micro_batch_tokens=self.micro_batch_tokens,
+            updates=updates,
+            evaluations=evaluations,
+            checkpoints=Repeated(num_checkpoints, seconds),
+            disk=disk,
+        )
 
     def loop(self, stop: StopSignal) -> None:
         """Updates until the last step, or until a stop or too little gain."""
@@ -342,7 +444,7 @@ class _Run:
 
 def _make_trainer(beginning: _Beginning) -> Trainer:
     options, vocabulary = beginning.options, beginning.prepared.vocabulary
-    hardware = find_hardware(options.memory_limit_gib)
+    hardware = beginning.hardware
     return Trainer(
         beginning.hparams,
         vocabulary.size,
@@ -353,6 +455,12 @@ def _make_trainer(beginning: _Beginning) -> Trainer:
         num_parts=best_num_parts(beginning.strategy, hardware, options.xla),
         chunk_logits=chunk_logits(hardware),
     )
+
+
+def _num_positions(shape: tuple[int, int, int]) -> int:
+    """Returns how many positions a batch of shape (S, T, B) has."""
+    source_length, target_length, batch_size = shape
+    return batch_size * (source_length + target_length)
 
 
 def _short_name(device: str) -> str:

@@ -66,7 +66,7 @@ class Trainer:
         chunk_logits: int | None = None,
     ):
         self.hparams, self.num_parts = hparams, num_parts
-        self.chunk_logits = chunk_logits
+        self.chunk_logits, self.is_compiled = chunk_logits, xla
         self.strategy = strategy or tf.distribute.get_strategy()
         self.has_other_workers = has_other_workers(self.strategy)
         self.step = 0  # Updates done.
@@ -191,6 +191,28 @@ class Trainer:
     def clear(self) -> None:
         """Forgets what was added since the last update."""
         self._run_clear()
+
+    def wait(self) -> None:
+        """Waits until all that was added has been computed."""
+        first_local(
+            self.strategy, self.strategy.run(self.sums.loss.read_value)
+        ).numpy()
+
+    def rehearse_apply(self) -> None:
+        """Does what ends an update, without gradients, and waits for it.
+
+        Before the first update it leaves no trace: sums and Adam's moments are
+        zero, so that the weights stay.
+
+        Raises:
+            ValueError: there was an update.
+        """
+        if self.step:
+            raise ValueError(f"there were {self.step} updates")
+        self.clear()
+        totals = self._run_apply(tf.constant(1.0), tf.constant(0.0))
+        first_local(self.strategy, totals[0]).numpy()
+        self.optimizer.iterations.assign(0)
 
     def _trace_for_all_shapes(self) -> None:
         """Makes one graph serve every batch, by two that are all padding.

@@ -5,11 +5,12 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite.decoding import shapes
+from t2t_lite.hardware import Hardware
 
 MAX_LENGTHS = [5, 8, 23, 32, 100, 3000]
 
 
-def run_squares(lengths, max_length, fixed_shapes, beam_width=1):
+def run_squares(lengths, max_length, fixed_shapes, capacity=None):
     """Returns the results of a run that squares, and the batches it got."""
     batches = []
 
@@ -25,7 +26,7 @@ def run_squares(lengths, max_length, fixed_shapes, beam_width=1):
         (blank, tf.stack([blank, blank], axis=1)),
         max_length=max_length,
         fixed_shapes=fixed_shapes,
-        beam_width=beam_width,
+        capacity=capacity or shapes.capacity(shapes.ANYWHERE),
     )
     return [result.numpy() for result in results], batches
 
@@ -37,13 +38,14 @@ def test_batches_hold_every_sequence_in_shapes_that_fit(
     max_length, fixed_shapes, beam_width
 ):
     generator = np.random.default_rng(max_length)
-    allowed = shapes.batch_shapes(max_length, beam_width)
+    capacity = shapes.capacity(shapes.ANYWHERE, beam_width)
+    allowed = shapes.batch_shapes(max_length, capacity)
     most_tokens, most_rows = (2048, 128) if beam_width < 9 else (384, 8)
     # Of long lines, few fill many batches.
     for num_lines in (1, 2, 7, 30 if max_length > 100 else 300):
         lengths = generator.integers(2, max_length + 1, num_lines)
         (squares, _), batches = run_squares(
-            lengths, max_length, fixed_shapes, beam_width
+            lengths, max_length, fixed_shapes, capacity
         )
         assert squares.tolist() == [n**2 for n in range(num_lines)]
         for rows, num_rows, length in batches:
@@ -147,3 +149,43 @@ def test_rows_are_filled_up_with_padding():
     assert shapes.take_rows(
         ids_NS, tf.constant([2]), 1, 2
     ).numpy().tolist() == [[1, 0]]
+
+
+@pytest.mark.parametrize("num_parts", [1, 3, 4])
+def test_each_batch_runs_in_as_many_parts_as_there_are(num_parts):
+    capacity = shapes.Capacity(tokens=100, rows=10, num_parts=num_parts)
+    (squares, _), batches = run_squares([5] * 13, 23, False, capacity)
+    assert squares.tolist() == [n**2 for n in range(13)]
+    assert len(batches) == 2 * num_parts
+    sizes = [len(rows) for rows, *_ in batches]
+    assert sum(sizes[:num_parts]) == 10
+    assert max(sizes[:num_parts]) - min(sizes[:num_parts]) <= 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "gigabytes", "num_cores", "expected"),
+    [
+        ("CPU", 1, 2, (2048, 128, 2)),
+        ("CPU", 1, 1, (1024, 64, 1)),
+        ("CPU", 1000, 8, (8192, 512, 8)),
+        ("GPU", 8, 16, (7629, 476, 1)),
+        ("GPU", 16, 16, (15_258, 953, 1)),
+        ("GPU", 80, 16, (76_293, 4768, 1)),
+        ("GPU", 139, 16, (132_560, 8285, 1)),
+    ],
+)
+def test_a_batch_holds_what_suits_the_hardware(
+    kind, gigabytes, num_cores, expected
+):
+    hardware = Hardware(kind, gigabytes * 1e9, num_cores)
+    assert shapes.capacity(hardware) == expected
+
+
+def test_tokens_that_are_given_take_precedence():
+    gpu = Hardware("GPU", 80e9, num_cores=16)
+    assert shapes.capacity(gpu, 4, tokens_at_once=320)[:2] == (320, 20)
+
+
+def test_a_gpu_is_given_shapes_of_many_rows():
+    gpu = shapes.capacity(Hardware("GPU", 80e9, num_cores=16))
+    assert (512, 32) in shapes.batch_shapes(32, gpu)

@@ -23,9 +23,14 @@ from tiny_translator import (
 import t2t_lite
 from t2t_lite.decoding import translation
 from t2t_lite.decoding.line_predictor import Translation, as_lines
-from t2t_lite.decoding.search import SearchOptions, search
+from t2t_lite.decoding.search import (
+    SearchOptions,
+    ids_translator,
+    search,
+)
 from t2t_lite.decoding.translation import LineTranslator, _join
 from t2t_lite.errors import InputError
+from t2t_lite.hardware import GIB, Hardware
 from t2t_lite.hparams import HParams
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage.model_directory import Settings
@@ -80,6 +85,24 @@ def test_padding_and_batch_mates_change_no_translation(translator):
 def test_translations_come_in_the_order_of_their_lines(translator):
     found = translator.translate(LINES)
     assert_same(translator.translate(LINES[::-1]), found[::-1])
+
+
+@pytest.mark.parametrize("num_parts", [1, 3, 4])
+def test_the_number_of_parts_changes_no_translation(
+    model, vocabulary, translator, num_parts
+):
+    ids = tf.ragged.constant(vocabulary.encode(LINES[:6]), tf.int32)
+    translate_ids = ids_translator(
+        model,
+        translator.options,
+        xla=False,
+        hardware=Hardware("CPU", GIB, num_cores=num_parts),
+    )
+    found, expected = translate_ids(ids), translator.translate_ids(ids)
+    np.testing.assert_array_equal(found.ids_BWT, expected.ids_BWT)
+    np.testing.assert_allclose(
+        found.scores_BW, expected.scores_BW, rtol=1e-5, atol=1e-5
+    )
 
 
 # One layer with all that decoding does not do in TINY.
@@ -384,9 +407,9 @@ def test_options_out_of_range_are_refused(changes, message):
 
 
 def test_options_are_those_of_the_settings_but_for_those_given():
-    assert SearchOptions.from_hparams(TINY) == (4, 0.6, 6, 1)
+    assert SearchOptions.from_hparams(TINY) == (4, 0.6, 6, 1, None)
     changes = {"beam_width": 7, "length_penalty": None, "nbest": 7}
-    assert SearchOptions.from_hparams(TINY, **changes) == (7, 0.6, 6, 7)
+    assert SearchOptions.from_hparams(TINY, **changes) == (7, 0.6, 6, 7, None)
 
 
 # Lines of output.
@@ -475,7 +498,7 @@ def test_options_of_a_translator_replace_those_of_its_settings(model_dir):
     changed = translation.Translator(
         model_dir, xla=False, beam_width=2, max_extra_length=0
     )
-    assert changed.options == (2, 0.6, 0, 1)
+    assert changed.options == (2, 0.6, 0, 1, None)
 
 
 def test_a_translator_takes_the_checkpoint_that_is_named(model_dir, vocabulary):

@@ -9,7 +9,7 @@ from t2t_lite.hparams import PRESETS, HParams
 from t2t_lite.model import loss
 from t2t_lite.training.micro_batches import (
     chunk_logits,
-    micro_batch_sizes,
+    fitting_micro_batch_tokens,
     num_micro_batches,
     peak_bytes,
 )
@@ -52,15 +52,10 @@ def test_a_gpu_takes_the_whole_update_where_it_fits(
 ):
     hparams = PRESETS[f"transformer_{preset}"]
     chosen = {
-        gigabytes: micro_batch_sizes(hparams, _V, precision, _gpu(gigabytes))[0]
-        for gigabytes in by_gigabytes
+        n: fitting_micro_batch_tokens(hparams, _V, precision, _gpu(n))
+        for n in by_gigabytes
     }
     assert chosen == by_gigabytes
-
-
-def test_what_is_tried_after_one_size_is_its_half():
-    sizes = micro_batch_sizes(HParams(), _V, "float32", _gpu(16))
-    assert sizes == [6250, 3125, 1562, 781, 390]
 
 
 @pytest.mark.parametrize(
@@ -68,15 +63,15 @@ def test_what_is_tried_after_one_size_is_its_half():
 )
 def test_each_part_of_a_cpu_takes_2048_tokens_at_most(num_cores, largest):
     hardware = Hardware("CPU", 1000 * GIB, num_cores)
-    sizes = micro_batch_sizes(HParams(), _V, "float32", hardware)
-    assert sizes[0] == largest
+    tokens = fitting_micro_batch_tokens(HParams(), _V, "float32", hardware)
+    assert tokens == largest
 
 
 def test_micro_batches_shrink_with_memory():
     sizes = [
-        micro_batch_sizes(
+        fitting_micro_batch_tokens(
             HParams(), _V, "float32", Hardware("CPU", n * GIB, num_cores=2)
-        )[0]
+        )
         for n in (64, 16, 8, 4)
     ]
     assert sizes == sorted(sizes, reverse=True)
@@ -85,12 +80,13 @@ def test_micro_batches_shrink_with_memory():
 
 def test_the_smallest_micro_batch_is_taken_where_none_fits():
     hardware = Hardware("CPU", memory_bytes=0, num_cores=2)
-    assert micro_batch_sizes(HParams(), _V, "float32", hardware) == [256]
+    tokens = fitting_micro_batch_tokens(HParams(), _V, "float32", hardware)
+    assert tokens == 256
 
 
 def test_a_text_of_small_batches_is_taken_whole():
     hparams = HParams(tokens_per_batch=300)
-    assert micro_batch_sizes(hparams, _V, "float32", _CPU) == [300]
+    assert fitting_micro_batch_tokens(hparams, _V, "float32", _CPU) == 300
 
 
 def test_the_chunk_of_the_loss_follows_the_memory_of_a_gpu():

@@ -51,3 +51,20 @@ def test_options_are_made_of_the_flags_of_their_names():
     flags = vars(RunOptions(patience=3, cache_dir="cache"))
     options = RunOptions.from_flags(flags | {"hparams": "transformer_big"})
     assert options == RunOptions(patience=3, cache_dir="cache")
+
+
+@pytest.mark.parametrize(
+    ("options", "tf_config", "expected"),
+    [
+        ({}, "", True),
+        ({}, "{}", False),
+        ({"strategy": "one_device"}, "{}", True),
+        ({"strategy": "mirrored"}, "", False),
+        ({"xla": True}, "", False),
+    ],
+)
+def test_one_device_without_xla_computes_in_parts(
+    monkeypatch, options, tf_config, expected
+):
+    monkeypatch.setenv("TF_CONFIG", tf_config)
+    assert RunOptions(**options).in_parts == expected

@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import logging
+import re
+import shutil
 
 import numpy as np
 import pytest
@@ -42,7 +44,7 @@ class Anything:
         return isinstance(output, str)
 
 
-def train(path, hparams=HPARAMS, dev=PAIRS[:2], **options):
+def train(path, hparams=HPARAMS, dev=PAIRS[:2], do=run.train, **options):
     readers = {"train": lambda: iter(PAIRS)}
     if dev:
         readers["dev"] = lambda: iter(dev)
@@ -52,7 +54,7 @@ def train(path, hparams=HPARAMS, dev=PAIRS[:2], **options):
         read_checks=lambda: {"first_words": [Anything(), Anything()]},
     )
     options = {"micro_batch_tokens": 400, "save_every_steps": 3} | options
-    return run.train(path, hparams, text, RunOptions(**options))
+    return do(path, hparams, text, RunOptions(**options))
 
 
 def names(folder):
@@ -175,3 +177,58 @@ def test_a_run_with_sampled_subwords_is_resumed_to_the_same_bits(
     assert whole.keys() == resumed.keys()
     for name in whole.keys() - {"device_seconds"}:
         np.testing.assert_array_equal(whole[name], resumed[name], name)
+
+
+def test_a_run_that_is_given_no_micro_batch_keeps_what_was_tried(
+    directory, monkeypatch
+):
+    tried = []
+
+    def first_fitting(trainer, shape, tokens, _):
+        tried.append((shape, tokens, trainer.step))
+        return 123
+
+    monkeypatch.setattr(run, "first_fitting", first_fitting)
+    for steps in (2, 3):  # The second resumes the first.
+        hparams = dataclasses.replace(HPARAMS, steps=steps)
+        train(directory.path, hparams, micro_batch_tokens=None)
+    (((source_length, target_length, batch_size), tokens, step),) = tried
+    longest = max(source_length, target_length)
+    assert batch_size == HPARAMS.tokens_per_batch // longest
+    assert (tokens, step) == (HPARAMS.tokens_per_batch, 0)
+    assert directory.settings().micro_batch_tokens == 123
+
+
+def test_a_preflight_says_what_a_run_takes_and_trains_nothing(directory):
+    report = train(directory.path, do=run.preflight, save_every_steps=1)
+    tried = re.findall(r"^ +(\d+) +(\d+) +(\d+) +([\d.]+)% ", report, re.M)
+    assert len(tried) > 1
+    assert sum(float(share) for *_, share in tried) == pytest.approx(100, 0.01)
+    for source_length, target_length, batch_size, _ in tried:
+        longest = max(int(source_length), int(target_length))
+        assert int(batch_size) * longest <= HPARAMS.tokens_per_batch
+    for expected in (
+        "Micro-batches of 400 tokens.",
+        "2 updates of ",
+        "2 evaluations of ",
+        "2 checkpoints of ",
+        "5 checkpoints at a time need ",
+    ):
+        assert expected in report
+    left = {path.name for path in directory.path.iterdir()}
+    assert left == {"settings.json", "tokens", "vocabulary.model"}
+
+
+def test_a_preflight_refuses_what_would_fail_hours_later(
+    directory, monkeypatch
+):
+    usage = shutil.disk_usage("/")._replace(free=1000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    with pytest.raises(InputError, match=r"0\.00 GiB are free: make"):
+        train(directory.path, do=run.preflight)
+
+
+def test_a_preflight_is_for_a_new_run(directory):
+    train(directory.path)
+    with pytest.raises(InputError, match="has a checkpoint already"):
+        train(directory.path, do=run.preflight)

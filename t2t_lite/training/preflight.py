@@ -1,0 +1,184 @@
+"""What a run will take, found before it begins: time, memory and disk.
+
+Each shape of batch is run once, the dev text in part, a checkpoint is written
+and removed. Nothing is trained.
+"""
+
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from t2t_lite import files
+from t2t_lite.english import counted
+from t2t_lite.errors import InputError
+from t2t_lite.hardware import GIB, Hardware
+from t2t_lite.storage import checkpoints
+from t2t_lite.storage.model_directory import ModelDirectory
+from t2t_lite.text.batching import BatchShape
+from t2t_lite.training.trainer import Trainer
+from t2t_lite.training.trial import Trial, try_update
+
+
+class TriedShape(NamedTuple):
+    """A shape of batches, and what an update of it took."""
+
+    shape: BatchShape
+    trial: Trial
+
+
+class Repeated(NamedTuple):
+    """What a run does again and again."""
+
+    count: int
+    seconds: float  # of one
+
+    def as_text(self, noun: str) -> str:
+        """Returns how often it is done, and how long all of them take.
+
+        >>> Repeated(1000, 7.2).as_text("update")
+        '1000 updates of 7.20 s: 2.0 h'
+        """
+        total = duration(self.count * self.seconds)
+        return f"{counted(self.count, noun)} of {self.seconds:.2f} s: {total}"
+
+
+class Disk(NamedTuple):
+    """What the checkpoints of a run take."""
+
+    count: int  # at the same time
+    checkpoint_bytes: int  # of one
+    free_bytes: int
+
+    def require_room(self) -> None:
+        """Raises InputError where the checkpoints do not fit."""
+        if self.count * self.checkpoint_bytes > self.free_bytes:
+            raise InputError(
+                f"{self.as_text()}: make room, or give a smaller --keep_last"
+            )
+
+    def as_text(self) -> str:
+        """Returns the room that is needed, and the room that there is.
+
+        >>> Disk(3, checkpoint_bytes=2 * GIB, free_bytes=50 * GIB).as_text()
+        '3 checkpoints at a time need 6.00 GiB of the disk; 50.00 GiB are free'
+        """
+        needed = self.count * self.checkpoint_bytes
+        return (
+            f"{counted(self.count, 'checkpoint')} at a time need "
+            f"{needed / GIB:.2f} GiB of the disk; "
+            f"{self.free_bytes / GIB:.2f} GiB are free"
+        )
+
+
+class Forecast(NamedTuple):
+    """What a run will take."""
+
+    tried: list[TriedShape]
+    micro_batch_tokens: int
+    updates: Repeated
+    evaluations: Repeated
+    checkpoints: Repeated
+    disk: Disk
+
+    @property
+    def seconds(self) -> float:
+        """Of the whole run, without its start and its last scores."""
+        parts = (self.updates, self.evaluations, self.checkpoints)
+        return sum(part.count * part.seconds for part in parts)
+
+    def as_text(self) -> str:
+        """Returns a table of the shapes, and what the whole run takes."""
+        return "\n".join(
+            [
+                "source  target    rows   share  micro-batches   seconds  "
+                "peak GiB",
+                *map(_row, self.tried),
+                "",
+                f"Micro-batches of {self.micro_batch_tokens:,} tokens.",
+                f"{self.updates.as_text('update')}.",
+                f"{self.evaluations.as_text('evaluation')} on dev, at most.",
+                f"{self.checkpoints.as_text('checkpoint')}.",
+                f"In all: {duration(self.seconds)}.",
+                f"{self.disk.as_text()}.",
+            ]
+        )
+
+
+def _row(tried: TriedShape) -> str:
+    S, T, B, share = tried.shape
+    count, seconds, peak = tried.trial
+    memory = "unknown" if peak is None else f"{peak / GIB:.2f}"
+    return (
+        f"{S:6}  {T:6}  {B:6}  {share:6.1%}  {count:13}  {seconds:8.2f}  "
+        f"{memory:>8}"
+    )
+
+
+def duration(seconds: float) -> str:
+    """Returns a time for a reader.
+
+    >>> [duration(n) for n in (9.5, 340, 4000, 400_000)]
+    ['10 s', '6 min', '1.1 h', '4.6 days']
+    """
+    for unit, size in (("days", 86_400), ("h", 3600)):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    if seconds >= 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds:.0f} s"
+
+
+def try_shapes(
+    trainer: Trainer,
+    plan: Sequence[BatchShape],
+    micro_batch_tokens: int,
+    on: Hardware,
+) -> list[TriedShape]:
+    """Returns each shape of a plan, smallest first, as it was tried.
+
+    Args:
+        trainer: Trainer before its first update.
+        plan: BatchShapes of all updates.
+        micro_batch_tokens: int.
+        on: Hardware of a replica.
+
+    Raises:
+        InputError: one does not fit the memory.
+    """
+    tried = []
+    for shape in sorted(plan, key=lambda shape: shape.source_length):
+        trial = try_update(trainer, shape[:3], micro_batch_tokens, on)
+        if trial is not None and trainer.is_compiled:
+            # The first compiled it.
+            trial = try_update(trainer, shape[:3], micro_batch_tokens, on)
+        if trial is None:
+            raise InputError(
+                f"memory runs out by a batch of {shape.batch_size} pairs of "
+                f"{shape.source_length} and {shape.target_length} tokens: give "
+                f"a --micro_batch_tokens below {micro_batch_tokens}"
+            )
+        tried.append(TriedShape(shape, trial))
+    return tried
+
+
+def try_checkpoint(
+    directory: ModelDirectory, tensors: Mapping[str, Any], count: int
+) -> tuple[float, Disk]:
+    """Returns the seconds that a checkpoint takes, and the Disk of a run.
+
+    Args:
+        directory: ModelDirectory, in which it is written, and removed.
+        tensors: of the checkpoint.
+        count: int, how many there are at the same time.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    free = shutil.disk_usage(directory.path).free
+    with files.scratch_folder(directory.path / "preflight") as folder:
+        start = time.perf_counter()
+        checkpoints.write(folder / "step-0", tensors)
+        seconds = time.perf_counter() - start
+        size = sum(path.stat().st_size for path in folder.iterdir())
+    return seconds, Disk(count, size, free)

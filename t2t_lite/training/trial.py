@@ -1,0 +1,121 @@
+"""Updates that are tried before the first one, and leave no trace.
+
+An estimate of the memory may be wrong; what has run once will run again.
+"""
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from t2t_lite import hardware
+from t2t_lite.errors import InputError
+from t2t_lite.hardware import GIB, Hardware
+from t2t_lite.training.micro_batches import halves, num_micro_batches
+from t2t_lite.training.strategies import total_over_replicas
+from t2t_lite.training.trainer import Trainer
+
+
+class Trial(NamedTuple):
+    """What an update of one shape took."""
+
+    num_micro_batches: int
+    seconds: float
+    peak_bytes: int | None  # of the process, or of its first GPU
+
+
+def try_update(
+    trainer: Trainer,
+    shape: tuple[int, int, int],
+    micro_batch_tokens: int,
+    on: Hardware,
+) -> Trial | None:
+    """Returns the Trial of an update without padding; None if memory ran out.
+
+    Each worker must call it, and gets the same kind of answer.
+
+    Args:
+        trainer: Trainer before its first update.
+        shape: (S, T, B) of its batch.
+        micro_batch_tokens: int, that of `num_micro_batches`.
+        on: Hardware of a replica.
+    """
+    S, T, B = shape
+    count = num_micro_batches(
+        batch_size=B,
+        length=max(S, T),
+        micro_batch_tokens=micro_batch_tokens,
+        num_replicas=trainer.strategy.num_replicas_in_sync,
+    )
+    hardware.reset_peak_memory(on.kind)
+    batch = _random_ids(trainer.model.num_target_ids, shape)
+    start = time.perf_counter()
+    has_failed = False
+    try:
+        for n in range(count):
+            trainer.add(*batch, n, count)
+        trainer.wait()
+    except tf.errors.ResourceExhaustedError:
+        has_failed = True
+    failures = total_over_replicas(trainer.strategy, float(has_failed))
+    if failures:
+        trainer.clear()
+        return None
+    trainer.rehearse_apply()
+    seconds = time.perf_counter() - start
+    return Trial(count, seconds, hardware.peak_memory_bytes(on.kind))
+
+
+def _random_ids(
+    V: int, shape: tuple[int, int, int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns ids of (S, T, B), int32 [B, S] and [B, T], without padding."""
+    S, T, B = shape
+    generator = np.random.default_rng(0)
+    return tuple(generator.integers(1, V, (B, L), np.int32) for L in (S, T))
+
+
+def first_fitting(
+    trainer: Trainer,
+    shape: tuple[int, int, int],
+    tokens: int,
+    on: Hardware,
+) -> int:
+    """Returns the first of `halves(tokens)` by which an update fits, as tried.
+
+    Each worker must call it with the same arguments but for the hardware.
+
+    Args:
+        trainer: Trainer before its first update.
+        shape: (S, T, B) of the largest batch.
+        tokens: int, of a micro-batch, to try first.
+        on: Hardware of a replica.
+
+    Raises:
+        InputError: none fits.
+    """
+    limit = on.memory_bytes
+    for size in halves(tokens):
+        trial = try_update(trainer, shape, size, on)
+        if trial is None:
+            logging.info("Micro-batches of %d tokens do not fit.", size)
+            continue
+        peak = trial.peak_bytes
+        used = "" if peak is None else f" and {peak / GIB:.1f} GiB"
+        logging.info(
+            "Micro-batches of %d tokens: the largest update took %.1f s%s.",
+            *(size, trial.seconds, used),
+        )
+        if peak is not None and peak > limit:
+            logging.warning(
+                "That is more than the %.1f GiB that there are: give a smaller "
+                "--micro_batch_tokens if memory runs out.",
+                limit / GIB,
+            )
+        return size
+    raise InputError(
+        f"memory runs out by micro-batches of {size} tokens: choose a smaller "
+        "model, or a smaller --override=max_length=..."
+    )

@@ -1,0 +1,99 @@
+"""Updates that are tried before the first: the largest that fits, no trace."""
+
+import logging
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny_models import TINY_MODELS
+
+from t2t_lite import hardware
+from t2t_lite.errors import InputError
+from t2t_lite.hardware import GIB, Hardware
+from t2t_lite.training.trainer import Trainer
+from t2t_lite.training.trial import first_fitting, try_update
+
+V = 12
+CPU = Hardware("CPU", 1000 * GIB, num_cores=2)
+SHAPE = (5, 8, 128)  # 1,024 target tokens
+
+
+@pytest.fixture(scope="module")
+def trainer():
+    return Trainer(TINY_MODELS["sinusoidal"], V)
+
+
+@pytest.fixture
+def memory_for(trainer, monkeypatch):
+    """Returns the function that lets memory run out above some tokens."""
+    add = trainer.add
+
+    def limit(most_tokens):
+        def limited(source_ids, target_ids, n=0, count=1):
+            if target_ids.size / count > most_tokens:
+                raise tf.errors.ResourceExhaustedError(None, None, "no memory")
+            add(source_ids, target_ids, n, count)
+
+        monkeypatch.setattr(trainer, "add", limited)
+
+    return limit
+
+
+def test_what_fits_at_once_is_taken_whole(trainer):
+    assert first_fitting(trainer, SHAPE, 2048, CPU) == 2048
+
+
+def test_what_does_not_fit_is_halved_until_it_does(trainer, memory_for, caplog):
+    memory_for(600)
+    caplog.set_level(logging.INFO)
+    assert first_fitting(trainer, SHAPE, 2048, CPU) == 512
+    failed = [m for m in caplog.messages if "do not fit" in m]
+    assert failed == [
+        f"Micro-batches of {size} tokens do not fit." for size in (2048, 1024)
+    ]
+
+
+def test_a_model_that_fits_in_no_way_is_refused(trainer, memory_for):
+    memory_for(10)
+    with pytest.raises(InputError, match="runs out by micro-batches of 256"):
+        first_fitting(trainer, SHAPE, 2048, CPU)
+
+
+def test_a_peak_above_the_limit_is_warned_of(trainer, caplog):
+    tiny = Hardware("CPU", GIB // 100, num_cores=2)
+    assert first_fitting(trainer, SHAPE, 2048, tiny) == 2048
+    assert "more than the 0.0 GiB that there are" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"), [(2048, 1), (512, 2), (256, 4)]
+)
+def test_a_trial_takes_the_micro_batches_of_an_update(
+    trainer, tokens, expected
+):
+    trial = try_update(trainer, SHAPE, tokens, CPU)
+    assert trial.num_micro_batches == expected
+    assert trial.seconds > 0
+    assert trial.peak_bytes == hardware.peak_memory_bytes("CPU")
+
+
+def test_a_trial_leaves_no_trace(trainer, memory_for):
+    def state():
+        tensors = trainer.tensors()
+        sums = dict(enumerate(trainer.sums.variables))
+        return {k: np.asarray(v).copy() for k, v in (tensors | sums).items()}
+
+    before = state()
+    try_update(trainer, SHAPE, 256, CPU)
+    memory_for(10)
+    assert try_update(trainer, SHAPE, 256, CPU) is None
+    after = state()
+    assert before.keys() == after.keys()
+    for name, value in before.items():
+        np.testing.assert_array_equal(after[name], value, str(name))
+
+
+def test_nothing_is_tried_after_an_update(trainer, monkeypatch):
+    monkeypatch.setattr(trainer, "step", 3)
+    with pytest.raises(ValueError, match="there were 3 updates"):
+        try_update(trainer, SHAPE, 256, CPU)
