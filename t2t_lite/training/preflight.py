@@ -36,11 +36,11 @@ class Repeated(NamedTuple):
     def as_text(self, noun: str) -> str:
         """Returns how often it is done, and how long all of them take.
 
-        >>> Repeated(1000, 7.2).as_text("update")
-        '1000 updates of 7.20 s: 2.0 h'
+        >>> Repeated(1000, 7.2).as_text("updates")
+        '1,000 updates of 7.20 s: 2.0 h'
         """
         total = duration(self.count * self.seconds)
-        return f"{counted(self.count, noun)} of {self.seconds:.2f} s: {total}"
+        return f"{self.count:,} {noun} of {self.seconds:.2f} s: {total}"
 
 
 class Disk(NamedTuple):
@@ -74,6 +74,7 @@ class Disk(NamedTuple):
 class Forecast(NamedTuple):
     """What a run will take."""
 
+    description: str  # of what it runs on, and how
     tried: list[TriedShape]
     micro_batch_tokens: int
     updates: Repeated
@@ -91,14 +92,16 @@ class Forecast(NamedTuple):
         """Returns a table of the shapes, and what the whole run takes."""
         return "\n".join(
             [
+                f"{self.description}.",
+                "",
                 "source  target    rows   share  micro-batches   seconds  "
                 "peak GiB",
                 *map(_row, self.tried),
                 "",
                 f"Micro-batches of {self.micro_batch_tokens:,} tokens.",
-                f"{self.updates.as_text('update')}.",
-                f"{self.evaluations.as_text('evaluation')} on dev, at most.",
-                f"{self.checkpoints.as_text('checkpoint')}.",
+                f"{self.updates.as_text('updates')}.",
+                f"{self.evaluations.as_text('evaluations')} on dev, at most.",
+                f"{self.checkpoints.as_text('checkpoints')}.",
                 f"In all: {duration(self.seconds)}.",
                 f"{self.disk.as_text()}.",
             ]
@@ -148,10 +151,10 @@ def try_shapes(
     """
     tried = []
     for shape in sorted(plan, key=lambda shape: shape.source_length):
+        # The first update of all, or with XLA of each shape, builds a graph.
+        if not tried or trainer.is_compiled:
+            try_update(trainer, shape[:3], micro_batch_tokens, on)
         trial = try_update(trainer, shape[:3], micro_batch_tokens, on)
-        if trial is not None and trainer.is_compiled:
-            # The first compiled it.
-            trial = try_update(trainer, shape[:3], micro_batch_tokens, on)
         if trial is None:
             raise InputError(
                 f"memory runs out by a batch of {shape.batch_size} pairs of "

@@ -240,8 +240,13 @@ class _Run:
             "Training a model of %s weights in %s on %s.",
             f"{self.trainer.model.count_params():,}",
             self.directory.path if self.is_chief else "the chief's directory",
-            ", ".join(map(_short_name, self.strategy.extended.worker_devices)),
+            self._devices,
         )
+
+    @property
+    def _devices(self) -> str:
+        devices = self.strategy.extended.worker_devices
+        return ", ".join(map(_short_name, devices))
 
     def _tried_micro_batch_tokens(self) -> int:
         """Returns the micro-batch by which the largest update fits, as tried.
@@ -312,12 +317,22 @@ class _Run:
             steps, steps * updates.seconds
         )
         return Forecast(
+            description=self._description(),
             tried=tried,
             micro_batch_tokens=self.micro_batch_tokens,
             updates=updates,
             evaluations=evaluations,
             checkpoints=Repeated(num_checkpoints, seconds),
             disk=disk,
+        )
+
+    def _description(self) -> str:
+        """Returns what updates run on, and how."""
+        parts = self.trainer.num_parts
+        return (
+            f"On {self._devices} in {self.options.precision}, "
+            f"{'with' if self.options.xla else 'without'} XLA"
+            + (f", in {parts} parts side by side" if parts > 1 else "")
         )
 
     def loop(self, stop: StopSignal) -> None:

@@ -103,10 +103,10 @@ def first_fitting(
             logging.info("Micro-batches of %d tokens do not fit.", size)
             continue
         peak = trial.peak_bytes
-        used = "" if peak is None else f" and {peak / GIB:.1f} GiB"
+        used = "" if peak is None else f", in {peak / GIB:.1f} GiB"
         logging.info(
-            "Micro-batches of %d tokens: the largest update took %.1f s%s.",
-            *(size, trial.seconds, used),
+            "Micro-batches of %d tokens: the largest update fits%s.",
+            *(size, used),
         )
         if peak is not None and peak > limit:
             logging.warning(

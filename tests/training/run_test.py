@@ -208,6 +208,7 @@ def test_a_preflight_says_what_a_run_takes_and_trains_nothing(directory):
         longest = max(int(source_length), int(target_length))
         assert int(batch_size) * longest <= HPARAMS.tokens_per_batch
     for expected in (
+        "On CPU:0 in float32, without XLA",
         "Micro-batches of 400 tokens.",
         "2 updates of ",
         "2 evaluations of ",
