@@ -151,10 +151,10 @@ def try_shapes(
     """
     tried = []
     for shape in sorted(plan, key=lambda shape: shape.source_length):
-        # The first update of all, or with XLA of each shape, builds a graph.
-        if not tried or trainer.is_compiled:
-            try_update(trainer, shape[:3], micro_batch_tokens, on)
         trial = try_update(trainer, shape[:3], micro_batch_tokens, on)
+        if trial is not None and trainer.is_compiled:
+            # XLA compiled a program for the shape; now without.
+            trial = try_update(trainer, shape[:3], micro_batch_tokens, on)
         if trial is None:
             raise InputError(
                 f"memory runs out by a batch of {shape.batch_size} pairs of "

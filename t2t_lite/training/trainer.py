@@ -192,6 +192,18 @@ class Trainer:
         """Forgets what was added since the last update."""
         self._run_clear()
 
+    def trace(self) -> None:
+        """Traces all graphs of an update, before the first, once.
+
+        XLA compiles them for each shape that it meets, later.
+
+        Raises:
+            ValueError: there was an update.
+        """
+        if not self._is_traced:
+            self._trace_for_all_shapes()
+            self.rehearse_apply()
+
     def wait(self) -> None:
         """Waits until all that was added has been computed."""
         first_local(

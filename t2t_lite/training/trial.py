@@ -51,6 +51,7 @@ def try_update(
     )
     hardware.reset_peak_memory(on.kind)
     batch = _random_ids(trainer.model.num_target_ids, shape)
+    trainer.trace()  # Not counted, for it is done once.
     start = time.perf_counter()
     has_failed = False
     try:
