@@ -45,7 +45,7 @@ def test_what_fits_at_once_is_taken_whole(trainer):
 
 def test_what_does_not_fit_is_halved_until_it_does(trainer, memory_for, caplog):
     memory_for(600)
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, "absl")
     assert first_fitting(trainer, SHAPE, 2048, CPU) == 512
     failed = [m for m in caplog.messages if "do not fit" in m]
     assert failed == [
