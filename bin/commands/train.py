@@ -7,7 +7,7 @@ with --model_dir alone it goes on with the settings and the text found there.
 from absl import flags
 
 from t2t_lite import cli, hparams, tasks
-from t2t_lite.training import options, resuming
+from t2t_lite.training import options, resuming, workers
 from t2t_lite_data import corpus_flags
 
 _DEFAULT_PRESET = "transformer_tiny"
@@ -48,7 +48,12 @@ flags.DEFINE_enum(
     "auto",
     ["auto", "one_device", "mirrored", "multi_worker"],
     "Which devices train: one, all of this machine, or those of the machines "
-    "that TF_CONFIG names.",
+    "that TF_CONFIG or SLURM names.",
+)
+flags.DEFINE_float(
+    "worker_timeout_minutes",
+    10.0,
+    "How long several workers wait for each other before the first update.",
 )
 flags.DEFINE_enum(
     "precision",
@@ -137,7 +142,8 @@ def main(_: list[str]) -> int:
     corpus_flags.require_task(corpus, settings.task)
     tasks.task_of(settings)  # Refuses settings that the task cannot have.
     run_options = options.RunOptions.from_flags(FLAGS.flag_values_dict())
-    run_options.require_files()
+    if not FLAGS.preflight:
+        workers.train_together(run_options)  # If there are others.
     cli.load_tensorflow(in_parts=run_options.in_parts)
     from t2t_lite.training import run, training_text
 

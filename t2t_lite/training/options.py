@@ -15,6 +15,7 @@ _AT_LEAST_1 = (
     "evaluate_every_steps",
     "patience",
 )
+_ABOVE_0 = ("worker_timeout_minutes", "memory_limit_gib", "sustained_tflops")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,6 +27,7 @@ class RunOptions:
     """
 
     strategy: str = "auto"  # a name that `make_strategy` takes
+    worker_timeout_minutes: float = 10.0  # until all workers have come
     precision: str = "float32"  # or "bfloat16", "float16"
     xla: bool = False
     micro_batch_tokens: int | None = None  # None: as many as fit the memory
@@ -53,7 +55,7 @@ class RunOptions:
                 "save_every_minutes must be at least 0; received "
                 f"save_every_minutes={minutes}"
             )
-        for name in ("memory_limit_gib", "sustained_tflops"):
+        for name in _ABOVE_0:
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise InputError(
@@ -115,9 +117,14 @@ class RunOptions:
     def from_flags(cls, values: Mapping[str, Any]) -> "RunOptions":
         """Returns the options among the values of a program's flags.
 
+        Raises:
+            InputError: a number is out of its range, or there is no such file.
+
         >>> flags = {"hparams": "transformer_base"} | vars(RunOptions(xla=True))
         >>> RunOptions.from_flags(flags).xla
         True
         """
         names = [field.name for field in dataclasses.fields(cls)]
-        return cls(**{name: values[name] for name in names})
+        options = cls(**{name: values[name] for name in names})
+        options.require_files()
+        return options

@@ -49,6 +49,7 @@ from t2t_lite.training.strategies import (
     is_chief,
     make_strategy,
     value_from_chief,
+    waits_for_news,
 )
 from t2t_lite.training.summaries import Summaries
 from t2t_lite.training.trainer import Trainer
@@ -79,7 +80,10 @@ def train(
             loss is not finite.
     """
     strategy = make_strategy(options.strategy)
-    with _locked_directory(model_dir, strategy) as directory:
+    with (
+        waits_for_news(strategy),
+        _locked_directory(model_dir, strategy) as directory,
+    ):
         run = _Run(_begin(directory, hparams, text, options, strategy))
         with StopSignal() as stop, run.progress:
             run.loop(stop)

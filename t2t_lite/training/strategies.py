@@ -1,10 +1,10 @@
 """Which devices and machines train, and what their processes share."""
 
 import contextlib
-import json
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,8 +13,9 @@ import tensorflow as tf
 
 from t2t_lite.errors import InputError
 from t2t_lite.hardware import Hardware
+from t2t_lite.training.cluster import Cluster
 
-_TASK_TYPES = ("chief", "worker")
+_SECONDS_FOR_NEWS = 30.0  # Of another worker's death.
 
 
 def make_strategy(name: str) -> tf.distribute.Strategy:
@@ -50,7 +51,7 @@ def make_strategy(name: str) -> tf.distribute.Strategy:
 
 
 def _multi_worker_strategy(tf_config: str) -> tf.distribute.Strategy:
-    _check_tf_config(tf_config)
+    Cluster.from_tf_config(tf_config)  # Or TensorFlow would wait, or crash.
     try:
         with _kept_handler(signal.SIGTERM):
             return tf.distribute.MultiWorkerMirroredStrategy()
@@ -79,23 +80,6 @@ def _kept_handler(number: int) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _check_tf_config(tf_config: str) -> None:
-    """Raises InputError if the JSON does not name a machine of a cluster."""
-    try:
-        config = json.loads(tf_config)
-        cluster, task = config["cluster"], config["task"]
-        if int(task["index"]) not in range(len(cluster[task["type"]])):
-            raise IndexError("the task is not in the cluster")
-        if task["type"] not in _TASK_TYPES:
-            raise ValueError("only workers, and a chief, train")
-    except (ValueError, LookupError, TypeError, RecursionError) as error:
-        raise InputError(
-            'TF_CONFIG must look like {"cluster": {"worker": ["host:port", '
-            '...]}, "task": {"type": "worker", "index": 0}}; received '
-            f"{tf_config!r} ({error})"
-        ) from None
-
-
 def has_other_workers(strategy: tf.distribute.Strategy) -> bool:
     """Returns whether other processes train the same model."""
     return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
@@ -111,6 +95,21 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
     has_chief = "chief" in resolver.cluster_spec().jobs
     chief = ("chief" if has_chief else "worker", 0)
     return (resolver.task_type, resolver.task_id) == chief
+
+
+@contextlib.contextmanager
+def waits_for_news(strategy: tf.distribute.Strategy) -> Iterator[None]:
+    """Holds back errors of TensorFlow's that another worker may have caused.
+
+    Where one has died, the parent of this process says so and ends it
+    (`workers.train_together`); there is no more to say.
+    """
+    try:
+        yield
+    except tf.errors.OpError:
+        if has_other_workers(strategy):
+            time.sleep(_SECONDS_FOR_NEWS)
+        raise
 
 
 def best_num_parts(

@@ -295,12 +295,9 @@ def test_runs_share_a_cache_and_end_with_the_same_bits(
     )
 
 
-def test_two_workers_train_as_one_and_leave_the_files_of_the_chief(
-    corpus, tmp_path
-):
-    flags = _flags(corpus, "MODEL", "--strategy=multi_worker", "--steps=4")
+def _start_workers(flags, tmp_path):
+    """Starts two workers; each has a model directory of its own."""
     addresses = [f"127.0.0.1:{port}" for port in binaries.free_ports(2)]
-    processes = []
     for index in range(2):
         configuration = {
             "cluster": {"worker": addresses},
@@ -310,16 +307,43 @@ def test_two_workers_train_as_one_and_leave_the_files_of_the_chief(
             flag.replace("MODEL", str(tmp_path / f"worker{index}"))
             for flag in _without_scores(flags)
         ]
-        processes.append(
-            binaries.start("train", *own, TF_CONFIG=json.dumps(configuration))
-        )
-    for process in processes:
+        yield binaries.start("train", *own, TF_CONFIG=json.dumps(configuration))
+
+
+def test_two_workers_train_as_one_and_leave_the_files_of_the_chief(
+    corpus, tmp_path
+):
+    flags = _flags(corpus, "MODEL", "--steps=4")
+    for process in list(_start_workers(flags, tmp_path)):
         _, errors = process.communicate(timeout=binaries.TIMEOUT_S)
         assert process.returncode == 0, errors
         assert "all_reduce" not in errors
         assert "retracing" not in errors
     assert _last(tmp_path / "worker0")[0] == "step-4"
     assert not (tmp_path / "worker1").exists()
+
+
+def test_where_a_worker_dies_the_others_end_and_all_may_resume(
+    corpus, tmp_path
+):
+    endless = _flags(corpus, "MODEL", "--steps=1000000")
+    chief, worker = _start_workers(endless, tmp_path)
+    saved = tmp_path / "worker0" / "checkpoints" / "step-3.index"
+    while not saved.exists():
+        assert chief.poll() is None
+        time.sleep(0.1)
+    worker.kill()
+    _, errors = chief.communicate(timeout=60)
+    assert chief.returncode == 1
+    assert "Traceback" not in errors
+    assert re.search(r"\nerror: worker 1 \S+ has died: run the same", errors)
+    worker.communicate()
+    step = int(_last(tmp_path / "worker0")[0].removeprefix("step-"))
+    flags = _flags(corpus, "MODEL", f"--steps={step + 2}")
+    for process in list(_start_workers(flags, tmp_path)):
+        _, errors = process.communicate(timeout=binaries.TIMEOUT_S)
+        assert process.returncode == 0, errors
+    assert _last(tmp_path / "worker0")[0] == f"step-{step + 2}"
 
 
 def test_no_gain_on_dev_stops_a_run(corpus, tmp_path):

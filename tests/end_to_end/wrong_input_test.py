@@ -160,7 +160,7 @@ _TWO_WORKERS = '"cluster": {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}'
         (
             '{"cluster": {"worker": [1, 2]}, '
             '"task": {"type": "worker", "index": 0}}',
-            "Task address 1 must be",
+            "'1' is no host:port",
         ),
         (
             '{"cluster": {"evaluator": ["127.0.0.1:1"]}, '

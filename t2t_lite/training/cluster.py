@@ -1,0 +1,172 @@
+"""Which processes train one model, and which of them this one is."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from t2t_lite.errors import InputError
+
+_TASK_TYPES = ("chief", "worker")
+_OVER_SEVERAL = ("auto", "multi_worker")  # Strategies that may take a cluster.
+
+
+class Cluster(NamedTuple):
+    """The workers of a run; the first is the chief, which writes its files."""
+
+    addresses: tuple[str, ...]  # of each, "host:port"
+    index: int  # of this process
+
+    @classmethod
+    def from_tf_config(cls, text: str) -> "Cluster":
+        """Returns the Cluster that TF_CONFIG describes.
+
+        >>> Cluster.from_tf_config(
+        ...     '{"cluster": {"chief": ["a:1"], "worker": ["b:1", "c:1"]},'
+        ...     ' "task": {"type": "worker", "index": 1}}'
+        ... )
+        Cluster(addresses=('a:1', 'b:1', 'c:1'), index=2)
+
+        Args:
+            text: JSON.
+
+        Raises:
+            InputError: it does not name the workers, or which this one is.
+        """
+        try:
+            return cls(*_parsed(json.loads(text)))
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
+            raise InputError(
+                'TF_CONFIG must look like {"cluster": {"worker": ["host:port", '
+                '...]}, "task": {"type": "worker", "index": 0}}; received '
+                f"{text!r} ({error})"
+            ) from None
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this process is the chief."""
+        return self.index == 0
+
+    def name(self, index: int) -> str:
+        """Returns what messages call a worker.
+
+        >>> Cluster(("a:1", "b:1"), index=0).name(1)
+        'worker 1 (b:1)'
+        """
+        role = f"worker {index}" if index else "the chief"
+        return f"{role} ({self.addresses[index]})"
+
+
+def _parsed(config: Any) -> tuple[tuple[str, ...], int]:
+    """Returns the fields of a Cluster."""
+    jobs, task = config["cluster"], config["task"]
+    kind, index = task["type"], int(task["index"])
+    if index not in range(len(jobs[kind])):
+        raise IndexError("the task is not in the cluster")
+    if kind not in _TASK_TYPES:
+        raise ValueError("only workers, and a chief, train")
+    chiefs, workers = (
+        [str(address) for address in jobs.get(each, ())] for each in _TASK_TYPES
+    )
+    for address in chiefs + workers:
+        host, _, port = address.rpartition(":")
+        if not host or int(port) not in range(1, 2**16):
+            raise ValueError(f"{address!r} is no host:port")
+    first = len(chiefs) if kind == "worker" else 0
+    return tuple(chiefs + workers), first + index
+
+
+def find_cluster(strategy: str) -> Cluster | None:
+    """Returns the Cluster of this process, None if it trains alone.
+
+    On SLURM it sets TF_CONFIG, unless that is set, for all that follows.
+
+    Args:
+        strategy: a name that `make_strategy` takes.
+
+    Raises:
+        InputError: TF_CONFIG or SLURM's variables are wrong.
+    """
+    if strategy not in _OVER_SEVERAL:
+        return None
+    if not os.environ.get("TF_CONFIG") and _is_slurm_step():
+        os.environ |= _slurm_environment()
+    config = os.environ.get("TF_CONFIG", "")
+    if not config and strategy == "auto":
+        return None
+    return Cluster.from_tf_config(config)
+
+
+def _is_slurm_step() -> bool:
+    """Returns whether SLURM has started this process beside others."""
+    tasks = os.environ.get("SLURM_STEP_NUM_TASKS", "1")
+    return "SLURM_JOB_ID" in os.environ and tasks != "1"
+
+
+def _slurm_environment() -> dict[str, str]:
+    """Returns TF_CONFIG, and which GPUs are this process', by SLURM's task."""
+    # A process that has loaded TensorFlow must not fork, and this one will.
+    found = _in_a_child(_resolved)
+    if "error" in found:
+        raise InputError(
+            "SLURM's variables do not say which machines train "
+            f"({found['error']}): set TF_CONFIG, or give --strategy=one_device "
+            "or mirrored"
+        )
+    return found
+
+
+def _in_a_child(function: Callable[[], Any]) -> Any:
+    """Returns what a function returns in a process of its own, as JSON."""
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # What C++ code logs.
+        with os.fdopen(write, "w") as pipe:
+            json.dump(function(), pipe)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        found = json.load(pipe)
+    os.waitpid(child, 0)
+    return found
+
+
+def _resolved() -> dict[str, str]:
+    """Returns what `_slurm_environment` does, or an "error"."""
+    try:
+        return _resolved_by_tensorflow()
+    except Exception as error:  # Whatever strange variables bring about.
+        return {"error": str(error) or repr(error)}
+
+
+def _resolved_by_tensorflow() -> dict[str, str]:
+    import tensorflow as tf
+
+    # Without a GPU the resolver would fail, in looking for some: each task is
+    # said to have one, which nothing is told of.
+    most_tasks = int(os.environ["SLURM_STEP_NUM_TASKS"])
+    no_gpus = {
+        "gpus_per_node": most_tasks,
+        "gpus_per_task": 1,
+        "auto_set_gpu": False,
+    }
+    has_gpus = shutil.which("nvidia-smi") or os.environ.get(
+        "CUDA_VISIBLE_DEVICES"
+    )
+    resolver = tf.distribute.cluster_resolver.SlurmClusterResolver(
+        **{} if has_gpus else no_gpus
+    )
+    jobs = resolver.cluster_spec().as_dict()
+    kind, index = resolver.get_task_info()
+    host = jobs[kind][index].rpartition(":")[0]
+    # It sorts the nodes by name, where SLURM counts n10 after n9.
+    node = os.environ.get("SLURMD_NODENAME", host)
+    if node != host:
+        raise ValueError(f"task {index} runs on {node}, not on {host}")
+    task = {"type": kind, "index": index}
+    found = {"TF_CONFIG": json.dumps({"cluster": jobs, "task": task})}
+    if has_gpus:
+        found["CUDA_VISIBLE_DEVICES"] = os.environ["CUDA_VISIBLE_DEVICES"]
+    return found

@@ -1,0 +1,418 @@
+"""Workers of one run meet before they train, and end together.
+
+TensorFlow waits for ever for a worker that does not come, and where one dies
+the others hang or abort. So each worker is two processes: a child trains, and
+its parent, which never loads TensorFlow, watches over it:
+
+    worker 0, the chief       worker 1              worker 2
+    parent <------------------ parent                 parent
+       ^---------------------------------------------- '
+    child  <== TensorFlow ==>  child  <============>  child
+
+The parents of the others keep a connection to the chief's parent, which tells
+everyone how each child has ended. A connection that breaks is a worker that
+has died.
+"""
+
+import contextlib
+import importlib.metadata
+import json
+import math
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from types import FrameType
+from typing import Any
+
+from absl import logging
+
+from t2t_lite.errors import InputError
+from t2t_lite.training.cluster import Cluster, find_cluster
+from t2t_lite.training.options import RunOptions
+
+_SECONDS_BETWEEN_LOOKS = 0.2
+_SECONDS_TO_SAY_HELLO = 5.0
+# Before a failure is told that another worker's may have caused.
+_SECONDS_FOR_NEWS = 30.0
+_SECONDS_TO_STOP = 600.0  # A large checkpoint takes its time.
+_MOST_BYTES = 1 << 16  # Of a message; a stranger's may never end.
+_PACKAGES = ("t2t_lite", "tensorflow", "keras", "numpy")
+_FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+# As the trainer exits once all have agreed to stop.
+_STOPPED = tuple(128 + number for number in _FORWARDED)
+_RESUME = "run the same commands again to go on from the last checkpoint"
+
+
+class _Line:
+    """One end of a connection, over which JSON objects go, a line each."""
+
+    def __init__(self, connection: socket.socket):
+        self.socket = connection
+        self._received = b""
+        _notice_lost_machines(connection)
+
+    def send(self, **message: Any) -> None:
+        """Sends a message; does nothing if there is nobody left to hear it."""
+        with contextlib.suppress(OSError):
+            self.socket.sendall(json.dumps(message).encode() + b"\n")
+
+    def receive(self, seconds: float = 0.0) -> list[dict[str, Any]] | None:
+        """Returns the messages that come in time, None once it is closed.
+
+        Args:
+            seconds: how long to wait for the first.
+        """
+        if not select.select([self.socket], [], [], seconds)[0]:
+            return []
+        try:
+            received = self.socket.recv(_MOST_BYTES)
+        except OSError:
+            received = b""
+        if not received or len(self._received) > _MOST_BYTES:
+            return None
+        *lines, self._received = (self._received + received).split(b"\n")
+        try:
+            messages = [json.loads(line) for line in lines]
+        except ValueError:  # A stranger, who speaks something else.
+            return None
+        is_ours = all(isinstance(message, dict) for message in messages)
+        return messages if is_ours else None
+
+    def close(self) -> None:
+        """Closes this end."""
+        self.socket.close()
+
+
+def _notice_lost_machines(connection: socket.socket) -> None:
+    """Has a connection break within half a minute of the other machine."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (
+        ("TCP_KEEPIDLE", 10),
+        ("TCP_KEEPINTVL", 5),
+        ("TCP_KEEPCNT", 3),
+    ):
+        if hasattr(socket, name):  # macOS calls the first otherwise.
+            option = getattr(socket, name)
+            connection.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+def train_together(options: RunOptions) -> None:
+    """Meets the other workers, if there are any, and watches over a child.
+
+    It returns in that child, which is to train; this process exits with the
+    child's status. No other thread may run, and TensorFlow must not be loaded.
+
+    Args:
+        options: RunOptions.
+
+    Raises:
+        InputError: TF_CONFIG or SLURM's variables are wrong; a worker has not
+            come, is of another version, or has died.
+    """
+    cluster = find_cluster(options.strategy)
+    if cluster is None:
+        return
+    minutes = options.worker_timeout_minutes
+    deadline = time.monotonic() + 60 * minutes
+    hello = {"addresses": list(cluster.addresses)} | _versions()
+    if cluster.is_chief:
+        lines = _Meeting(cluster, hello).held_until(deadline, minutes)
+    else:
+        lines = {0: _join(cluster, hello, deadline, minutes)}
+    logging.info("All %d workers are here.", len(cluster.addresses))
+    is_parent_alive, keep = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(is_parent_alive)
+        sys.exit(_Watch(cluster, lines, child).until_the_end())
+    os.close(keep)
+    for line in lines.values():
+        line.close()
+    _begin_as_child(is_parent_alive)
+
+
+def _versions() -> dict[str, str]:
+    """Returns the versions that must be alike, by the package."""
+    found = {}
+    for name in _PACKAGES:
+        # A checkout runs without being installed.
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
+
+
+def _begin_as_child(is_parent_alive: int) -> None:
+    """Leaves the parent's signals to it, and sees to it that none is left over.
+
+    Args:
+        is_parent_alive: descriptor of a pipe that the parent keeps open.
+    """
+    os.setpgid(0, 0)  # A terminal's Ctrl-C comes by the parent alone.
+
+    def end_with_parent() -> None:
+        os.read(is_parent_alive, 1)
+        os._exit(1)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
+
+
+class _Meeting:
+    """The chief waits for the other workers.
+
+    Args:
+        cluster: Cluster.
+        hello: what each worker has to say beside its index.
+    """
+
+    def __init__(self, cluster: Cluster, hello: Mapping[str, Any]):
+        self._cluster, self._hello = cluster, hello
+        self._lines: dict[int, _Line] = {}
+
+    def held_until(self, deadline: float, minutes: float) -> dict[int, _Line]:
+        """Returns the connections to all others, by their index.
+
+        Args:
+            deadline: when to give up, by time.monotonic.
+            minutes: how long that is, for the message.
+
+        Raises:
+            InputError: somebody is missing, or somebody does not fit.
+        """
+        host, _, port = self._cluster.addresses[0].rpartition(":")
+        try:
+            server = socket.create_server(("", int(port)))
+        except OSError as error:
+            raise InputError(
+                f"cannot wait for the other workers at {host}:{port}: "
+                f"{error.strerror or error}"
+            ) from None
+        with server:  # Then the port is TensorFlow's.
+            self._admit_all(server, deadline, minutes)
+        for line in self._lines.values():
+            line.send(all_are_here=True)
+        return self._lines
+
+    def _admit_all(
+        self, server: socket.socket, deadline: float, minutes: float
+    ) -> None:
+        said = None
+        while missing := self._missing():
+            names = ", ".join(map(self._cluster.name, missing))
+            if said != missing:
+                logging.info("Waiting for %s.", names)
+                said = missing
+            if time.monotonic() > deadline:
+                self._refuse(
+                    f"{names} did not come within {minutes:g} minutes: start "
+                    "all workers, or give more --worker_timeout_minutes"
+                )
+            ready = select.select([server], [], [], _SECONDS_BETWEEN_LOOKS)[0]
+            if ready:
+                self._admit(_Line(server.accept()[0]))
+
+    def _missing(self) -> list[int]:
+        """Returns who has not come, or has gone again."""
+        for index, line in list(self._lines.items()):
+            if line.receive() is None:
+                line.close()
+                del self._lines[index]
+        others = range(1, len(self._cluster.addresses))
+        return [index for index in others if index not in self._lines]
+
+    def _admit(self, line: _Line) -> None:
+        """Takes in who has connected, unless it is a stranger."""
+        messages = line.receive(_SECONDS_TO_SAY_HELLO)
+        hello = messages[0] if messages else {}
+        index = hello.pop("index", None)
+        if index not in range(1, len(self._cluster.addresses)):
+            line.close()
+            return
+        name, before = self._cluster.name(index), self._lines.get(index)
+        self._lines[index] = line
+        # One that went away and came again is welcome.
+        if before is not None and before.receive() is not None:
+            reason = f"two processes say that they are {name}"
+            before.send(refused=reason)
+            self._refuse(reason)
+        for what, own in self._hello.items():
+            if hello.get(what) != own:
+                self._refuse(
+                    f"all workers must have the chief's {what}, {own}; "
+                    f"{name} has {hello.get(what)}"
+                )
+
+    def _refuse(self, reason: str) -> None:
+        """Tells all who have come, and raises InputError."""
+        for line in self._lines.values():
+            line.send(refused=reason)
+        raise InputError(reason)
+
+
+def _join(
+    cluster: Cluster,
+    hello: Mapping[str, Any],
+    deadline: float,
+    minutes: float,
+) -> _Line:
+    """Returns the connection to the chief, once all workers have come.
+
+    Args: those of `_Meeting` and its `held_until`.
+
+    Raises:
+        InputError: the chief has not come, or refuses.
+    """
+    host, _, port = cluster.addresses[0].rpartition(":")
+    logging.info("Waiting for %s.", cluster.name(0))
+    # A chief that others keep waiting gives up first, and says for whom.
+    while time.monotonic() < deadline + _SECONDS_FOR_NEWS:
+        try:
+            connection = socket.create_connection((host, int(port)), timeout=5)
+        except OSError:
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+            continue
+        connection.settimeout(None)
+        line = _Line(connection)
+        line.send(index=cluster.index, **hello)
+        while (messages := line.receive(60)) is not None:
+            for message in messages:
+                if "refused" in message:
+                    raise InputError(message["refused"])
+                return line
+        line.close()  # The chief has gone, and may come again.
+    raise InputError(
+        f"{cluster.name(0)} did not come within {minutes:g} minutes: start all "
+        "workers, or give more --worker_timeout_minutes"
+    )
+
+
+class _Watch:
+    """A parent watches over its child, and hears how the others end.
+
+    Args:
+        cluster: Cluster.
+        lines: the chief's connections to all others by index; another
+            worker's to the chief, 0.
+        child: number of the process that trains.
+    """
+
+    def __init__(self, cluster: Cluster, lines: dict[int, _Line], child: int):
+        self._cluster, self._lines, self._child = cluster, lines, child
+        self._is_child_ended = False
+        self._ended: dict[int, int | None] = {}  # The others' exit status.
+        # When the child is ended because of another worker, and why.
+        self._ends_at, self._why = math.inf, ""
+
+    def until_the_end(self) -> int:
+        """Returns the exit status of the child.
+
+        Raises:
+            InputError: another worker has died or failed, or this child died.
+        """
+        self._forward_signals()
+        while (status := self._child_status()) is None:
+            for index, other in self._news():
+                self._hear(index, other)
+            if time.monotonic() >= self._ends_at:
+                self._end_child()
+                raise InputError(self._why)
+        return self._after_child(status)
+
+    def _hear(self, index: int, status: int | None) -> None:
+        """Takes in how another worker has ended."""
+        failure = f"{self._cluster.name(index)} has ended, and said why"
+        if _has_died(status):
+            self._end_in(0, self._death(index, status))
+        elif status in _STOPPED:
+            # All have agreed to stop; unless this one does not train yet.
+            os.kill(self._child, signal.SIGTERM)
+            self._end_in(_SECONDS_TO_STOP, f"{failure}: {_RESUME}")
+        elif status:
+            self._end_in(_SECONDS_FOR_NEWS, f"{failure}: {_RESUME}")
+
+    def _end_in(self, seconds: float, why: str) -> None:
+        """Has the child ended after a while, if it has not ended by itself."""
+        ends_at = time.monotonic() + seconds
+        if ends_at < self._ends_at:
+            self._ends_at, self._why = ends_at, why
+
+    def _forward_signals(self) -> None:
+        def forward(number: int, _: FrameType | None) -> None:
+            if not self._is_child_ended:
+                os.kill(self._child, number)
+
+        for number in _FORWARDED:
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, forward)
+
+    def _child_status(self) -> int | None:
+        """Returns the child's status, negative after a signal; None if none."""
+        child, status = os.waitpid(self._child, os.WNOHANG)
+        if not child:
+            return None
+        self._is_child_ended = True
+        return os.waitstatus_to_exitcode(status)
+
+    def _end_child(self) -> None:
+        os.kill(self._child, signal.SIGKILL)
+        os.waitpid(self._child, 0)
+        self._is_child_ended = True
+
+    def _after_child(self, status: int) -> int:
+        """Tells the others how the child has ended, and returns its status.
+
+        Raises:
+            InputError: it died, for itself or with another worker.
+        """
+        # TensorFlow aborts, too, where another worker has died.
+        deadline = time.monotonic() + _SECONDS_FOR_NEWS
+        while status == -signal.SIGABRT and time.monotonic() < deadline:
+            for index, other in self._news():
+                if _has_died(other):
+                    raise InputError(self._death(index, other))
+        self._tell(self._cluster.index, status)
+        if _has_died(status):
+            raise InputError(self._death(self._cluster.index, status))
+        return status
+
+    def _death(self, index: int, status: int | None) -> str:
+        how = "" if status is None else f" ({signal.Signals(-status).name})"
+        if status == -signal.SIGKILL:
+            how = " (SIGKILL, as where memory runs out)"
+        return f"{self._cluster.name(index)} has died{how}: {_RESUME}"
+
+    def _news(self) -> list[tuple[int, int | None]]:
+        """Returns the (index, status) of others that have ended, after a while.
+
+        The status is None where a connection broke. The chief passes it on.
+        """
+        sockets = [line.socket for line in self._lines.values()]
+        select.select(sockets, [], [], _SECONDS_BETWEEN_LOOKS)
+        news = []
+        for index, line in list(self._lines.items()):
+            messages = line.receive()
+            ends = [(m["index"], m["status"]) for m in messages or ()]
+            if messages is None:
+                line.close()
+                del self._lines[index]
+                ends = [(index, None)]
+            # Who has said how it ended closes its connection, too.
+            news += [end for end in ends if end[0] not in self._ended]
+            self._ended |= dict(news)
+        if self._cluster.is_chief:
+            for index, status in news:
+                self._tell(index, status)
+        return news
+
+    def _tell(self, index: int, status: int | None) -> None:
+        for line in self._lines.values():
+            line.send(index=index, status=status)
+
+
+def _has_died(status: int | None) -> bool:
+    """Returns whether it is the status of no program that ended by itself."""
+    return status is None or status < 0

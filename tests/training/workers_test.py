@@ -1,0 +1,236 @@
+"""Workers meet before they train, and end together."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+from binaries import free_ports
+from paths import ROOT
+
+_PROGRAM = ROOT / "tests" / "helpers" / "workers_check.py"
+_PATH = os.pathsep.join([str(ROOT / "bin"), str(ROOT / "tests" / "helpers")])
+_TIMEOUT_S = 60
+_LONG = 5  # Minutes.
+
+
+class Workers:
+    """Processes of one cluster, started one by one."""
+
+    def __init__(self, count):
+        self.addresses = [f"127.0.0.1:{port}" for port in free_ports(count)]
+        self.started = []
+
+    def start(self, index, *behaviour, minutes=_LONG, **environment):
+        process = subprocess.Popen(
+            [
+                *(sys.executable, str(_PROGRAM), ",".join(self.addresses)),
+                *map(str, (index, minutes, *behaviour)),
+            ],
+            env=os.environ | {"PYTHONPATH": _PATH} | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.started.append(process)
+        return process
+
+    def start_all(self, *behaviours):
+        return [
+            self.start(index, *behaviour)
+            for index, behaviour in enumerate(behaviours)
+        ]
+
+    def name(self, index):
+        role = f"worker {index}" if index else "the chief"
+        return f"{role} ({self.addresses[index]})"
+
+
+@pytest.fixture
+def cluster():
+    """Returns the function that makes Workers; none is left at the end."""
+    made = []
+
+    def make(count):
+        made.append(Workers(count))
+        return made[-1]
+
+    yield make
+    for workers in made:
+        for process in workers.started:
+            process.kill()
+            process.communicate()
+
+
+def child_of(process):
+    """Returns the number of the child that trains, once it does."""
+    word, number = process.stdout.readline().split()
+    assert word == "child"
+    return int(number)
+
+
+def end_of(process):
+    """Returns (status, stderr), without lines of the log."""
+    _, errors = process.communicate(timeout=_TIMEOUT_S)
+    lines = [line for line in errors.split("\n") if line.startswith("error: ")]
+    assert "Traceback" not in errors
+    return process.returncode, lines
+
+
+def is_gone(number):
+    """Returns whether there is no such process, after a while."""
+    deadline = time.monotonic() + _TIMEOUT_S
+    while time.monotonic() < deadline:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(number, 0)
+            time.sleep(0.05)
+            continue
+        return True
+    return False
+
+
+def test_none_trains_before_the_last_has_come(cluster):
+    workers = cluster(3)
+    early = [workers.start(index, 0) for index in (0, 1)]
+    time.sleep(1.0)
+    assert all(process.poll() is None for process in early)
+    for process in (*early, workers.start(2, 0)):
+        assert end_of(process) == (0, [])
+
+
+def test_the_status_is_that_of_the_own_child(cluster):
+    processes = cluster(2).start_all([0], [3])
+    assert [end_of(process)[0] for process in processes] == [0, 3]
+
+
+def test_all_say_who_did_not_come(cluster):
+    workers = cluster(3)
+    present = [workers.start(n, 0, minutes=0.02) for n in (0, 1)]
+    for process in present:
+        assert end_of(process) == (
+            1,
+            [
+                f"error: {workers.name(2)} did not come within 0.02 minutes: "
+                "start all workers, or give more --worker_timeout_minutes"
+            ],
+        )
+
+
+def test_a_chief_that_does_not_come_is_named(cluster):
+    workers = cluster(2)
+    status, (line,) = end_of(workers.start(1, 0, minutes=0.001))
+    assert status == 1
+    assert line.startswith(f"error: {workers.name(0)} did not come within")
+
+
+def test_a_worker_that_went_away_may_come_again(cluster):
+    workers = cluster(3)
+    chief, gone = workers.start(0, 0), workers.start(1, 0)
+    time.sleep(1.0)
+    gone.kill()
+    others = [workers.start(1, 0), workers.start(2, 0)]
+    assert [end_of(p)[0] for p in (chief, *others)] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("dead", [0, 1, 2])
+@pytest.mark.parametrize("part", ["parent", "child"])
+def test_where_one_dies_all_end_and_say_who(cluster, dead, part):
+    workers = cluster(3)
+    processes = workers.start_all([], [], [])
+    children = list(map(child_of, processes))
+    start = time.monotonic()
+    victim = processes[dead].pid if part == "parent" else children[dead]
+    os.kill(victim, signal.SIGKILL)
+    for index, process in enumerate(processes):
+        status, lines = end_of(process)
+        if index == dead and part == "parent":
+            assert status == -signal.SIGKILL
+            continue
+        assert status == 1
+        (line,) = lines
+        assert line.startswith(f"error: {workers.name(dead)} has died")
+        assert ("SIGKILL" in line) == (part == "child")
+        assert line.endswith("to go on from the last checkpoint")
+    assert time.monotonic() - start < _TIMEOUT_S
+    assert all(map(is_gone, children))
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_where_one_is_stopped_all_stop(cluster, first):
+    processes = cluster(2).start_all([], [])
+    children = list(map(child_of, processes))
+    processes[first].terminate()
+    assert [end_of(p) for p in processes] == [(143, []), (143, [])]
+    assert all(map(is_gone, children))
+
+
+@pytest.mark.parametrize("failed", [0, 1])
+def test_where_one_fails_the_others_end(cluster, failed):
+    workers = cluster(2)
+    processes = workers.start_all(*([7] if n == failed else [] for n in (0, 1)))
+    assert end_of(processes[failed]) == (7, [])
+    status, (line,) = end_of(processes[1 - failed])
+    assert status == 1
+    assert line.startswith(f"error: {workers.name(failed)} has ended, and said")
+
+
+def test_who_has_ended_well_ends_nobody(cluster):
+    processes = cluster(2).start_all([], [0])
+    child_of(processes[0])
+    assert end_of(processes[1]) == (0, [])
+    time.sleep(1.0)
+    assert processes[0].poll() is None
+
+
+def test_another_version_is_refused_by_all(cluster):
+    workers = cluster(2)
+    chief, other = workers.start(0), workers.start(1, VERSION="0.0.7")
+    for process in (chief, other):
+        status, (line,) = end_of(process)
+        assert status == 1
+        assert "must have the chief's t2t_lite" in line
+        assert line.endswith(f"{workers.name(1)} has 0.0.7")
+
+
+def test_two_workers_of_one_index_are_refused(cluster):
+    workers = cluster(3)
+    processes = [workers.start(n) for n in (0, 1, 1)]
+    line = f"error: two processes say that they are {workers.name(1)}"
+    assert [end_of(p) for p in processes] == 3 * [(1, [line])]
+
+
+def test_strangers_are_sent_away(cluster):
+    workers = cluster(2)
+    chief = workers.start(0, 0)
+    host, _, port = workers.addresses[0].rpartition(":")
+    for speech in (b"GET / HTTP/1.1\r\n\r\n", b"[1]\n", b'{"index": 9}\n', b""):
+        stranger = _connected(host, int(port))
+        with stranger:
+            stranger.sendall(speech)
+            if speech:
+                assert stranger.recv(1) == b""
+    assert [end_of(p)[0] for p in (workers.start(1, 0), chief)] == [0, 0]
+
+
+def _connected(host, port):
+    """Returns a connection, once somebody listens."""
+    deadline = time.monotonic() + _TIMEOUT_S
+    while True:
+        try:
+            return socket.create_connection((host, port), timeout=_TIMEOUT_S)
+        except ConnectionRefusedError:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def test_a_port_that_is_taken_is_named(cluster):
+    workers = cluster(2)
+    host, _, port = workers.addresses[0].rpartition(":")
+    with socket.create_server((host, int(port))):
+        status, (line,) = end_of(workers.start(0))
+    assert status == 1
+    assert f"cannot wait for the other workers at {host}:{port}: " in line
