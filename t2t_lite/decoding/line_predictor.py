@@ -1,10 +1,13 @@
 """What translators and parsers share: lines of text in, a line out for each."""
 
 import abc
+import hashlib
 import itertools
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from t2t_lite.errors import require_bool, require_int
 from t2t_lite.text.vocabulary import as_list, require_lines
@@ -56,8 +59,22 @@ class LinePredictor(abc.ABC):
             first_line: int, the number of the first line in messages.
         """
 
+    def sha256(self) -> str:
+        """Returns the hash of all that shapes an output but the options."""
+        found = hashlib.sha256()
+        for part in self._shaping():
+            found.update(repr(part).encode())
+        for weight in self.model.weights:
+            found.update(weight.path.encode())
+            found.update(np.ascontiguousarray(weight))
+        return found.hexdigest()
+
+    def _shaping(self) -> list[Any]:
+        """Returns what shapes an output beside weights and options."""
+        return [self.model.hparams, self.vocabulary.sha256]
+
     def stream(
-        self, lines: Iterable[str], lines_at_once: int
+        self, lines: Iterable[str], lines_at_once: int, first_line: int = 1
     ) -> Iterator[list[Translation]]:
         """Yields the list of Translations of each line, in order.
 
@@ -65,19 +82,21 @@ class LinePredictor(abc.ABC):
             lines: iterable of str, read no further ahead than one block.
             lines_at_once: int, how many lines are a block: they are sorted by
                 length and translated together.
+            first_line: int, the number of the first line in messages.
 
         Raises:
-            InputError: lines_at_once is not at least 1.
+            InputError: lines_at_once or first_line is not at least 1.
             TypeError: the lines are a str or a dict, or one is no str.
         """
-        require_int(1, lines_at_once=lines_at_once)
+        require_int(1, lines_at_once=lines_at_once, first_line=first_line)
         require_lines(lines, "lines must be an iterable of str")
-        return self._stream(lines, lines_at_once)
+        return self._stream(lines, lines_at_once, first_line)
 
-    def _stream(self, lines, lines_at_once):
+    def _stream(self, lines, lines_at_once, first_line):
         lines, done = iter(lines), 0
         while block := list(itertools.islice(lines, lines_at_once)):
-            yield from self.translate(as_list(block, first=done), done + 1)
+            block = as_list(block, first=done)
+            yield from self.translate(block, first_line + done)
             done += len(block)
 
     def __call__(self, text: Any, *, with_scores: bool = False) -> Any:

@@ -58,6 +58,10 @@ class LineTranslator(LinePredictor):
         if splitting is None:
             splitting = Splitting(whole_up_to=engine.max_length)
         self._splitter = LineSplitter(vocabulary, engine.max_length, splitting)
+        self._splitting = splitting
+
+    def _shaping(self) -> list[Any]:
+        return [*super()._shaping(), self._splitting]
 
     @staticmethod
     def from_model(

@@ -75,6 +75,11 @@ class LineParser(LinePredictor):
         self._xla = xla
         self._tag_dictionary = tag_dictionary
 
+    def _shaping(self) -> list[Any]:
+        tags = self._tag_dictionary
+        bits = None if tags is None else np.packbits(tags.may_have_RT).tobytes()
+        return [*super()._shaping(), bits]
+
     def translate(
         self, lines: list[str], first_line: int = 1
     ) -> list[list[Translation]]:

@@ -148,6 +148,18 @@ def test_words_have_only_the_tags_of_a_dictionary(vocabulary, parser):
     assert len(list(wrong_tags(parser))) > 5
 
 
+def test_the_hash_of_a_parser_is_that_of_its_dictionary_too(vocabulary):
+    forest = [trees.read_one(line) for line in TREES]
+    dictionaries = [None]
+    for known in (forest, forest[:1]):
+        dictionaries.append(tag_dictionary.learn(known, vocabulary))
+    found = {
+        parser_of(vocabulary, tag_dictionary=each).sha256()
+        for each in dictionaries
+    }
+    assert len(found) == 3
+
+
 def test_odd_words_come_back(parser):
     words = [
         "na\u00efve",
