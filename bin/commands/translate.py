@@ -18,6 +18,7 @@ from t2t_lite_data import text_files
 FLAGS = flags.FLAGS
 cli.define_model_flags()
 cli.define_sentences_flag()
+cli.define_devices_flag()
 flags.adopt_module_key_flags(cli)
 flags.DEFINE_string(
     "input", None, "Text file to read; may be .gz. Default: stdin, as with -."
@@ -61,7 +62,10 @@ def main(_: list[str]) -> int:
     from t2t_lite.decoding.line_predictor import as_lines
 
     translator = tasks.open_model(
-        **cli.model_flags(), sentences=FLAGS.sentences, nbest=FLAGS.nbest
+        **cli.model_flags(),
+        sentences=FLAGS.sentences,
+        devices=FLAGS.devices,
+        nbest=FLAGS.nbest,
     )
     options = {name: FLAGS[name].value for name in _SHAPING}
     with partial_output.opened(
