@@ -155,15 +155,12 @@ def _side_by_side(
     """
     with futures.ThreadPoolExecutor(num_threads) as pool:
         started = collections.deque()
-        try:
-            for each in arguments:
-                started.append(pool.submit(function, *each))
-                if len(started) > num_threads:
-                    yield started.popleft().result()
-            while started:
+        for each in arguments:
+            started.append(pool.submit(function, *each))
+            if len(started) > num_threads:
                 yield started.popleft().result()
-        finally:
-            pool.shutdown(cancel_futures=True)
+        while started:
+            yield started.popleft().result()
 
 
 def as_lines(
