@@ -380,6 +380,21 @@ def define_model_flags(xla: bool | None = None) -> None:
     )
 
 
+def define_devices_flag() -> None:
+    """Defines the flag that says on how many devices a model searches."""
+    flags.DEFINE_string(
+        "devices",
+        "all",
+        "How many GPUs search side by side: a number, or all. Without a GPU, "
+        "the CPU does.",
+    )
+    flags.register_validator(
+        "devices",
+        lambda value: value == "all" or (value.isdecimal() and int(value) > 0),
+        "must be all, or a number above 0",
+    )
+
+
 def define_sentences_flag() -> None:
     """Defines the flag that says which lines are split into sentences."""
     flags.DEFINE_enum(

@@ -8,6 +8,8 @@ import contextlib
 import errno
 import fcntl
 import gzip
+import hashlib
+import io
 import json
 import os
 import pathlib
@@ -18,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
 from absl import logging
 
@@ -215,23 +217,59 @@ def output_file(path: str | None, mode: str = "w") -> Iterator[IO]:
             sys.stdout.reconfigure(encoding="utf-8", write_through=True)
             yield sys.stdout
         return
-    try:
+    with refused_errors(path):
         if mode != "w" or not path.endswith(".gz"):
             with atomic_file(path, mode) as file:
                 yield file
             return
         with (
             atomic_file(path, "wb") as file,
-            gzip.open(file, "wt", encoding="utf-8", newline="\n") as text,
+            compressed(file) as binary,
+            io.TextIOWrapper(binary, "utf-8", newline="\n") as text,
         ):
             yield text
-    except BrokenPipeError:  # Nobody reads on, as with stdout.
+
+
+def compressed(file: BinaryIO) -> BinaryIO:
+    """Returns a file to write, which goes to `file` in gzip's format.
+
+    The same content gives the same bytes: neither a name nor the time is kept.
+    """
+    return gzip.GzipFile("", "wb", fileobj=file, mtime=0)
+
+
+@contextlib.contextmanager
+def refused_errors(path: str) -> Iterator[None]:
+    """Turns what the system refuses to write to `path` into an InputError.
+
+    A pipe that nobody reads on from, and what is of another file that is read
+    meanwhile, stay what they are.
+    """
+    try:
+        yield
+    except BrokenPipeError:
         raise
     except OSError as error:
         if error.filename not in (None, path, os.path.expanduser(path)):
-            raise  # It is of another file, which was read meanwhile.
+            raise
         reason = error.strerror or error
         raise InputError(f"cannot write {path}: {reason}") from None
+
+
+def is_whole_file(path: str | None) -> bool:
+    """Returns whether an output is a file that appears once it is complete.
+
+    Args:
+        path: that of `output_file`; standard output and devices are none.
+    """
+    is_stdout = path in (None, "-")
+    return not is_stdout and not _is_device(os.path.expanduser(path))
+
+
+def sha256(path: str | os.PathLike) -> str:
+    """Returns the SHA-256 of a file's bytes, however many there are."""
+    with open(os.path.expanduser(path), "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def require_folder_of(
@@ -288,7 +326,7 @@ def require_apart(
         if path not in (None, "-")
     }
     for path in outputs:
-        if path in (None, "-") or _is_device(os.path.expanduser(path)):
+        if not is_whole_file(path):
             continue
         place = os.path.realpath(os.path.expanduser(path))
         if place in taken:

@@ -50,7 +50,10 @@ def _typed_line(prompt: str) -> str:
 
 
 def with_bar(
-    results: Iterable[_Result], total: int | None, output: IO | None = None
+    results: Iterable[_Result],
+    total: int | None,
+    output: IO | None = None,
+    done: int = 0,
 ) -> Iterator[_Result]:
     """Yields results, and shows in a bar on stderr how many there are.
 
@@ -61,13 +64,19 @@ def with_bar(
         results: one for each line.
         total: how many; None if that is not known.
         output: where the results are written meanwhile, if anywhere.
+        done: how many there were before these, of the total.
     """
     is_shown = sys.stderr.isatty() and not (output and output.isatty())
     if not is_shown:
         yield from results
         return
     bar = tqdm.tqdm(
-        results, total=total, unit=" lines", dynamic_ncols=True, leave=False
+        results,
+        total=total,
+        initial=done,
+        unit=" lines",
+        dynamic_ncols=True,
+        leave=False,
     )
     handler = logging.get_absl_handler().python_handler
     stream = handler.setStream(AboveBar())

@@ -17,6 +17,7 @@ from t2t_lite_data import corpus_flags
 FLAGS = flags.FLAGS
 cli.define_model_flags()
 cli.define_sentences_flag()
+cli.define_devices_flag()
 corpus_flags.define(
     default="the corpus that the model was trained on",
     several="to score the first that has dev and test text",
@@ -53,7 +54,9 @@ def main(_: list[str]) -> int:
     from t2t_lite.storage.model_directory import ModelDirectory
 
     translator = tasks.open_model(
-        **cli.model_flags(), sentences=FLAGS.sentences
+        **cli.model_flags(),
+        sentences=FLAGS.sentences,
+        devices=FLAGS.devices,
     )
     hparams = translator.model.hparams
     directory = ModelDirectory(FLAGS.model_dir)

@@ -7,15 +7,18 @@ Prints one line for each input line, in the same order. With --nbest=N above 1,
 prints N lines for each, as "line number ||| text ||| score".
 """
 
+import itertools
+
 from absl import flags
 
 from t2t_lite import cli, files, terminal
-from t2t_lite.decoding import search_options
+from t2t_lite.decoding import partial_output, search_options
 from t2t_lite_data import text_files
 
 FLAGS = flags.FLAGS
 cli.define_model_flags()
 cli.define_sentences_flag()
+cli.define_devices_flag()
 flags.adopt_module_key_flags(cli)
 flags.DEFINE_string(
     "input", None, "Text file to read; may be .gz. Default: stdin, as with -."
@@ -23,7 +26,9 @@ flags.DEFINE_string(
 flags.DEFINE_string(
     "output",
     None,
-    "File to write, compressed if it ends in .gz. Default: stdout, as with -.",
+    "File to write, compressed if it ends in .gz. Default: stdout, as with -. "
+    "An interrupted command leaves what is done in OUTPUT.partial, and goes on "
+    "from there when it is run again.",
 )
 flags.DEFINE_integer("nbest", 1, "Translations per line.", lower_bound=1)
 flags.DEFINE_bool("scores", False, "Print a score and a tab before each line.")
@@ -35,11 +40,13 @@ flags.DEFINE_integer(
     lower_bound=1,
 )
 cli.refuse_beside("nbest", "scores", because=", which prints the score of each")
+_SHAPING = ("precision", "xla", "sentences", "scores")  # beside the search's
 
 
 def main(_: list[str]) -> int:
     files.require_folder_of(FLAGS.output)
-    files.require_apart([FLAGS.output], [FLAGS.input])
+    partial = partial_output.partial_path(FLAGS.output)
+    files.require_apart([FLAGS.output, partial], [FLAGS.input])
     search_options.checked_hparams(
         FLAGS.model_dir, **cli.search_flags(), nbest=FLAGS.nbest
     )
@@ -55,13 +62,21 @@ def main(_: list[str]) -> int:
     from t2t_lite.decoding.line_predictor import as_lines
 
     translator = tasks.open_model(
-        **cli.model_flags(), sentences=FLAGS.sentences, nbest=FLAGS.nbest
+        **cli.model_flags(),
+        sentences=FLAGS.sentences,
+        devices=FLAGS.devices,
+        nbest=FLAGS.nbest,
     )
-    results = translator.stream(lines, lines_at_once)
-    with files.output_file(FLAGS.output) as output:
+    options = {name: FLAGS[name].value for name in _SHAPING}
+    with partial_output.opened(
+        FLAGS.output, FLAGS.input, translator, lines_at_once, options
+    ) as output:
+        first = output.first_line
+        lines = itertools.islice(lines, first - 1, None)
+        results = translator.stream(lines, lines_at_once, first)
         if not is_typed:
-            results = terminal.with_bar(results, count, output)
-        for n, found in enumerate(results, start=1):
+            results = terminal.with_bar(results, count, output, first - 1)
+        for n, found in enumerate(results, start=first):
             number = n if FLAGS.nbest > 1 else None
             output.write(as_lines(found, number, FLAGS.scores))
     return 0

@@ -1,10 +1,15 @@
 """What translators and parsers share: lines of text in, a line out for each."""
 
 import abc
+import collections
+import hashlib
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent import futures
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from t2t_lite.errors import require_bool, require_int
 from t2t_lite.text.vocabulary import as_list, require_lines
@@ -28,6 +33,7 @@ class LinePredictor(abc.ABC):
         options: SearchOptions.
         model: Transformer; None if there is no Keras model in memory.
         description: str, where the weights are from.
+        num_devices: int, how many of them search side by side.
     """
 
     _accepted = "a str or a list of str"
@@ -39,9 +45,11 @@ class LinePredictor(abc.ABC):
         *,
         model: Any = None,
         description: str = "",
+        num_devices: int = 1,
     ):
         self.vocabulary, self.options = vocabulary, options
         self.model, self.description = model, description
+        self._num_devices = num_devices
         # How much training the weights took, where that is known.
         self.training_record: dict[str, float] = {}
 
@@ -56,29 +64,49 @@ class LinePredictor(abc.ABC):
             first_line: int, the number of the first line in messages.
         """
 
+    def sha256(self) -> str:
+        """Returns the hash of all that shapes an output but the options."""
+        found = hashlib.sha256()
+        for part in self._shaping():
+            found.update(repr(part).encode())
+        for weight in self.model.weights:
+            found.update(weight.path.encode())
+            found.update(np.ascontiguousarray(weight))
+        return found.hexdigest()
+
+    def _shaping(self) -> list[Any]:
+        """Returns what shapes an output beside weights and options."""
+        return [self.model.hparams, self.vocabulary.sha256]
+
     def stream(
-        self, lines: Iterable[str], lines_at_once: int
+        self, lines: Iterable[str], lines_at_once: int, first_line: int = 1
     ) -> Iterator[list[Translation]]:
         """Yields the list of Translations of each line, in order.
 
         Args:
-            lines: iterable of str, read no further ahead than one block.
+            lines: iterable of str, read no further ahead than one block; with
+                several devices, than a block for each and one more.
             lines_at_once: int, how many lines are a block: they are sorted by
                 length and translated together.
+            first_line: int, the number of the first line in messages.
 
         Raises:
-            InputError: lines_at_once is not at least 1.
+            InputError: lines_at_once or first_line is not at least 1.
             TypeError: the lines are a str or a dict, or one is no str.
         """
-        require_int(1, lines_at_once=lines_at_once)
+        require_int(1, lines_at_once=lines_at_once, first_line=first_line)
         require_lines(lines, "lines must be an iterable of str")
-        return self._stream(lines, lines_at_once)
+        return self._stream(lines, lines_at_once, first_line)
 
-    def _stream(self, lines, lines_at_once):
-        lines, done = iter(lines), 0
-        while block := list(itertools.islice(lines, lines_at_once)):
-            yield from self.translate(as_list(block, first=done), done + 1)
-            done += len(block)
+    def _stream(self, lines, lines_at_once, first_line):
+        blocks = _blocks(lines, lines_at_once, first_line)
+        found = (
+            itertools.starmap(self.translate, blocks)
+            if self._num_devices == 1
+            else _side_by_side(self.translate, blocks, self._num_devices)
+        )
+        for translations in found:
+            yield from translations
 
     def __call__(self, text: Any, *, with_scores: bool = False) -> Any:
         """Returns the best translation of each text.
@@ -108,6 +136,31 @@ class LinePredictor(abc.ABC):
         if isinstance(text, str):
             return [text]
         return as_list(text, f"text must be {self._accepted}")
+
+
+def _blocks(lines, lines_at_once, first_line):
+    """Yields (lines, number of the first) of each block."""
+    lines, done = iter(lines), 0
+    while block := list(itertools.islice(lines, lines_at_once)):
+        yield as_list(block, first=done), first_line + done
+        done += len(block)
+
+
+def _side_by_side(
+    function: Callable, arguments: Iterable[tuple], num_threads: int
+) -> Iterator[Any]:
+    """Yields what a function returns for each tuple of arguments, in order.
+
+    So many of the next ones are computed meanwhile, and one waits.
+    """
+    with futures.ThreadPoolExecutor(num_threads) as pool:
+        started = collections.deque()
+        for each in arguments:
+            started.append(pool.submit(function, *each))
+            if len(started) > num_threads:
+                yield started.popleft().result()
+        while started:
+            yield started.popleft().result()
 
 
 def as_lines(

@@ -1,6 +1,7 @@
 """Token ids to the token ids of their translations."""
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -9,6 +10,12 @@ from keras import ops
 
 from t2t_lite.decoding import beam_search, shapes
 from t2t_lite.decoding.beam_search import Hypotheses
+from t2t_lite.decoding.devices import (
+    DividedSearch,
+    Replica,
+    make_replicas,
+    trace_on,
+)
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.errors import require_bool
 from t2t_lite.hardware import Hardware, find_hardware
@@ -26,6 +33,7 @@ class Engine(NamedTuple):
     max_length: int  # the most ids of a source
     description: str  # where the weights are from
     model: Transformer | None = None  # None for a SavedModel
+    num_devices: int = 1
 
 
 def model_engine(
@@ -34,6 +42,7 @@ def model_engine(
     xla: bool | None = None,
     *,
     description: str = "a model in memory",
+    devices: Sequence[str] = (),
 ) -> Engine:
     """Returns the Engine of a Transformer in memory.
 
@@ -42,12 +51,15 @@ def model_engine(
         options: SearchOptions.
         xla: that of `ids_translator`.
         description: str, where the weights are from.
+        devices: that of `make_replicas`.
     """
+    replicas = make_replicas(model, devices)
     return Engine(
-        ids_translator(model, options, xla),
+        ids_translator(model, options, xla, replicas=replicas),
         model.hparams.max_length,
         description,
         model,
+        max(1, len(replicas)),
     )
 
 
@@ -141,6 +153,7 @@ def ids_translator(
     min_finished: int = 1,
     constraint: Callable | None = None,
     hardware: Hardware | None = None,
+    replicas: Sequence[Replica] = (),
 ) -> Callable:
     """Returns the function that translates any number of id sequences.
 
@@ -155,20 +168,22 @@ def ids_translator(
         min_finished: int, that of `search`.
         constraint: that of `search`.
         hardware: Hardware that runs it; that of this process when not given.
+        replicas: Replicas of the model that share the work; none for itself
+            alone.
 
     Returns:
-        tf.function: int32 RaggedTensor [N, (length)], EOS at each end, to
-        Hypotheses ids_NWT and scores_NW. An empty sequence gets no ids, and
-        the scores 0, -inf, -inf, ...
+        tf.function (a DividedSearch, where there are replicas): int32
+        RaggedTensor [N, (length)], EOS at each end, to Hypotheses ids_NWT and
+        scores_NW. An empty sequence gets no ids, and the scores 0, -inf,
+        -inf, ...
     """
     require_bool(xla=xla)
     if xla is None:
         xla = bool(tf.config.get_visible_devices("GPU"))
     if max_length is None:
         max_length = model.hparams.max_length
-    W = options.beam_width
     capacity = shapes.capacity(
-        hardware or find_hardware(), W, options.tokens_at_once
+        hardware or find_hardware(), options.beam_width, options.tokens_at_once
     )
     if xla:
         logging.info(
@@ -176,13 +191,44 @@ def ids_translator(
             "programs.",
             len(shapes.batch_shapes(max_length, capacity)),
         )
-    search_batch = _search_function(
-        model,
-        options,
-        min_finished=min_finished,
-        constraint=constraint,
-        xla=xla,
-    )
+    limits = {
+        "max_length": max_length,
+        "fixed_shapes": xla,
+        "capacity": capacity,
+    }
+    arguments = {
+        "xla": xla,
+        "min_finished": min_finished,
+        "constraint": constraint,
+    }
+    if not replicas:
+        return _translate_function(model, options, limits, **arguments)
+    searches = [
+        trace_on(
+            replica,
+            _translate_function(replica.model, options, limits, **arguments),
+        )
+        for replica in replicas
+    ]
+    return DividedSearch(searches, functools.partial(shapes.batches, **limits))
+
+
+def _translate_function(
+    model: Transformer,
+    options: SearchOptions,
+    limits: dict[str, Any],
+    **arguments: Any,
+) -> Callable:
+    """Returns what `ids_translator` does, on one device.
+
+    Args:
+        model: Transformer.
+        options: SearchOptions.
+        limits: those of `run_in_batches`.
+        **arguments: those of `_search_function`.
+    """
+    W = options.beam_width
+    search_batch = _search_function(model, options, **arguments)
 
     def translate(ids):
         ids_NS = ids.to_tensor()
@@ -201,9 +247,7 @@ def ids_translator(
             run,
             tf.cast(ids.row_lengths(), tf.int32),
             _no_hypotheses(tf.shape(ids_NS)[0], W, T),
-            max_length=max_length,
-            fixed_shapes=xla,
-            capacity=capacity,
+            **limits,
         )
         return Hypotheses(ids_NWT, scores_NW)
 

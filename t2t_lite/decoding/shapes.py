@@ -4,9 +4,10 @@ All of it happens in the graph, so that a served model batches as this package
 does.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from t2t_lite.hardware import Hardware
@@ -94,6 +95,34 @@ def batch_shapes(
     ]
 
 
+def batches(
+    lengths_N: np.ndarray,
+    *,
+    max_length: int,
+    fixed_shapes: bool,
+    capacity: Capacity = _NARROW_ANYWHERE,
+) -> Iterator[np.ndarray]:
+    """Yields the rows of each batch that `run_in_batches` runs.
+
+    Args: those of `run_in_batches`.
+
+    >>> lengths_N = np.array([2, 40, 0, 3, 39])
+    >>> [rows_R.tolist() for rows_R in batches(
+    ...     lengths_N, max_length=50, fixed_shapes=False)]
+    [[1, 4], [3, 0]]
+    """
+    order_N = np.argsort(-lengths_N, kind="stable")
+    rest = order_N[: np.count_nonzero(lengths_N)]
+    while len(rest):
+        with tf.device("CPU:0"):
+            longest = tf.constant(lengths_N[rest[0]], tf.int32)
+            limits = _limits(longest, max_length, fixed_shapes, capacity)
+        rows_R = rest[: int(limits.max_rows)]
+        rows_R = rows_R[lengths_N[rows_R] >= int(limits.min_length)]
+        yield rows_R
+        rest = rest[len(rows_R) :]
+
+
 def run_in_batches(
     run: Callable,
     lengths_N: tf.Tensor,
@@ -137,11 +166,7 @@ def run_in_batches(
 
     def run_one_batch(start, results):
         longest = lengths_N[order_N[start]]
-        limits = (
-            _limits_on_ladder(longest, capacity, length_ladder(max_length))
-            if fixed_shapes
-            else _limits_as_needed(longest, capacity)
-        )
+        limits = _limits(longest, max_length, fixed_shapes, capacity)
         rows_R = order_N[start : tf.minimum(start + limits.max_rows, count)]
         fits_R = tf.gather(lengths_N, rows_R) >= limits.min_length
         rows_R = tf.boolean_mask(rows_R, fits_R)
@@ -189,8 +214,15 @@ def _next_batch_size(num_rows):
     return tf.constant(_BATCH_SIZES)[place]
 
 
-def _limits_on_ladder(longest, capacity, ladder):
+def _limits(longest, max_length, fixed_shapes, capacity):
     """Returns the _BatchLimits if `longest`, an int32 scalar, is not done."""
+    if fixed_shapes:
+        return _limits_on_ladder(longest, capacity, length_ladder(max_length))
+    return _limits_as_needed(longest, capacity)
+
+
+def _limits_on_ladder(longest, capacity, ladder):
+    """Returns what `_limits` does, for shapes that are fixed."""
     step = tf.searchsorted(ladder, longest[None])[0]
     min_lengths = [1, *(length + 1 for length in ladder[:-1])]
     max_rows = [max(_batch_sizes(length, capacity)) for length in ladder]
@@ -202,7 +234,7 @@ def _limits_on_ladder(longest, capacity, ladder):
 
 
 def _limits_as_needed(longest, capacity):
-    """Returns what `_limits_on_ladder` does, for shapes that are free."""
+    """Returns what `_limits` does, for shapes that are free."""
     shortest = tf.where(longest <= _ALWAYS_TOGETHER, 1, longest // 2)
     max_rows = tf.clip_by_value(capacity.tokens // longest, 1, capacity.rows)
     return _BatchLimits(longest, shortest, max_rows)

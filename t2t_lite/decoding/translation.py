@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_lite.decoding import saved_model
+from t2t_lite.decoding.devices import find_devices
 from t2t_lite.decoding.line_predictor import LinePredictor, Translation
 from t2t_lite.decoding.long_lines import LineSplitter
 from t2t_lite.decoding.search import Engine, SearchOptions, model_engine
@@ -52,12 +53,17 @@ class LineTranslator(LinePredictor):
             options,
             model=engine.model,
             description=engine.description,
+            num_devices=engine.num_devices,
         )
         self.translate_ids = engine.translate_ids
         self.max_length = engine.max_length
         if splitting is None:
             splitting = Splitting(whole_up_to=engine.max_length)
         self._splitter = LineSplitter(vocabulary, engine.max_length, splitting)
+        self._splitting = splitting
+
+    def _shaping(self) -> list[Any]:
+        return [*super()._shaping(), self._splitting]
 
     @staticmethod
     def from_model(
@@ -68,6 +74,8 @@ class LineTranslator(LinePredictor):
         splitting: Splitting | None = None,
     ) -> "LineTranslator":
         """Returns the LineTranslator of a Transformer in memory.
+
+        All devices that a MirroredStrategy gave its weights to search.
 
         Args:
             model: Transformer.
@@ -139,8 +147,8 @@ class LineTranslator(LinePredictor):
         if not ids:
             return []
         found = self.translate_ids(tf.ragged.constant(ids, tf.int32))
-        ids_NWT = found.ids_BWT.numpy()[:, : self.options.nbest]
-        scores_NW = found.scores_BW.numpy()[:, : self.options.nbest]
+        ids_NWT = np.asarray(found.ids_BWT)[:, : self.options.nbest]
+        scores_NW = np.asarray(found.scores_BW)[:, : self.options.nbest]
         N, W, T = ids_NWT.shape
         texts = self.vocabulary.decode(ids_NWT.reshape(N * W, T))
         translations = list(map(Translation, texts, scores_NW.ravel().tolist()))
@@ -232,6 +240,8 @@ class Translator(LineTranslator):
         sentences: "auto" to split lines of several sentences if the model was
             trained on single ones, else only lines longer than most that it
             was trained on; "split" for all; "whole" for none but the over-long.
+        devices: "all" GPUs of the machine (without any, its CPU), or how many;
+            lists of lines are divided among them.
         options: what to change in the SearchOptions of the model's settings.
 
     Raises:
@@ -246,6 +256,7 @@ class Translator(LineTranslator):
         precision: str = "float32",
         xla: bool | None = None,
         sentences: str = "auto",
+        devices: str | int = 1,
         **options: Any,
     ):
         directory = ModelDirectory(model_dir)
@@ -259,7 +270,13 @@ class Translator(LineTranslator):
             checkpoint, average_last, precision
         )
         super().__init__(
-            model_engine(model, search_options, xla, description=description),
+            model_engine(
+                model,
+                search_options,
+                xla,
+                description=description,
+                devices=find_devices(devices),
+            ),
             directory.vocabulary(),
             search_options,
             splitting,

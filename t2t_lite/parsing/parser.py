@@ -2,11 +2,14 @@
 
 import functools
 import os
+import threading
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from t2t_lite.decoding.devices import find_devices, make_replicas
 from t2t_lite.decoding.line_predictor import LinePredictor, Translation
 from t2t_lite.decoding.search import SearchOptions, ids_translator
 from t2t_lite.errors import InputError, require_bool
@@ -38,6 +41,7 @@ class LineParser(LinePredictor):
         tag_dictionary: TagDictionary, the tags that words may have; None for
             all.
         description: str, where the weights are from.
+        devices: that of `make_replicas`.
 
     Raises:
         InputError: the vocabulary has no symbols of trees, or the options leave
@@ -54,6 +58,7 @@ class LineParser(LinePredictor):
         xla: bool = False,
         tag_dictionary: TagDictionary | None = None,
         description: str = "a model in memory",
+        devices: Sequence[str] = (),
     ):
         require_bool(xla=xla)
         if options.max_extra_length < 2:
@@ -64,8 +69,13 @@ class LineParser(LinePredictor):
             )
         if tag_dictionary is not None:
             require_fits(tag_dictionary, vocabulary)
+        self._replicas = make_replicas(model, devices)
         super().__init__(
-            vocabulary, options, model=model, description=description
+            vocabulary,
+            options,
+            model=model,
+            description=description,
+            num_devices=max(1, len(self._replicas)),
         )
         ids = vocabulary.control_symbols
         self._symbols = TreeSymbols(ids)
@@ -74,6 +84,12 @@ class LineParser(LinePredictor):
         self._num_words_V = np.array([p.count(SPACE) for p in pieces])
         self._xla = xla
         self._tag_dictionary = tag_dictionary
+        self._making_searcher = threading.Lock()
+
+    def _shaping(self) -> list[Any]:
+        tags = self._tag_dictionary
+        bits = None if tags is None else np.packbits(tags.may_have_RT).tobytes()
+        return [*super()._shaping(), bits]
 
     def translate(
         self, lines: list[str], first_line: int = 1
@@ -92,11 +108,12 @@ class LineParser(LinePredictor):
         ids = self._encode(words)
         self._check_lengths(ids, first_line)
         longest = max(map(len, ids), default=0)
-        search = self._searcher(self._padded_length(longest))
+        with self._making_searcher:
+            search = self._searcher(self._padded_length(longest))
         found = search(tf.ragged.constant(ids, tf.int32))
         count = self.options.nbest
-        ids_NWT = found.ids_BWT.numpy()[:, :count]
-        scores_NW = found.scores_BW.numpy()[:, :count]
+        ids_NWT = np.asarray(found.ids_BWT)[:, :count]
+        scores_NW = np.asarray(found.scores_BW)[:, :count]
         return [
             [
                 Translation(self._tree(ids_T, of_line), float(score))
@@ -147,6 +164,7 @@ class LineParser(LinePredictor):
             self._xla,
             max_length=max_length,
             constraint=self._constraint,
+            replicas=self._replicas,
         )
 
     def _constraint(self, source_ids, max_lengths_B, beam_width):
@@ -181,6 +199,7 @@ class Parser(LineParser):
         precision: "float32", "bfloat16" or "float16".
         xla: bool, whether XLA compiles the search. Sentences of all lengths,
             with room for 300 symbols more, need many programs.
+        devices: "all" GPUs of the machine (without any, its CPU), or how many.
         **options: what to change in the SearchOptions of the model's settings.
 
     Raises:
@@ -194,6 +213,7 @@ class Parser(LineParser):
         average_last: int = 1,
         precision: str = "float32",
         xla: bool = False,
+        devices: str | int = 1,
         **options: Any,
     ):
         directory = ModelDirectory(model_dir)
@@ -215,5 +235,6 @@ class Parser(LineParser):
             xla=xla,
             tag_dictionary=load_tags(directory),
             description=description,
+            devices=find_devices(devices),
         )
         self.training_record = record

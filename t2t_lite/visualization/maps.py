@@ -163,7 +163,7 @@ def _encode(
 def _translate(translator: LineTranslator, source_ids: list[int]) -> list[int]:
     """Returns the best translation's ids, EOS at its end if it came to one."""
     ids = tf.ragged.constant([source_ids], tf.int32)
-    ids_T = translator.translate_ids(ids).ids_BWT[0, 0].numpy()
+    ids_T = np.asarray(translator.translate_ids(ids).ids_BWT[0, 0])
     return ids_T[ids_T != PAD].tolist()
 
 

@@ -76,6 +76,24 @@ def test_batches_hold_every_sequence_in_shapes_that_fit(
 
 
 @pytest.mark.parametrize("fixed_shapes", [True, False])
+@pytest.mark.parametrize("max_length", MAX_LENGTHS)
+def test_batches_that_are_planned_are_those_that_are_run(
+    max_length, fixed_shapes
+):
+    lengths = np.random.default_rng(1).integers(0, max_length + 1, 60)
+    capacity = shapes.capacity(shapes.ANYWHERE)._replace(num_parts=1)
+    _, batches = run_squares(lengths, max_length, fixed_shapes, capacity)
+    planned = shapes.batches(
+        lengths,
+        max_length=max_length,
+        fixed_shapes=fixed_shapes,
+        capacity=capacity,
+    )
+    found = [rows_R.tolist() for rows_R in planned]
+    assert found == [rows for rows, *_ in batches]
+
+
+@pytest.mark.parametrize("fixed_shapes", [True, False])
 def test_results_are_in_the_places_of_their_sequences(fixed_shapes):
     (squares, pairs), _ = run_squares([3, 9, 4, 20, 4], 23, fixed_shapes)
     assert squares.tolist() == [0, 1, 4, 9, 16]

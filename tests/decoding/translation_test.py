@@ -34,6 +34,8 @@ from t2t_lite.hardware import GIB, Hardware
 from t2t_lite.hparams import HParams
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage.model_directory import Settings
+from t2t_lite.text.sentences import Splitting
+from t2t_lite.text.vocabulary import Vocabulary
 from t2t_lite.token_ids import EOS, PAD
 
 
@@ -381,6 +383,41 @@ def test_what_is_no_stream_is_refused_at_once(
 def test_what_is_no_line_of_a_stream_is_refused_by_its_place(translator):
     with pytest.raises(TypeError, match="received None at index 3"):
         list(translator.stream(["a", "dog", "runs", None], 2))
+
+
+def test_a_stream_counts_from_the_line_that_is_its_first(translator, caplog):
+    list(translator.stream(["a", sentence(31)], 2, first_line=7))
+    assert [message.split()[1] for message in caplog.messages] == ["8"]
+    with pytest.raises(InputError, match="first_line must be at least 1"):
+        translator.stream(["a"], 2, first_line=0)
+
+
+# What a translation depends on.
+
+
+def test_the_hash_of_a_translator_is_that_of_all_that_shapes_a_translation(
+    vocabulary, model
+):
+    def sha256(model=model, words=vocabulary, splitting=None, **options):
+        return LineTranslator.from_model(
+            model,
+            words,
+            SearchOptions.from_hparams(TINY, **options),
+            xla=False,
+            splitting=splitting,
+        ).sha256()
+
+    like_it = random_model(TINY, vocabulary)
+    assert sha256() == sha256(like_it) == sha256(beam_width=2)
+    like_it.weights[-1].assign(like_it.weights[-1] + 1e-6)
+    unlike_it = dataclasses.replace(TINY, relu_dropout=0.5)
+    others = [
+        sha256(like_it),
+        sha256(random_model(unlike_it, vocabulary)),
+        sha256(words=Vocabulary(vocabulary.model + b"\x12\x00")),
+        sha256(splitting=Splitting("de")),
+    ]
+    assert len({sha256(), *others}) == 5
 
 
 # Options.

@@ -161,11 +161,11 @@ def _flip_a_bit(path: pathlib.Path) -> None:
     path.write_bytes(content)
 
 
-_DAMAGES = {"cut": _cut, "a bit flipped": _flip_a_bit, "missing": os.unlink}
+DAMAGES = {"cut": _cut, "a bit flipped": _flip_a_bit, "missing": os.unlink}
 
 
 def damaged_files(
-    trial: Trial, pattern: str = "*", damages: dict[str, Callable] = _DAMAGES
+    trial: Trial, pattern: str = "*", damages: dict[str, Callable] = DAMAGES
 ) -> Iterator[Row]:
     """Yields the rows of damaged files of a model directory."""
     programs = {"translate": trial.translate, "train": trial.resume}

@@ -549,6 +549,20 @@ def test_flags_without_effect_are_refused(
     _refused(message, name, f"--model_dir={model}", *given, *flags)
 
 
+@pytest.mark.parametrize(
+    ("devices", "message"),
+    [
+        ("0", "--devices=0: must be all, or a number above 0"),
+        ("some", "--devices=some: must be all, or a number above 0"),
+        ("99", "devices must be all, or from 1 to the 1 that there are"),
+    ],
+)
+def test_devices_that_there_are_not_are_refused(model, devices, message):
+    for name in ("translate", "evaluate"):
+        flags = [f"--model_dir={model}", f"--devices={devices}"]
+        _refused(message, name, *flags)
+
+
 def test_flags_that_are_given_as_they_are_anyway_are_taken(model):
     flags = [f"--model_dir={model}", "--noscores", "--nbest=2"]
     found = in_process.run("translate", *flags, text="\n")

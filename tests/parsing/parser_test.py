@@ -70,6 +70,7 @@ def parser_of(
     seed=0,
     tag_dictionary=None,
     xla=False,
+    devices=(),
     **options,
 ):
     """A parser with random weights."""
@@ -81,7 +82,12 @@ def parser_of(
     )
     options = decoding.SearchOptions.from_hparams(hparams, **options)
     return parsing.LineParser(
-        model, vocabulary, options, xla, tag_dictionary=tag_dictionary
+        model,
+        vocabulary,
+        options,
+        xla,
+        tag_dictionary=tag_dictionary,
+        devices=devices,
     )
 
 
@@ -146,6 +152,25 @@ def test_words_have_only_the_tags_of_a_dictionary(vocabulary, parser):
     strict = parser_of(vocabulary, tag_dictionary=dictionary)
     assert not list(wrong_tags(strict))
     assert len(list(wrong_tags(parser))) > 5
+
+
+def test_two_devices_find_the_trees_of_one(vocabulary, parser):
+    devices = ["/device:CPU:0"] * 2  # A process of tests has one.
+    two = parser_of(vocabulary, nbest=3, devices=devices)
+    lines = ["", *WORDS, WORDS[0] * 3, "  "]
+    assert list(two.stream(lines, 2)) == list(parser.stream(lines, 2))
+
+
+def test_the_hash_of_a_parser_is_that_of_its_dictionary_too(vocabulary):
+    forest = [trees.read_one(line) for line in TREES]
+    dictionaries = [None]
+    for known in (forest, forest[:1]):
+        dictionaries.append(tag_dictionary.learn(known, vocabulary))
+    found = {
+        parser_of(vocabulary, tag_dictionary=each).sha256()
+        for each in dictionaries
+    }
+    assert len(found) == 3
 
 
 def test_odd_words_come_back(parser):

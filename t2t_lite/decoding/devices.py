@@ -1,0 +1,169 @@
+"""Searches on several devices, which take their batches from one queue.
+
+Each device has the weights, a graph of its own, and one batch at a time. The
+batches are those of a single device, so what is found in them is the same.
+"""
+
+import contextlib
+import queue
+from collections.abc import Callable, Iterable, Sequence
+from concurrent import futures
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_lite.decoding.beam_search import Hypotheses
+from t2t_lite.errors import require
+from t2t_lite.model.transformer import Transformer
+
+
+class Replica(NamedTuple):
+    """A model whose weights are on a device."""
+
+    model: Transformer
+    device: str
+
+
+def find_devices(devices: str | int = "all") -> list[str]:
+    """Returns the names of this machine's devices that are to search.
+
+    They are GPUs where there are any, else CPUs.
+
+    Args:
+        devices: "all", or how many.
+
+    Raises:
+        InputError: there are not so many.
+    """
+    gpus = tf.config.list_logical_devices("GPU")
+    names = [d.name for d in gpus or tf.config.list_logical_devices("CPU")]
+    if devices == "all":
+        return names
+    count = int(devices) if str(devices).isdecimal() else 0
+    require(
+        f"devices must be all, or from 1 to the {len(names)} that there are",
+        0 < count <= len(names),
+        devices=devices,
+    )
+    return names[:count]
+
+
+def make_replicas(
+    model: Transformer, devices: Sequence[str] = ()
+) -> list[Replica]:
+    """Returns the Replicas of a model that search; none where it does alone.
+
+    Args:
+        model: Transformer. The devices of a MirroredStrategy that it was made
+            under have its weights already, so they are the ones.
+        devices: names; all but the first get the weights as they are now.
+    """
+    strategy = _strategy(model)
+    if strategy is not None:
+        devices = strategy.extended.worker_devices
+    if len(devices) < 2:
+        return []
+    models = [model] * len(devices)
+    if strategy is None:
+        models[1:] = [_copy(model, device) for device in devices[1:]]
+    return list(map(Replica, models, devices))
+
+
+def _strategy(model: Transformer) -> tf.distribute.Strategy | None:
+    """Returns the strategy that mirrors a model's weights, if one does."""
+    value = model.weights[0].value
+    is_mirrored = isinstance(value, tf.distribute.DistributedValues)
+    return value.distribute_strategy if is_mirrored else None
+
+
+def _copy(model: Transformer, device: str) -> Transformer:
+    with tf.device(device):
+        copy = Transformer.from_config(model.get_config())
+        copy.build()
+        for weight, value in zip(copy.weights, model.weights, strict=True):
+            weight.assign(value.value)
+    return copy
+
+
+def trace_on(replica: Replica, translate: Callable) -> Callable:
+    """Returns the graph of a function, computed on a replica's device.
+
+    Args:
+        replica: Replica.
+        translate: tf.function of an int32 RaggedTensor, with its model.
+    """
+
+    def translate_there(ids: tf.RaggedTensor) -> Hypotheses:
+        with tf.device(replica.device):
+            return translate(ids)
+
+    strategy = _strategy(replica.model)
+    # Only in its scope is a mirrored weight the one of the device.
+    with strategy.scope() if strategy else contextlib.nullcontext():
+        return tf.function(
+            translate_there,
+            input_signature=[tf.RaggedTensorSpec([None, None], tf.int32)],
+            autograph=False,
+        ).get_concrete_function()
+
+
+class DividedSearch:
+    """A function of token ids that several devices compute, batch by batch.
+
+    Args:
+        searches: functions of an int32 RaggedTensor [N, (length)] to its
+            Hypotheses, one of each device.
+        batches: a function of the int lengths_N to arrays of rows, those of
+            each batch; rows without ids are left out.
+    """
+
+    def __init__(
+        self,
+        searches: Sequence[Callable],
+        batches: Callable[[np.ndarray], Iterable[np.ndarray]],
+    ):
+        self._searches, self._batches = searches, batches
+        self._free: queue.SimpleQueue = queue.SimpleQueue()
+        for each in searches:
+            self._free.put(each)
+
+    def __call__(self, ids: tf.RaggedTensor) -> Hypotheses:
+        """Returns the Hypotheses of all sequences; threads may call it."""
+        if tf.inside_function():  # A graph starts no threads.
+            return self._searches[0](ids)
+        batches = list(self._batches(ids.row_lengths().numpy()))
+        if not batches:
+            return self._search(ids)
+        with futures.ThreadPoolExecutor(len(self._searches)) as pool:
+            parts = pool.map(lambda rows_R: self._search(ids, rows_R), batches)
+            return _in_their_rows(list(parts), batches, ids.shape[0])
+
+    def _search(
+        self, ids: tf.RaggedTensor, rows_R: np.ndarray | None = None
+    ) -> Hypotheses:
+        """Returns what the next device that is free finds, as arrays."""
+        search = self._free.get()
+        try:
+            if rows_R is not None:
+                with tf.device("CPU:0"):
+                    ids = tf.gather(ids, rows_R)
+            # Arrays: it is free once all is computed.
+            return Hypotheses(*map(np.asarray, search(ids)))
+        finally:
+            self._free.put(search)
+
+
+def _in_their_rows(
+    parts: Sequence[Hypotheses], batches: Sequence[np.ndarray], N: int
+) -> Hypotheses:
+    """Returns the Hypotheses of N sequences; the best of others is empty."""
+    W = parts[0].ids_BWT.shape[1]
+    T = max(part.ids_BWT.shape[2] for part in parts)
+    ids_NWT = np.zeros([N, W, T], np.int32)
+    scores_NW = np.full([N, W], -np.inf, np.float32)
+    scores_NW[:, 0] = 0.0
+    for rows_R, (ids_RWT, scores_RW) in zip(batches, parts, strict=True):
+        ids_NWT[rows_R, :, : ids_RWT.shape[2]] = ids_RWT
+        scores_NW[rows_R] = scores_RW
+    return Hypotheses(ids_NWT, scores_NW)

@@ -1,0 +1,221 @@
+"""The output of a long translation, which an interrupted one goes on with.
+
+Until all is done it lies in OUTPUT.partial: a line that says what work it is
+of, and below it what OUTPUT will hold. Lines are translated in windows that
+begin at fixed lines of the input, so what a window gives depends on its lines
+alone. Each line of the input gives the same number of lines: those of the file
+tell how many windows are whole, and what a killed process has left behind them
+is cut off. So there is nothing that would have to be in step with the file.
+"""
+
+import contextlib
+import io
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, NoReturn
+
+from absl import logging
+
+from t2t_lite import files
+from t2t_lite.errors import InputError
+
+if TYPE_CHECKING:
+    from t2t_lite.decoding.line_predictor import LinePredictor
+
+_INPUT, _MODEL = "input_sha256", "model_sha256"
+_MOST_HEADER_BYTES = 2**20
+
+
+class LineOutput:
+    """Takes what the lines of an input give, one after the other.
+
+    Args:
+        file: to write text to.
+        first_line: int, the number of the line to begin with; those before it
+            are done.
+        window: int, after how many lines what was written is safe from the
+            end of the process; None: when the file is complete.
+    """
+
+    def __init__(
+        self, file: IO[str], first_line: int = 1, window: int | None = None
+    ):
+        self.first_line = first_line
+        # How many lines are done that another process need not do again.
+        self.lines_kept = first_line - 1
+        self._file, self._window = file, window
+        self._lines_done = first_line - 1
+
+    def write(self, text: str) -> None:
+        """Writes all that one line of the input gives."""
+        self._file.write(text)
+        self._lines_done += 1
+        if self._window and self._lines_done % self._window == 0:
+            self._file.flush()
+            self.lines_kept = self._lines_done
+
+    def isatty(self) -> bool:
+        """Returns whether it is shown on a terminal."""
+        return self._file.isatty()
+
+
+def partial_path(path: str | None) -> str | None:
+    """Returns where the part of an output that is done lies; None: nowhere.
+
+    >>> partial_path("some.de"), partial_path("-")
+    ('some.de.partial', None)
+    """
+    return f"{path}.partial" if files.is_whole_file(path) else None
+
+
+@contextlib.contextmanager
+def opened(
+    path: str | None,
+    source: str | None,
+    predictor: "LinePredictor",
+    window: int,
+    options: Mapping[str, Any],
+) -> Iterator[LineOutput]:
+    """Gives a program's output, which goes on where an earlier one stopped.
+
+    It begins anew where the input cannot be read again (standard input, pipes)
+    and where the output is no file (standard output, devices).
+
+    Args:
+        path: that of `files.output_file`.
+        source: path of the input; None or "-" for standard input.
+        predictor: LinePredictor.
+        window: int, how many lines are translated together.
+        options: what else shapes the output, by name; the predictor's own
+            options need not be among them.
+
+    Raises:
+        InputError: the output cannot be written, another process writes it, or
+            what is done of it is of other work.
+    """
+    partial = partial_path(path)
+    if partial is None or not _can_be_read_again(source):
+        with files.output_file(path) as file:
+            yield LineOutput(file)
+        return
+    work = {
+        _INPUT: files.sha256(source),
+        _MODEL: predictor.sha256(),
+        "batch_lines": window,
+        **predictor.options._asdict(),
+        **options,
+    }
+    header = json.dumps(work).encode() + b"\n"
+    with files.refused_errors(partial), _locked(partial) as file:
+        _require_header(file, header, partial)
+        windows = _keep_windows(file, window * predictor.options.nbest)
+        first_line = 1 + windows * window
+        if windows:
+            logging.info("Going on from line %d, by %s.", first_line, partial)
+        with (
+            io.TextIOWrapper(file, "utf-8", newline="\n") as text,
+            _kept_if_begun(
+                LineOutput(text, first_line, window), partial
+            ) as output,
+        ):
+            yield output
+            text.flush()
+            file.seek(len(header))
+            _complete(file, path)
+            os.remove(os.path.expanduser(partial))
+
+
+def _can_be_read_again(source: str | None) -> bool:
+    is_stdin = source in (None, "-")
+    return not is_stdin and os.path.isfile(os.path.expanduser(source))
+
+
+@contextlib.contextmanager
+def _locked(partial: str) -> Iterator[BinaryIO]:
+    """Gives the file to read and write; it is made if there is none."""
+    refusal = (
+        f"another process writes {partial}: wait for its end, or give another "
+        "--output"
+    )
+    with (
+        files.locked(os.path.expanduser(partial), refusal) as descriptor,
+        os.fdopen(os.dup(descriptor), "r+b") as file,
+    ):
+        yield file
+
+
+def _require_header(file: BinaryIO, header: bytes, partial: str) -> None:
+    """Reads the first line; writes it where there is none, or a part of it.
+
+    Raises:
+        InputError: it is that of other work.
+    """
+    found = file.readline(_MOST_HEADER_BYTES)
+    if found == header:
+        return
+    if not header.startswith(found):
+        _refuse(found, json.loads(header), partial)
+    file.seek(0)
+    file.write(header)
+
+
+def _refuse(found: bytes, work: dict[str, Any], partial: str) -> NoReturn:
+    """Raises InputError where the first line is not that of the work."""
+    try:
+        begun = dict(json.loads(found))
+    except (ValueError, TypeError):
+        raise InputError(
+            f"{partial} is no part of a translation: delete it, or give "
+            "another --output"
+        ) from None
+    names = {_INPUT: "another input", _MODEL: "another model"}
+    differences = [
+        names.get(name, f"{name}={begun.get(name)}")
+        for name in work
+        if begun.get(name) != work[name]
+    ]
+    raise InputError(
+        f"{partial} was begun with {', '.join(differences)}: give the same, or "
+        "delete it to begin anew"
+    )
+
+
+def _keep_windows(file: BinaryIO, lines_per_window: int) -> int:
+    """Returns how many windows are whole; what is behind them is cut off."""
+    windows, position = 0, file.tell()
+    end = position
+    for n, line in enumerate(file, start=1):
+        position += len(line)
+        if n % lines_per_window == 0 and line.endswith(b"\n"):
+            windows, end = windows + 1, position
+    file.seek(end)
+    file.truncate()
+    return windows
+
+
+@contextlib.contextmanager
+def _kept_if_begun(output: LineOutput, partial: str) -> Iterator[LineOutput]:
+    """Says what an interruption leaves; without a whole window, nothing."""
+    try:
+        yield output
+    except BaseException:
+        if not output.lines_kept:
+            os.remove(os.path.expanduser(partial))
+        else:
+            logging.info(
+                "Stopped; run the same command again to go on from line %d.",
+                output.lines_kept + 1,
+            )
+        raise
+
+
+def _complete(file: BinaryIO, path: str) -> None:
+    """Writes what is left to read in a file to `path`, at once."""
+    with files.refused_errors(path), files.atomic_file(path, "wb") as output:
+        if not path.endswith(".gz"):
+            shutil.copyfileobj(file, output)
+            return
+        with files.compressed(output) as binary:
+            shutil.copyfileobj(file, binary)

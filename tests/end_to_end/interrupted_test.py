@@ -1,0 +1,128 @@
+"""bin/translate goes on where it was stopped, to the same bytes."""
+
+import time
+
+import binaries
+import in_process
+import pytest
+from refusal import assert_refused
+from tiny_translator import LINES, learn_vocabulary, sentence, write_model
+
+from t2t_lite.decoding.translation import LineTranslator
+
+
+@pytest.fixture(scope="module")
+def model_dir(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "model"
+    return write_model(path, learn_vocabulary(), seeds=(3, 4)).path
+
+
+@pytest.fixture
+def source(tmp_path):
+    """A file of 12 lines; the 11th is longer than the model takes."""
+    path = tmp_path / "source"
+    lines = [*LINES, *LINES[:3], sentence(40), "a dog"]
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+class _Stop:
+    """Interrupts a translation at its n-th window."""
+
+    def __init__(self, monkeypatch, n):
+        self.first_lines, translate = [], LineTranslator.translate
+
+        def stopped(translator, lines, first_line):
+            self.first_lines.append(first_line)
+            if len(self.first_lines) == n:
+                raise KeyboardInterrupt
+            return translate(translator, lines, first_line)
+
+        monkeypatch.setattr(LineTranslator, "translate", stopped)
+
+
+def _flags(model_dir, source, output, *more):
+    return (
+        f"--model_dir={model_dir}",
+        f"--input={source}",
+        f"--output={output}",
+        "--batch_lines=3",
+        *more,
+    )
+
+
+def test_an_interrupted_translation_goes_on_to_the_same_bytes(
+    model_dir, source, tmp_path, monkeypatch
+):
+    whole, output = tmp_path / "whole", tmp_path / "output"
+    flags = _flags(model_dir, source, whole, "--nbest=2")
+    status, _, errors = in_process.run("translate", *flags)
+    assert status == 0, errors
+    flags = _flags(model_dir, source, output, "--nbest=2")
+    for n, windows in ((3, [1, 4, 7]), (0, [7, 10])):
+        with monkeypatch.context() as patch:
+            stop = _Stop(patch, n)
+            status, _, errors = in_process.run("translate", *flags)
+        assert stop.first_lines == windows
+        assert status == (130 if n else 0), errors
+        assert output.exists() == (n == 0)
+    assert "Line 11 has a sentence of" in errors
+    assert output.read_bytes() == whole.read_bytes()
+    assert not (tmp_path / "output.partial").exists()
+
+
+def test_what_is_done_is_no_part_of_other_work(
+    model_dir, source, tmp_path, monkeypatch
+):
+    flags = _flags(model_dir, source, tmp_path / "output")
+    with monkeypatch.context() as patch:
+        _Stop(patch, 2)
+        assert in_process.run("translate", *flags)[0] == 130
+    for flag, difference in (
+        ("--beam_width=2", "beam_width=4"),
+        ("--precision=bfloat16", "precision=float32"),
+        ("--average_last=2", "another model"),
+        ("--scores", "scores=False"),
+    ):
+        message = f"was begun with {difference}: give the same, or delete it"
+        assert_refused(in_process.run("translate", *flags, flag), message)
+    assert (tmp_path / "output.partial").exists()
+
+
+def test_a_part_of_the_output_is_not_the_input(model_dir, tmp_path):
+    source = tmp_path / "output.partial"
+    source.write_text("")
+    found = in_process.run(
+        "translate", *_flags(model_dir, source, tmp_path / "output")
+    )
+    assert_refused(found, "the same run reads it")
+    assert source.read_text() == ""
+
+
+@pytest.mark.slow
+def test_a_translation_that_was_killed_thrice_has_the_same_bytes(
+    model_dir, tmp_path
+):
+    source, partial = tmp_path / "source", tmp_path / "output.partial"
+    lines = [sentence(1 + n % 20, n) for n in range(3000)]
+    source.write_text("".join(f"{line}\n" for line in lines))
+    whole, output = tmp_path / "whole", tmp_path / "output"
+    status, _, errors = binaries.run(
+        "translate", *_flags(model_dir, source, whole, "--batch_lines=50")
+    )
+    assert status == 0, errors
+    flags = _flags(model_dir, source, output, "--batch_lines=50")
+    size = 0
+    for _ in range(3):
+        process = binaries.start("translate", *flags)
+        while not partial.exists() or partial.stat().st_size < size + 20_000:
+            assert process.poll() is None, process.communicate()[1]
+            time.sleep(0.01)
+        process.kill()
+        process.communicate()
+        size = partial.stat().st_size
+    status, _, errors = binaries.run("translate", *flags)
+    assert status == 0, errors
+    assert "Going on from line" in errors
+    assert output.read_bytes() == whole.read_bytes()
+    assert not partial.exists()

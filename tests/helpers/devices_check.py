@@ -1,0 +1,111 @@
+"""Translates and scores on one and on two CPUs, and prints what each found.
+
+Usage: devices_check.py FOLDER. It is a program because devices are chosen once
+in a process.
+"""
+
+import json
+import pathlib
+import sys
+
+import tensorflow as tf
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "bin"))
+import checkout  # noqa: F401, this checkout's packages
+import in_process
+from tiny_translator import (
+    LINES,
+    TINY,
+    learn_vocabulary,
+    random_model,
+    sentence,
+    write_model,
+)
+
+from t2t_lite.decoding.devices import find_devices
+from t2t_lite.decoding.search import SearchOptions, model_engine
+from t2t_lite.decoding.translation import LineTranslator
+from t2t_lite.model.transformer import Transformer
+
+
+def run_programs(folder, vocabulary):
+    """Writes N.txt and N.json for N devices."""
+    model_dir = write_model(folder / "model", vocabulary).path
+    text, dev = folder / "text", folder / "dev"
+    lines = [sentence(n % 13, n) if n % 13 else "" for n in range(1000)]
+    text.write_text("".join(f"{line}\n" for line in lines))
+    dev.write_text("".join(f"{line}\n" for line in LINES))
+    for devices in ("1", "all"):
+        given = (f"--model_dir={model_dir}", f"--devices={devices}")
+        for name, *flags in (
+            (
+                "translate",
+                f"--input={text}",
+                f"--output={folder / devices}.txt",
+                "--scores",
+                "--batch_lines=300",
+            ),
+            (
+                "evaluate",
+                f"--test_source={dev}",
+                f"--test_target={dev}",
+                "--splits=test",
+                f"--json={folder / devices}.json",
+            ),
+        ):
+            status, _, errors = in_process.run(name, *given, *flags)
+            assert status == 0, errors
+
+
+def weights_devices(translator):
+    """Returns the devices of the weights, those of each search in turn."""
+    return [
+        device
+        for search in translator.translate_ids._searches
+        for device in {h.device for h in search.captured_inputs}
+    ]
+
+
+def copied(model, vocabulary, options):
+    """Returns where the weights of copies are."""
+    engine = model_engine(model, options, False, devices=find_devices("all"))
+    translator = LineTranslator(engine, vocabulary, options)
+    return {"devices": weights_devices(translator)}
+
+
+def mirrored(model, vocabulary, options):
+    """Returns where mirrored weights are, and what they find as they change."""
+    with tf.distribute.MirroredStrategy(find_devices("all")).scope():
+        of_all = Transformer(TINY, vocabulary.size)
+        of_all.build()
+    translators = [
+        LineTranslator.from_model(each, vocabulary, options, xla=False)
+        for each in (model, of_all)
+    ]
+    found = [], []
+    for seed in (4, 5):
+        weights = random_model(TINY, vocabulary, seed).get_weights()
+        for each in (model, of_all):
+            each.set_weights(weights)
+        for texts, translator in zip(found, translators, strict=True):
+            texts.append(translator(LINES))
+    return {"devices": weights_devices(translators[1]), "found": found}
+
+
+def main(folder):
+    """Prints a line of JSON."""
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0],
+        [tf.config.LogicalDeviceConfiguration()] * 2,
+    )
+    vocabulary = learn_vocabulary()
+    run_programs(pathlib.Path(folder), vocabulary)
+    model = random_model(TINY, vocabulary)
+    options = SearchOptions.from_hparams(TINY, tokens_at_once=48)
+    arguments = (model, vocabulary, options)
+    found = {"copied": copied(*arguments), "mirrored": mirrored(*arguments)}
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
