@@ -799,6 +799,7 @@ def float64():
     keras.config.set_dtype_policy(policy)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "hparams", [dataclasses.replace(TINY, num_layers=1), UNLIKE_TINY]
 )

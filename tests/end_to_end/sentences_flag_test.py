@@ -23,6 +23,7 @@ def translate(tmp_path_factory):
     return translate
 
 
+@pytest.mark.slow
 def test_lines_are_split_unless_they_are_to_be_whole(translate):
     line = f"{_FIRST} {_SECOND}"
     apart = f"{translate(_FIRST)} {translate(_SECOND)}"

@@ -401,6 +401,7 @@ def test_settings_of_a_giant_are_refused_before_memory_runs_out(copy, field):
     _refused("by the settings it has", "translate", f"--model_dir={copy}")
 
 
+@pytest.mark.slow
 def test_a_model_takes_no_memory_by_the_longest_line_it_takes(copy):
     expected = in_process.run(
         "translate", f"--model_dir={copy}", text="the dog\n"

@@ -114,6 +114,7 @@ def test_every_output_is_a_tree_over_exactly_the_words(vocabulary):
     assert len({tree.count("(") for tree in found}) > 20
 
 
+@pytest.mark.slow
 def test_xla_changes_no_tree(vocabulary):
     """Its cache has one size, the other's grows with the tree."""
     rng, words = random.Random(0), WORDS[0].split()
@@ -154,6 +155,7 @@ def test_words_have_only_the_tags_of_a_dictionary(vocabulary, parser):
     assert len(list(wrong_tags(parser))) > 5
 
 
+@pytest.mark.slow
 def test_two_devices_find_the_trees_of_one(vocabulary, parser):
     devices = ["/device:CPU:0"] * 2  # A process of tests has one.
     two = parser_of(vocabulary, nbest=3, devices=devices)

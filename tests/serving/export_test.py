@@ -337,6 +337,7 @@ def test_a_text_is_truncated_where_one_of_its_sentences_is(signatures):
     assert found["truncated"].tolist() == [True, False]
 
 
+@pytest.mark.slow
 def test_an_export_splits_what_its_model_takes_as_too_long(tmp_path):
     splitting = Splitting(whole_up_to=15)
     _, path = tiny_export(tmp_path, splitting=splitting)
@@ -408,6 +409,7 @@ def has_xla(path):
     return b"_XlaMustCompile" in (path / "saved_model.pb").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_learned_and_shorter_export_with_xla_translates_as_its_model(
     other, exported
 ):
@@ -422,6 +424,7 @@ def test_a_learned_and_shorter_export_with_xla_translates_as_its_model(
     assert not has_xla(exported[1])
 
 
+@pytest.mark.slow
 def test_a_bfloat16_export_translates_as_its_model(tmp_path):
     hparams = dataclasses.replace(TINY, num_layers=1)
     model_dir, path = tiny_export(tmp_path, hparams, "bfloat16")

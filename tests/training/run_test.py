@@ -86,6 +86,7 @@ def test_a_run_leaves_its_log_its_scores_and_its_curves(directory):
     assert "\nfirst words: 2 of 2 right\n" in report
 
 
+@pytest.mark.slow
 def test_the_settings_may_say_how_often_to_save(directory, monkeypatch):
     monkeypatch.setattr(run, "final_report", lambda *_: "")
     often = dataclasses.replace(
@@ -179,6 +180,7 @@ def test_a_run_with_sampled_subwords_is_resumed_to_the_same_bits(
         np.testing.assert_array_equal(whole[name], resumed[name], name)
 
 
+@pytest.mark.slow
 def test_a_run_that_is_given_no_micro_batch_keeps_what_was_tried(
     directory, monkeypatch
 ):
@@ -229,6 +231,7 @@ def test_a_preflight_refuses_what_would_fail_hours_later(
         train(directory.path, do=run.preflight)
 
 
+@pytest.mark.slow
 def test_a_preflight_is_for_a_new_run(directory):
     train(directory.path)
     with pytest.raises(InputError, match="has a checkpoint already"):

@@ -136,8 +136,22 @@ def test_a_worker_that_went_away_may_come_again(cluster):
     assert [end_of(p)[0] for p in (chief, *others)] == [0, 0, 0]
 
 
-@pytest.mark.parametrize("dead", [0, 1, 2])
-@pytest.mark.parametrize("part", ["parent", "child"])
+@pytest.mark.parametrize(
+    ("dead", "part"),
+    [
+        (0, "parent"),
+        (2, "child"),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                (0, "child"),
+                (1, "parent"),
+                (1, "child"),
+                (2, "parent"),
+            )
+        ),
+    ],
+)
 def test_where_one_dies_all_end_and_say_who(cluster, dead, part):
     workers = cluster(3)
     processes = workers.start_all([], [], [])
