@@ -112,6 +112,29 @@ flags.DEFINE_float(
     "TFLOPS that one device sustains, to estimate the cost by time as the "
     "paper does (K80 2.8, K40 3.7, M40 6.0, P100 9.5).",
 )
+flags.DEFINE_enum(
+    "on_divergence",
+    "stop",
+    ["stop", "skip"],
+    "What to do once the loss or a gradient is not finite: stop, or go back to "
+    "the last checkpoint and skip the batches since.",
+)
+flags.DEFINE_float(
+    "divergence_factor",
+    None,
+    "Take a loss above this many times its running mean for a divergence too.",
+)
+flags.DEFINE_integer(
+    "max_skips",
+    3,
+    "How often a run may skip batches until it stops after all.",
+)
+flags.DEFINE_float(
+    "hang_minutes",
+    None,
+    "End the process, with status 1 and the stacks of its threads, if no "
+    "update is done in this many minutes. Evaluations on dev are left out.",
+)
 flags.DEFINE_bool(
     "preflight",
     False,

@@ -8,6 +8,7 @@ best/step-N.*          the one that scores best on dev
 averaged/step-N.*      written by bin/average_checkpoints
 summaries/             for TensorBoard
 train.log              what the run has logged, all its processes
+divergence-step-N-batch-M.json  an update that diverged
 scores.json            the final scores: BLEU, chrF, perplexity and checks
 training.png           the curves of the run, where matplotlib is installed
 lock                   while a run is at work
@@ -55,6 +56,7 @@ _WRITTEN = (
     "tokens",
     "tags.npz",
     "preflight",
+    "divergence",
 )
 
 
@@ -157,6 +159,15 @@ class ModelDirectory:
         self.scores = self.path / "scores.json"
         self.training_picture = self.path / "training.png"
         self._locked_folder: int | None = None  # its descriptor
+
+    def divergence(self, step: int, batch: int) -> pathlib.Path:
+        """Returns the path of what is known of an update that diverged.
+
+        Args:
+            step: number of the update.
+            batch: number of its batch; another one where some were skipped.
+        """
+        return self.path / f"divergence-step-{step}-batch-{batch}.json"
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:

@@ -13,8 +13,16 @@ from t2t_lite.storage.model_directory import Settings
 from t2t_lite.training.options import RunOptions
 from t2t_lite.training.strategies import total_over_replicas, value_from_chief
 
-# By these the workers compute, evaluate and stop in the same updates.
-_OPTIONS = ("precision", "xla", "evaluate_every_steps", "patience")
+# By these the workers compute, evaluate, skip and stop in the same updates.
+_OPTIONS = (
+    "precision",
+    "xla",
+    "evaluate_every_steps",
+    "patience",
+    "divergence_factor",
+    "on_divergence",
+    "max_skips",
+)
 
 
 def require_chiefs_options(

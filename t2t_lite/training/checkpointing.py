@@ -28,6 +28,10 @@ _NUMBERS = (
     "evaluated_step",
     "loss_scale",
     "updates_since_scaled",
+    "loss_mean",
+    "loss_mean_weight",
+    "skipped_batches",
+    "num_skips",
 )
 
 
@@ -49,20 +53,32 @@ class Checkpointer:
         self.saved_step = 0  # of the last one that was saved or restored
         self._saved_at = time.monotonic()
 
-    def restore(self) -> tuple[pathlib.Path, dict[str, Any]] | None:
+    def restore(
+        self, goes_back: bool = False
+    ) -> tuple[pathlib.Path, dict[str, Any]] | None:
         """Returns (path, tensors) of the newest checkpoint, None if none.
 
         A run that was killed before its first may have one that is best.
+
+        Args:
+            goes_back: whether the run that wrote it goes back to it. One that a
+                signal made is then left, and removed, if there is another: the
+                end of a run must not depend on when it was stopped.
         """
         folders = (self._directory.checkpoints, self._directory.best)
         for folder in folders:
             checkpoints.finish_writing(folder)
         all_found = itertools.chain(*map(checkpoints.newest, folders))
         found = next(all_found, None)
+        if goes_back and found is not None and _is_stop(found[1]):
+            stopped_at, found = found, next(all_found, found)
+            if found is not stopped_at:
+                checkpoints.remove(stopped_at[0])
+        self._stop_checkpoint = None
         if found is not None:
             path, tensors = found
             checkpoints.require_numbers(tensors, _NUMBERS, str(path))
-            if tensors.get(_IS_STOP, False):
+            if _is_stop(tensors):
                 self._stop_checkpoint = path
             self.note_saved(_step(path, tensors))
         return found
@@ -137,6 +153,10 @@ class Checkpointer:
         path = self._directory.best / f"step-{step}"
         checkpoints.write(path, tensors)
         checkpoints.prune(self._directory.best, 1, path)
+
+
+def _is_stop(tensors: Mapping[str, Any]) -> bool:
+    return bool(tensors.get(_IS_STOP, False))
 
 
 def _step(path: pathlib.Path, tensors: Mapping[str, Any]) -> int:

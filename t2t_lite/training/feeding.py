@@ -79,6 +79,10 @@ class Feed(abc.ABC):
         """
 
     @abc.abstractmethod
+    def reset(self) -> None:
+        """Goes back to where it was before the first batch."""
+
+    @abc.abstractmethod
     def copy_from_chief(self, strategy: tf.distribute.Strategy) -> None:
         """Gives every worker what the chief restored."""
 
@@ -127,6 +131,9 @@ class PlannedFeed(Feed):
         self, tensors: Mapping[str, Any], step: int, description: str
     ) -> None:
         """Does nothing: any step's batch is known at once."""
+
+    def reset(self) -> None:
+        """Does nothing, for the same reason."""
 
     def copy_from_chief(self, strategy: tf.distribute.Strategy) -> None:
         """Does nothing, for the same reason."""
@@ -242,6 +249,9 @@ class EpochFeed(Feed):
                 "this text: choose another checkpoint"
             )
         self._states = [state]
+
+    def reset(self) -> None:
+        self._states = [PlanState()]
 
     def _can_be(self, state: PlanState, step: int) -> bool:
         """Returns whether an epoch can begin so, before or at a step."""

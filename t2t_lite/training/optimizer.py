@@ -71,12 +71,26 @@ def schedule(hparams: HParams) -> NoamSchedule:
     )
 
 
-def adam(hparams: HParams) -> keras.optimizers.Adam:
+class _AdamOfSums(keras.optimizers.Adam):
+    """Adam that is given the sums of all replicas' gradients."""
+
+    def _all_reduce_sum_gradients(self, grads_and_vars: Any) -> Any:
+        """Returns them as they are, where Keras would add them up."""
+        return grads_and_vars
+
+
+def adam(hparams: HParams, of_sums: bool = False) -> keras.optimizers.Adam:
     """Returns the paper's Adam, with its learning rate, of these settings.
+
+    Args:
+        hparams: HParams.
+        of_sums: whether each replica gives it the sums of all replicas'
+            gradients, in place of its own.
 
     Source: section 5.3.
     """
-    return keras.optimizers.Adam(
+    kind = _AdamOfSums if of_sums else keras.optimizers.Adam
+    return kind(
         schedule(hparams),
         beta_1=hparams.adam_beta1,
         beta_2=hparams.adam_beta2,

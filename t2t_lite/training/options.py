@@ -14,8 +14,14 @@ _AT_LEAST_1 = (
     "keep_last",
     "evaluate_every_steps",
     "patience",
+    "max_skips",
 )
-_ABOVE_0 = ("worker_timeout_minutes", "memory_limit_gib", "sustained_tflops")
+_ABOVE_0 = (
+    "worker_timeout_minutes",
+    "memory_limit_gib",
+    "sustained_tflops",
+    "hang_minutes",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +47,10 @@ class RunOptions:
     vocabulary: str | None = None  # path of a SentencePiece model
     cache_dir: str | None = None  # of tokens; None: the model directory
     sustained_tflops: float | None = None  # of one device, to estimate the cost
+    divergence_factor: float | None = None  # of the mean loss; None: any
+    on_divergence: str = "stop"  # or "skip"
+    max_skips: int = 3  # in a run, until it stops
+    hang_minutes: float | None = None  # without an update; None: for ever
 
     def __post_init__(self) -> None:
         for name in _AT_LEAST_1:
@@ -62,6 +72,20 @@ class RunOptions:
                     f"{name} must be above 0 and finite; received "
                     f"{name}={value}"
                 )
+        self._check_divergence()
+
+    def _check_divergence(self) -> None:
+        factor = self.divergence_factor
+        if factor is not None and not 1 < factor < math.inf:
+            raise InputError(
+                "divergence_factor must be above 1 and finite; received "
+                f"divergence_factor={factor}"
+            )
+        if self.on_divergence not in ("stop", "skip"):
+            raise InputError(
+                "on_divergence must be stop or skip; received "
+                f"on_divergence={self.on_divergence}"
+            )
 
     def with_save_every_steps(self, steps: int) -> "RunOptions":
         """Returns options with `steps` for save_every_steps if none is set.

@@ -10,10 +10,11 @@ from typing import NamedTuple, Protocol
 import tqdm
 from absl import logging
 
-from t2t_lite.errors import InputError
 from t2t_lite.terminal import AboveBar
 from t2t_lite.training.summaries import Summaries
-from t2t_lite.training.trainer import Trainer, Update
+from t2t_lite.training.trainer import Trainer
+from t2t_lite.training.update import Update
+from t2t_lite.training.watchdog import Watchdog
 
 _SECONDS_BETWEEN_SUMMARIES = 10.0
 
@@ -99,7 +100,7 @@ class Bar:
 
 
 class Progress:
-    """Shows how training goes, and notices a loss that is not finite.
+    """Shows how training goes, and has each update checked.
 
     To be entered while updates are added.
 
@@ -107,16 +108,28 @@ class Progress:
         trainer: Trainer.
         last_step: int.
         summaries: Summaries.
+        watchdog: Watchdog.
     """
 
-    def __init__(self, trainer: Trainer, last_step: int, summaries: Summaries):
+    def __init__(
+        self,
+        trainer: Trainer,
+        last_step: int,
+        summaries: Summaries,
+        watchdog: Watchdog,
+    ):
         self._trainer, self._last_step = trainer, last_step
-        self._summaries = summaries
+        self._summaries, self._watchdog = summaries, watchdog
         self._display: _Display = Lines()
+        self._summarized_at = -math.inf
+        self.restart()
+
+    def restart(self) -> None:
+        """Begins anew from the trainer's step; what was added is forgotten."""
         self._pending: list[Update] = []
         # The first update builds the graphs: speed counts from its end on.
-        self._first_step, self._first_update_at = trainer.step, None
-        self._reported_at = self._summarized_at = -math.inf
+        self._first_step, self._first_update_at = self._trainer.step, None
+        self._reported_at = -math.inf
         self._start_interval()
 
     def _start_interval(self) -> None:
@@ -146,12 +159,16 @@ class Progress:
         """Takes in what the last update reports; shows a report if one is due.
 
         Raises:
-            InputError: the loss is not finite.
+            DivergenceError: that of an update, this one or one before.
         """
         self._pending.append(update)
         now = time.monotonic()
         if self._first_update_at is None:
             self._first_update_at, self._first_step = now, self._trainer.step
+        if self._trainer.has_other_workers:
+            # All workers must find the same after the same update, for which
+            # they wait anyway (`agree_to_stop`).
+            self.flush()
         interval = self._display.seconds_between_reports
         if now - self._reported_at >= interval:
             self.flush()
@@ -161,14 +178,12 @@ class Progress:
         """Reads the losses that are still on the device.
 
         Raises:
-            InputError: one of them is not finite.
+            DivergenceError: that of the first update that is no good one.
         """
-        first_step = self._trainer.step - len(self._pending) + 1
         pending, self._pending = self._pending, []
-        for step, update in enumerate(pending, first_step):
+        for update in pending:
             loss, tokens = float(update.loss), float(update.tokens)
-            if not math.isfinite(loss):
-                raise not_finite_error("the loss is", self._trainer, step)
+            self._watchdog.check(update, loss)
             self._loss_sum += loss * tokens
             self._tokens += tokens
 
@@ -202,21 +217,6 @@ class Progress:
                 "train/target_tokens_per_second": report.tokens_per_second,
             },
         )
-
-
-def not_finite_error(subject: str, trainer: Trainer, step: int) -> InputError:
-    """Returns the error of a run that has become useless.
-
-    Args:
-        subject: what is not finite, with its verb.
-        trainer: Trainer.
-        step: number of the update.
-    """
-    return InputError(
-        f"{subject} not finite at step {step}, learning rate "
-        f"{trainer.learning_rate(step):.2e}: the last checkpoint is unharmed; "
-        "lower --override=learning_rate_scale=..., or use --precision=float32"
-    )
 
 
 def time_left_text(seconds: float | None) -> str:

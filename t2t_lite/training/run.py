@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import pathlib
 import signal
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -29,7 +30,9 @@ from t2t_lite.training.checkpointing import Checkpointer, read_warm_start
 from t2t_lite.training.cost import Cost, describe_cost
 from t2t_lite.training.curves import draw_curves
 from t2t_lite.training.dev_evaluation import DevEvaluation, DevState
+from t2t_lite.training.divergence import DivergenceError
 from t2t_lite.training.feeding import Feed, make_feed
+from t2t_lite.training.hang_watch import HangWatch
 from t2t_lite.training.micro_batches import chunk_logits, num_micro_batches
 from t2t_lite.training.options import RunOptions
 from t2t_lite.training.preflight import (
@@ -39,7 +42,7 @@ from t2t_lite.training.preflight import (
     try_shapes,
 )
 from t2t_lite.training.preparation import Prepared, is_trained, prepare
-from t2t_lite.training.progress import Progress, not_finite_error
+from t2t_lite.training.progress import Progress
 from t2t_lite.training.report import final_report
 from t2t_lite.training.run_log import kept_log
 from t2t_lite.training.stop_signal import StopSignal
@@ -55,6 +58,7 @@ from t2t_lite.training.summaries import Summaries
 from t2t_lite.training.trainer import Trainer
 from t2t_lite.training.training_text import TrainingText
 from t2t_lite.training.trial import first_fitting
+from t2t_lite.training.watchdog import Watchdog
 
 
 class Result(NamedTuple):
@@ -77,7 +81,7 @@ def train(
 
     Raises:
         InputError: the text, the directory or an option cannot be used, or the
-            loss is not finite.
+            run diverges.
     """
     strategy = make_strategy(options.strategy)
     with (
@@ -85,7 +89,7 @@ def train(
         _locked_directory(model_dir, strategy) as directory,
     ):
         run = _Run(_begin(directory, hparams, text, options, strategy))
-        with StopSignal() as stop, run.progress:
+        with StopSignal() as stop, run.progress, run.hang_watch:
             run.loop(stop)
         if not run.is_chief or stop.is_requested():
             return Result(stop.number, report=None)
@@ -234,10 +238,20 @@ class _Run:
             self.hparams.average_last,
         )
         self.cost = Cost(self.strategy.num_replicas_in_sync)
+        self.watchdog = Watchdog(
+            self.trainer,
+            self.directory if self.is_chief else None,
+            self.options,
+            beginning.task,
+            beginning.prepared.vocabulary,
+        )
+        self.hang_watch = HangWatch(self.options.hang_minutes)
         is_resumed = self._restore()
         if not is_resumed and self.options.micro_batch_tokens is None:
             self.micro_batch_tokens = self._tried_micro_batch_tokens()
-        self.progress = Progress(self.trainer, self.hparams.steps, summaries)
+        self.progress = Progress(
+            self.trainer, self.hparams.steps, summaries, self.watchdog
+        )
 
     def _log_what_is_trained(self) -> None:
         logging.info(
@@ -276,23 +290,48 @@ class _Run:
         Returns:
             whether any worker has done updates before.
         """
-        found = self.checkpointer.restore()
+        self._start_from(self.checkpointer.restore())
+        return self.trainer.step > 0
+
+    def _go_back(self) -> None:
+        """Goes back to the last checkpoint, or to before the first update."""
+        found = self.checkpointer.restore(goes_back=True)
+        if found is None:
+            self.trainer.reset()
+        self.beginning.feed.reset()
+        self.watchdog.restore({})
+        self.dev.state = DevState(dev_sha256=self.beginning.dev_sha256)
+        seconds = self.cost.device_seconds
+        self.cost = Cost(self.cost.num_devices)
+        self._start_from(found)
+        # Updates in vain do not count, but the time that they took.
+        self.cost.earlier_device_seconds = seconds
+
+    def _start_from(
+        self, found: tuple[pathlib.Path, dict[str, Any]] | None
+    ) -> None:
+        """Starts from a checkpoint, or from other weights if there is none.
+
+        Args:
+            found: its path and its tensors.
+        """
         if found is not None:
             path, tensors = found
             self.trainer.restore(tensors, str(path))
             self.dev.resume(DevState.restored(tensors))
             self.cost = Cost.restored(tensors, self.cost.num_devices)
-            self.beginning.feed.restore(tensors, self.trainer.step, str(path))
+            self.watchdog.restore(tensors)
+            self.beginning.feed.restore(tensors, self._num_fed, str(path))
             logging.info("Resuming from %s.", path)
         elif self.beginning.warm_start is not None:
             description, tensors = self.beginning.warm_start
             model_directory.assign(self.trainer.weights, tensors, description)
             logging.info("Starting from the weights of %s.", description)
         self.trainer.copy_from_chief()
+        self.watchdog.copy_from_chief(self.strategy)
         self.beginning.feed.copy_from_chief(self.strategy)
         self.dev.state = self.dev.state.copied_from_chief(self.strategy)
         self.checkpointer.note_saved(self.trainer.step)
-        return self.trainer.step > 0
 
     def forecast(self) -> Forecast:
         """Returns what the whole run will take, before its first update.
@@ -340,7 +379,36 @@ class _Run:
         )
 
     def loop(self, stop: StopSignal) -> None:
-        """Updates until the last step, or until a stop or too little gain."""
+        """Updates until the run is over, and skips what makes it diverge.
+
+        Raises:
+            InputError: the run diverges, and is to stop.
+        """
+        while (divergence := self._divergence_of_updates(stop)) is not None:
+            self.watchdog.require_skip(divergence)
+            skipped = self.watchdog.skipped
+            self._go_back()
+            self.watchdog.skip_until(divergence.step, skipped)
+            self.progress.restart()
+            self.hang_watch.note_life()
+
+    def _divergence_of_updates(
+        self, stop: StopSignal
+    ) -> DivergenceError | None:
+        """Updates until the run is over, or returns what shows it diverged."""
+        try:
+            self._update(stop)
+        except DivergenceError as divergence:
+            # Without its frames: they keep the batches that were to come.
+            return divergence.with_traceback(None)
+        return None
+
+    def _update(self, stop: StopSignal) -> None:
+        """Updates until the last step, or until a stop or too little gain.
+
+        Raises:
+            DivergenceError: that of an update.
+        """
         self._evaluate_if_due(stop)  # A signal may have stopped it here.
         for source_ids, target_ids in self._batches(stop):
             update = self.trainer.update(
@@ -351,12 +419,12 @@ class _Run:
             )
             if update is None:
                 break
+            self.hang_watch.note_life()
             self._count_operations(source_ids, target_ids)
             self.progress.add(update)
             # First, so that the checkpoint knows the score.
             self._evaluate_if_due(stop)
-            if self.checkpointer.is_due(self.trainer.step):
-                self._save(is_stop=False)
+            self._save_if_due()
             if self.dev.has_lost_patience(self.trainer.step):
                 break
             if self.trainer.agree_to_stop():
@@ -375,15 +443,21 @@ class _Run:
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Returns the (source_ids, target_ids) of the updates to do."""
         is_over = self.dev.has_lost_patience(self.trainer.step)
-        last_step = 0 if is_over else self.hparams.steps
+        num_left = 0 if is_over else self.hparams.steps - self.trainer.step
 
         def should_stop() -> bool:
             # One of several workers goes on until all agree to stop.
             return stop.is_requested() and not self.trainer.has_other_workers
 
+        first = self._num_fed
         return self.beginning.feed.batches(
-            self.trainer.step, last_step, should_stop
+            first, first + max(0, num_left), should_stop
         )
+
+    @property
+    def _num_fed(self) -> int:
+        """How many batches of the feed are behind the next update."""
+        return self.trainer.step + self.watchdog.skipped.skipped_batches
 
     def _num_micro_batches(
         self, source_ids: np.ndarray, target_ids: np.ndarray
@@ -407,20 +481,24 @@ class _Run:
             target_length=target_ids.shape[1],
         )
 
+    def _save_if_due(self) -> None:
+        if not self.checkpointer.is_due(self.trainer.step):
+            return
+        is_alone = not self.trainer.has_other_workers
+        # Others may not be about to save, and all must go back together: the
+        # next update shows them too what is wrong with the weights.
+        if is_alone or self.trainer.weights_are_finite():
+            self._save(is_stop=False)
+
     def _save(self, is_stop: bool) -> None:
         """Writes a checkpoint, if this process is the chief."""
         self.progress.flush()
-        self._require_finite_weights()
+        self.watchdog.require_finite_weights()
         step = self.trainer.step
         if self.is_chief:
             self.checkpointer.save(step, self._tensors(), is_stop)
         self.checkpointer.note_saved(step)
-
-    def _require_finite_weights(self) -> None:
-        if not self.trainer.weights_are_finite():
-            raise not_finite_error(
-                "the weights are", self.trainer, self.trainer.step
-            )
+        self.hang_watch.note_life()
 
     def _tensors(self) -> dict[str, Any]:
         """Returns all that a run needs to be resumed from here."""
@@ -428,7 +506,8 @@ class _Run:
             self.trainer.tensors()
             | self.dev.state.tensors()
             | self.cost.tensors()
-            | self.beginning.feed.tensors(self.trainer.step)
+            | self.watchdog.tensors()
+            | self.beginning.feed.tensors(self._num_fed)
         )
 
     def _evaluate_if_due(self, stop: StopSignal) -> None:
@@ -437,12 +516,13 @@ class _Run:
         if not self.dev.is_due(step):
             return
         self.progress.flush()
-        self._require_finite_weights()
-        if self.is_chief:
-            with self.progress.paused():
-                if self.dev.evaluate(step, stop.is_requested):
-                    self.checkpointer.save_best(step, self._tensors())
-        self.dev.state = self.dev.state.copied_from_chief(self.strategy)
+        self.watchdog.require_finite_weights()
+        with self.hang_watch.paused():
+            if self.is_chief:
+                with self.progress.paused():
+                    if self.dev.evaluate(step, stop.is_requested):
+                        self.checkpointer.save_best(step, self._tensors())
+            self.dev.state = self.dev.state.copied_from_chief(self.strategy)
 
     def report(self) -> str:
         """Returns scores, some outputs and the cost, for a reader."""

@@ -6,19 +6,20 @@ nothing but rounding and the dropout masks.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from t2t_lite.errors import InputError
 from t2t_lite.hparams import HParams
 from t2t_lite.model import loss
 from t2t_lite.model.transformer import Transformer, shift_right
 from t2t_lite.storage import model_directory
 from t2t_lite.training import optimizer
+from t2t_lite.training.divergence import DivergenceError
 from t2t_lite.training.dropout_seeds import seeded_dropout, update_seed
+from t2t_lite.training.gradient_norms import GradientNorms
 from t2t_lite.training.loss_scale import LossScale
 from t2t_lite.training.strategies import (
     first_local,
@@ -28,13 +29,7 @@ from t2t_lite.training.strategies import (
     value_from_chief,
 )
 from t2t_lite.training.sums import Sums
-
-
-class Update(NamedTuple):
-    """What one update reports; it may still be computed on the device."""
-
-    loss: tf.Tensor  # float32 [], nats a token, label smoothing included
-    tokens: tf.Tensor  # float32 [], target tokens
+from t2t_lite.training.update import Update
 
 
 class Trainer:
@@ -71,7 +66,7 @@ class Trainer:
         self.has_other_workers = has_other_workers(self.strategy)
         self.step = 0  # Updates done.
         self.is_scaled = precision == "float16"
-        self.loss_scale = LossScale() if self.is_scaled else LossScale(1.0)
+        self.loss_scale = self._first_loss_scale
         self._stop_requests = tf.constant(0.0)
         self._is_traced = False
         keras.utils.set_random_seed(hparams.seed)
@@ -84,8 +79,9 @@ class Trainer:
             )
             self.model.build()
             self.weights = self.model.trainable_variables
+            self.gradient_norms = GradientNorms([w.path for w in self.weights])
             self.schedule = optimizer.schedule(hparams)
-            self.optimizer = optimizer.adam(hparams)
+            self.optimizer = optimizer.adam(hparams, of_sums=True)
             self.optimizer.build(self.weights)
             self.sums = Sums.zeros(weight.shape for weight in self.weights)
         self._build_graphs(xla)
@@ -127,8 +123,9 @@ class Trainer:
                 `agree_to_stop` then tells all of them.
 
         Raises:
-            InputError: float16 cannot hold the gradients at any loss scale.
+            DivergenceError: float16 holds the gradients at no loss scale.
         """
+        batch = source_ids, target_ids
         is_added = False
         while not is_added:
             scale = self.loss_scale.scale
@@ -136,15 +133,15 @@ class Trainer:
                 if should_stop() and not self.has_other_workers:
                     self.clear()
                     return None
-                self.add(source_ids, target_ids, n, num_micro_batches)
-            is_added = not self.is_scaled or self._fits_loss_scale()
+                self.add(*batch, n, num_micro_batches)
+            is_added = not self.is_scaled or self._fits_loss_scale(batch)
         stop_request = float(should_stop())
         totals = self._run_apply(tf.constant(scale), tf.constant(stop_request))
-        mean_loss, tokens, self._stop_requests = (
+        mean_loss, tokens, norms, self._stop_requests = (
             first_local(self.strategy, total) for total in totals
         )
         self.step += 1
-        return Update(mean_loss, tokens)
+        return Update(mean_loss, tokens, norms, self.step, batch)
 
     def agree_to_stop(self) -> bool:
         """Returns whether any worker wanted to stop in the last update.
@@ -298,41 +295,63 @@ class Trainer:
 
     def _apply(
         self, scale: tf.Tensor, stop_request: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
         """Updates the weights by the sums of all replicas and clears them.
 
         Returns:
-            the mean loss, the number of tokens, and how many replicas' process
-            wants to stop, each float32 [].
+            the mean loss, the number of tokens, the norms of the gradients [G],
+            and how many replicas' process wants to stop, each float32, [] where
+            nothing else is said.
         """
         loss_sum, tokens, stop_requests = sum_over_replicas(
             [self.sums.loss, self.sums.tokens, stop_request]
         )
         divisor = tf.maximum(tokens, 1.0) * scale
-        # Keras' optimizers add the gradients of all replicas up.
-        self.optimizer.apply(
-            [total / divisor for total in self.sums.gradients], self.weights
+        gradients = sum_over_replicas(
+            [total / divisor for total in self.sums.gradients]
         )
+        self.optimizer.apply(gradients, self.weights)
         self.sums.clear()
-        return loss_sum / tf.maximum(tokens, 1.0), tokens, stop_requests
+        return (
+            loss_sum / tf.maximum(tokens, 1.0),
+            tokens,
+            self.gradient_norms(gradients),
+            stop_requests,
+        )
 
-    def _fits_loss_scale(self) -> bool:
+    def _fits_loss_scale(self, batch: tuple[np.ndarray, np.ndarray]) -> bool:
         """Returns whether float16 held the gradients; adapts the loss scale.
 
         If not, the sums are cleared, for the same batch to be tried again with
         half the scale.
         """
         is_finite = bool(first_local(self.strategy, self._run_is_finite()))
-        self.loss_scale = self.loss_scale.after(is_finite)
-        if is_finite:
-            return True
+        adapted = self.loss_scale.after(is_finite)
+        if adapted.is_too_small:
+            raise self._divergence(batch)
+        self.loss_scale = adapted
+        if not is_finite:
+            self.clear()
+        return is_finite
+
+    def _divergence(
+        self, batch: tuple[np.ndarray, np.ndarray]
+    ) -> DivergenceError:
+        """Returns that of a batch whose gradients no loss scale makes finite.
+
+        They are those that were added, and are cleared.
+        """
+        loss_sum, tokens, *_ = self._totals()
+        failed = Update(
+            loss=loss_sum / tf.maximum(tokens, 1.0),
+            tokens=tokens,
+            gradient_norms=self.gradient_norms(self.gradients()),
+            step=self.step + 1,
+            batch=batch,
+        )
         self.clear()
-        if self.loss_scale.is_too_small:
-            raise InputError(
-                f"the gradients of step {self.step + 1} are not finite at any "
-                "loss scale: train with --precision=bfloat16 or float32"
-            )
-        return False
+        reason = "the gradients are not finite at any loss scale"
+        return DivergenceError(reason, failed.step, failed)
 
     def gradients(self) -> list[tf.Tensor]:
         """Returns the gradients of the loss over all that was added.
@@ -340,14 +359,18 @@ class Trainer:
         Returns:
             list of float32 tensors, one for each of `weights`, in nats a token.
         """
+        _, tokens, *totals = self._totals()
+        return [total / (tokens * self.loss_scale.scale) for total in totals]
+
+    def _totals(self) -> list[tf.Tensor]:
+        """Returns the totals of `Sums.variables` over all replicas."""
         parts = self.strategy.run(
             lambda: [tf.identity(total) for total in self.sums.variables]
         )
-        _, tokens, *totals = [
+        return [
             self.strategy.reduce(tf.distribute.ReduceOp.SUM, part, axis=None)
             for part in parts
         ]
-        return [total / (tokens * self.loss_scale.scale) for total in totals]
 
     def learning_rate(self, step: int) -> float:
         """Returns the rate of the update that makes it `step` updates."""
@@ -389,6 +412,23 @@ class Trainer:
         if self.is_scaled and scale > 0:
             updates = int(tensors.get("updates_since_scaled", 0))
             self.loss_scale = LossScale(scale, updates)
+
+    def reset(self) -> None:
+        """Goes back to where it was before the first update."""
+        keras.utils.set_random_seed(self.hparams.seed)
+        first = Transformer.from_config(self.model.get_config())
+        first.build()
+        for weight, before in zip(
+            self.weights, first.trainable_variables, strict=True
+        ):
+            weight.assign(before.value)
+        for variable in self.optimizer.variables:
+            variable.assign(tf.zeros_like(variable.value))
+        self.step, self.loss_scale = 0, self._first_loss_scale
+
+    @property
+    def _first_loss_scale(self) -> LossScale:
+        return LossScale() if self.is_scaled else LossScale(1.0)
 
     def copy_from_chief(self) -> None:
         """Gives every worker the chief's weights, optimizer and step."""

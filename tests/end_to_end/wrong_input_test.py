@@ -288,6 +288,7 @@ _EARLY = [
     ("train", ["--vocabulary=missing"], "--vocabulary: there is no missing"),
     ("train", ["--warm_start_from=no"], "--warm_start_from: there is no no"),
     ("train", ["--patience=0"], "patience must be at least 1"),
+    ("train", ["--hang_minutes=0"], "hang_minutes must be above 0"),
     ("evaluate", ["--beam_width=0"], "beam_width must be at least 1"),
     ("export", ["--export_dir=s3://b/m"], "must be a path of this machine"),
     ("export", ["--attention_head=3"], "attention_head must be from 0 to 2"),

@@ -6,8 +6,12 @@ makes FOLDER/DROPOUT-PRECISION.npz, and a checkpoint beside it. It is a program
 because devices and workers are chosen once in a process.
 """
 
+import pathlib
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
+
+import checkout  # noqa: F401, the code that this belongs to
 import numpy as np
 import tensorflow as tf
 
@@ -70,9 +74,12 @@ def write(output, strategy, dropout, precision, num_micro_batches=1):
         arrays[f"replica {n} sum"] = first_sum.numpy()
         arrays[f"replica {n} loss"] = loss_sum.numpy()
     # The optimizer must come to the same weights from the same gradients.
-    trainer.update(*batch(), num_micro_batches)
+    update = trainer.update(*batch(), num_micro_batches)
     for weight in trainer.weights:
         arrays[f"weight {weight.path}"] = weight.numpy()
+    for variable in trainer.optimizer.variables:
+        arrays[f"moment {variable.path}"] = variable.numpy()
+    arrays["norms"] = update.gradient_norms.numpy()
     np.savez(output, **arrays)
     checkpoints.write(f"{output}.step-1", trainer.tensors())
 

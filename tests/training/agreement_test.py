@@ -48,7 +48,9 @@ def test_workers_may_differ_in_what_is_their_own(check):
     other = dataclasses.replace(
         SETTINGS, corpus={"train_source": "/here"}, micro_batch_tokens=512
     )
-    check(other, micro_batch_tokens=512, save_every_minutes=3.0)
+    check(
+        other, micro_batch_tokens=512, save_every_minutes=3.0, hang_minutes=9.0
+    )
 
 
 @pytest.mark.parametrize("field", ["seed", "learning_rate_scale", "d_ff"])
@@ -79,11 +81,16 @@ def test_other_text_and_another_vocabulary_are_named(check, field, value, name):
         ({"precision": "bfloat16"}, "precision"),
         ({"patience": 3}, "patience"),
         ({"evaluate_every_steps": 5}, "evaluate_every_steps"),
+        ({"divergence_factor": 3.0}, "divergence_factor"),
+        ({"on_divergence": "skip"}, "on_divergence"),
+        ({"max_skips": 1}, "max_skips"),
         ({"dev_sha256": ""}, "dev text"),
         ({"dev_sha256": "of other text"}, "dev text"),
     ],
 )
-def test_what_decides_when_to_evaluate_is_compared(check, given, name):
+def test_what_decides_when_to_evaluate_and_to_skip_is_compared(
+    check, given, name
+):
     with pytest.raises(InputError, match=f"must have the chief's {name}, and"):
         check(**given)
 

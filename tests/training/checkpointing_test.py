@@ -69,6 +69,48 @@ def test_as_many_are_kept_as_are_averaged_and_at_least_two(
     assert kept(directory) == expected
 
 
+def test_a_run_goes_back_to_one_that_no_signal_made(directory):
+    checkpointer = make(directory)
+    save(checkpointer, 3)
+    save(checkpointer, 5, is_stop=True)
+    path, _ = make(directory).restore(goes_back=True)
+    assert path.name == "step-3"
+    assert kept(directory) == ["step-3"]
+
+
+def test_a_run_goes_back_to_the_best_before_one_that_a_signal_made(directory):
+    checkpointer = make(directory)
+    checkpointer.save_best(2, {"step": np.int64(2)})
+    save(checkpointer, 5, is_stop=True)
+    path, _ = make(directory).restore(goes_back=True)
+    assert path.parent == directory.best
+    assert kept(directory) == []
+
+
+def test_a_run_goes_back_to_the_one_that_a_signal_made_if_it_is_alone(
+    directory,
+):
+    checkpointer = make(directory)
+    save(checkpointer, 5, is_stop=True)
+    goes_back = make(directory)
+    path, _ = goes_back.restore(goes_back=True)
+    assert path.name == "step-5"
+    save(goes_back, 6)
+    assert kept(directory) == ["step-6"]
+
+
+def test_what_a_signal_made_before_a_run_went_back_is_forgotten(directory):
+    """Or else the checkpoint that takes its place would go with it."""
+    checkpointer = make(directory)
+    save(checkpointer, 3)
+    save(checkpointer, 5, is_stop=True)
+    resumed = make(directory)
+    resumed.restore()
+    resumed.restore(goes_back=True)
+    save(resumed, 5)
+    assert kept(directory) == ["step-3", "step-5"]
+
+
 def test_one_that_a_signal_made_goes_once_there_is_another(directory):
     first = make(directory)
     save(first, 3)

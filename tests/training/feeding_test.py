@@ -116,6 +116,17 @@ def test_a_parsers_targets_are_not_sampled(vocabulary, tmp_path):
         assert not drawn <= usual_sources
 
 
+def test_a_feed_that_is_reset_begins_anew(vocabulary, whole, tmp_path):
+    found, states = whole
+    feed = make_feed(vocabulary, tmp_path)
+    feed.restore(states[-1], 59, "step-59")
+    feed.reset()
+    # Past batches that it never gave.
+    assert batches(feed, 57, 60) == found[57:]
+    feed.reset()
+    assert batches(feed, 0, 3) == found[:3]
+
+
 def test_one_epoch_is_tokenized_to_resume(
     vocabulary, whole, tmp_path, monkeypatch
 ):

@@ -16,6 +16,7 @@ from t2t_lite.training.options import RunOptions
         "keep_last",
         "evaluate_every_steps",
         "patience",
+        "max_skips",
     ],
 )
 def test_a_number_below_one_is_refused(name):
@@ -38,6 +39,29 @@ def test_a_speed_that_no_device_has_is_refused(tflops):
     with pytest.raises(InputError, match="sustained_tflops must be above 0"):
         RunOptions(sustained_tflops=tflops)
     assert RunOptions(sustained_tflops=9.5).sustained_tflops == 9.5
+
+
+@pytest.mark.parametrize("minutes", [0.0, -1.0, math.inf, math.nan])
+def test_a_hang_takes_some_time(minutes):
+    with pytest.raises(InputError, match=r"^hang_minutes must be above 0 and"):
+        RunOptions(hang_minutes=minutes)
+    assert RunOptions(hang_minutes=0.5).hang_minutes == 0.5
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.0, -2.0, math.inf, math.nan])
+def test_a_loss_at_its_mean_is_no_divergence(factor):
+    expected = f"^divergence_factor must be above 1 and finite; .*={factor}$"
+    with pytest.raises(InputError, match=expected):
+        RunOptions(divergence_factor=factor)
+    assert RunOptions(divergence_factor=1.5).divergence_factor == 1.5
+
+
+def test_a_divergence_is_skipped_or_stops_the_run():
+    with pytest.raises(
+        InputError, match=r"^on_divergence must be stop or skip"
+    ):
+        RunOptions(on_divergence="wait")
+    assert RunOptions(on_divergence="skip").on_divergence == "skip"
 
 
 @pytest.mark.parametrize("name", ["patience", "evaluate_every_steps"])

@@ -3,7 +3,6 @@
 import io
 import logging
 import math
-import re
 import types
 
 import pytest
@@ -11,11 +10,11 @@ import tensorflow as tf
 from absl import logging as absl_logging
 from screen import Terminal, stderr
 
-from t2t_lite.errors import InputError
 from t2t_lite.training import progress as progress_module
+from t2t_lite.training.divergence import DivergenceError
 from t2t_lite.training.progress import Bar, Progress, Report
 from t2t_lite.training.summaries import Summaries
-from t2t_lite.training.trainer import Update
+from t2t_lite.training.update import Update
 
 
 class _Clock:
@@ -37,7 +36,9 @@ def clock(monkeypatch):
 
 @pytest.fixture
 def trainer():
-    return types.SimpleNamespace(step=0, learning_rate=lambda step: step / 10)
+    return types.SimpleNamespace(
+        step=0, learning_rate=lambda step: step / 10, has_other_workers=False
+    )
 
 
 @pytest.fixture
@@ -50,13 +51,27 @@ def reports(monkeypatch):
     return shown
 
 
-def _progress(trainer, last_step=100):
-    return Progress(trainer, last_step, Summaries(None))
+class _Watchdog:
+    """Takes a loss that is not finite for a divergence."""
+
+    def __init__(self):
+        self.checked = []
+
+    def check(self, update, loss):
+        self.checked.append(update.step)
+        if not math.isfinite(loss):
+            raise DivergenceError("the loss is not finite", update.step)
+
+
+def _progress(trainer, last_step=100, watchdog=None):
+    watchdog = watchdog or _Watchdog()
+    return Progress(trainer, last_step, Summaries(None), watchdog)
 
 
 def _update(trainer, progress, loss=2.0, tokens=50.0):
     trainer.step += 1
-    progress.add(Update(tf.constant(loss), tf.constant(tokens)))
+    numbers = map(tf.constant, (loss, tokens, [1.0]))
+    progress.add(Update(*numbers, trainer.step, batch=()))
 
 
 def test_the_first_update_is_reported_then_every_ten_seconds(
@@ -114,18 +129,50 @@ def test_a_resumed_run_counts_its_own_updates_for_the_time_left(
     assert reports[1].seconds_left == pytest.approx(8 * 10)
 
 
-@pytest.mark.parametrize("loss", [math.nan, math.inf])
-def test_a_loss_that_is_not_finite_is_an_error_of_its_step(
-    trainer, clock, reports, loss
+def test_a_divergence_is_that_of_the_first_update_that_shows_it(
+    trainer, clock, reports
 ):
-    progress = _progress(trainer)
+    watchdog = _Watchdog()
+    progress = _progress(trainer, watchdog=watchdog)
     clock.now += 1
     _update(trainer, progress)
-    for value in (3.0, loss, 3.0):
+    assert watchdog.checked == [1]
+    for value in (3.0, math.nan, math.nan):
         _update(trainer, progress, loss=value)
-    expected = "the loss is not finite at step 3, learning rate 3.00e-01"
-    with pytest.raises(InputError, match=re.escape(expected)):
+    with pytest.raises(
+        DivergenceError, match=r"^the loss is not finite at step 3"
+    ):
         progress.flush()
+    assert watchdog.checked == [1, 2, 3]
+
+
+def test_several_workers_check_each_update_at_once(trainer, clock, reports):
+    """All have to find the same at the same time."""
+    trainer.has_other_workers = True
+    watchdog = _Watchdog()
+    progress = _progress(trainer, watchdog=watchdog)
+    for step in (1, 2, 3):
+        clock.now += 1
+        _update(trainer, progress)
+        assert watchdog.checked[-1] == step
+    assert [report.step for report in reports] == [1]
+
+
+def test_a_run_that_goes_back_is_timed_anew(trainer, clock, reports):
+    watchdog = _Watchdog()
+    progress = _progress(trainer, last_step=12, watchdog=watchdog)
+    clock.now += 10
+    _update(trainer, progress)
+    clock.now += 1
+    _update(trainer, progress, loss=9.0)
+    trainer.step = 0
+    progress.restart()
+    for _ in range(2):
+        clock.now += 10
+        _update(trainer, progress, loss=3.0)
+    assert watchdog.checked == [1, 1, 2]
+    assert [report.loss for report in reports] == [2.0, 3.0, 3.0]
+    assert reports[2].seconds_left == pytest.approx(10 * 10)
 
 
 def test_a_line_has_all_that_a_report_has(caplog):
@@ -180,7 +227,7 @@ def test_a_file_has_lines(trainer):
 def test_an_error_leaves_no_bar_behind(trainer):
     handler = absl_logging.get_absl_handler().python_handler
     with stderr(Terminal()) as terminal:
-        with pytest.raises(InputError), _progress(trainer) as progress:
+        with pytest.raises(DivergenceError), _progress(trainer) as progress:
             _update(trainer, progress, loss=math.nan)
         assert handler.stream is terminal
         absl_logging.info("The end.")

@@ -114,6 +114,12 @@ def test_two_workers_give_the_gradient_of_one(one, tmp_path):
         assert _largest_difference(_read(folder), one, "gradient") < 1e-4
 
 
+def test_replicas_give_adam_the_gradient_of_the_whole_batch_once(one, mirrored):
+    """Twice as much would move the weights as far."""
+    assert _largest_difference(mirrored, one, "moment") < 1e-4
+    assert _largest_difference(mirrored, one, "norms") < 1e-4
+
+
 def test_replicas_hold_the_same_weights_after_an_update(one, mirrored):
     # Adam divides by the root of the squared gradient, so where a gradient is
     # rounding alone so is the step: compare the whole, not single tensors.

@@ -4,6 +4,7 @@ Each trainer is made and traced once for all tests of a kind, and goes back to
 its first weights before each of them.
 """
 
+import collections
 import dataclasses
 import math
 
@@ -14,6 +15,7 @@ from tiny_models import TINY_MODELS
 
 from t2t_lite.errors import InputError
 from t2t_lite.model import loss
+from t2t_lite.training.divergence import DivergenceError
 from t2t_lite.training.loss_scale import LossScale
 from t2t_lite.training.trainer import Trainer
 
@@ -114,6 +116,51 @@ def test_an_update_counts_the_tokens_that_are_not_padding(with_dropout):
 def test_loss_falls_over_updates_of_one_batch(without_dropout):
     losses = [float(without_dropout.update(*_batch()).loss) for _ in range(30)]
     assert losses[-1] < losses[0] - 0.3
+
+
+@pytest.mark.parametrize(
+    ("kind", "tolerance"), [("no dropout", 1e-6), ("float16", 2**-8)]
+)
+def test_an_update_reports_the_gradient_norm_of_each_layer(
+    kind, tolerance, trainer_of, without_dropout
+):
+    without_dropout.add(*_batch())
+    squares = collections.Counter()
+    for weight, gradient in zip(
+        without_dropout.weights, without_dropout.gradients(), strict=True
+    ):
+        _, *layer, _ = weight.path.split("/")
+        squares["/".join(layer[:3])] += np.sum(np.square(gradient))
+    without_dropout.clear()
+    trainer = trainer_of(kind)
+    found = trainer.update(*_batch(), num_micro_batches=2)
+    assert trainer.gradient_norms.layers == list(squares)
+    assert {"embedding", "decoder/layer_0/feed_forward"} <= squares.keys()
+    np.testing.assert_allclose(
+        found.gradient_norms, np.sqrt([*squares.values()]), rtol=tolerance
+    )
+
+
+def test_an_update_knows_its_step_and_its_batch(with_dropout):
+    batch = _batch()
+    with_dropout.update(*_batch(1))
+    update = with_dropout.update(*batch)
+    assert update.step == 2
+    assert all(a is b for a, b in zip(update.batch, batch, strict=True))
+
+
+@pytest.mark.parametrize("kind", ["dropout", "float16"])
+def test_a_trainer_that_is_reset_is_as_it_was_made(kind, trainer_of):
+    hparams, options = _KINDS[kind]
+    expected = _saved(Trainer(hparams, V, **options))
+    trainer = trainer_of(kind)
+    trainer.update(*_batch())
+    trainer.loss_scale = trainer.loss_scale.after(is_finite=False)
+    trainer.reset()
+    found = _saved(trainer)
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value, name)
 
 
 def test_micro_batches_draw_masks_of_their_own(with_dropout, without_dropout):
@@ -320,8 +367,15 @@ def test_a_checkpoint_of_float32_leaves_float16s_loss_scale(
 def test_float16_gives_up_when_no_scale_fits(trainer_of):
     trainer = trainer_of("float16")
     trainer.weights[0].assign(np.full(trainer.weights[0].shape, np.inf))
-    with pytest.raises(InputError, match="step 1 are not finite at any"):
+    with pytest.raises(
+        DivergenceError, match=r"finite at any loss .* step 1$"
+    ) as error:
         trainer.update(*_batch())
+    failed = error.value.update
+    assert (failed.step, trainer.step) == (1, 0)
+    assert not np.isfinite(failed.gradient_norms).any()
+    assert float(failed.tokens) == 7 + 3 + 7 + 1
+    assert float(trainer.sums.tokens) == 0
 
 
 def test_weights_that_are_not_finite_are_noticed(with_dropout):

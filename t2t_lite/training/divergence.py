@@ -1,0 +1,98 @@
+"""When a run has become useless, by the numbers of its updates."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from t2t_lite.errors import InputError
+from t2t_lite.training.update import Update
+
+_DECAY = 0.99  # The mean is that of about the last 100 updates.
+_SETTLED = 50.0  # Updates that the mean must weigh before it judges any.
+
+
+class DivergenceError(InputError):
+    """An update shows that the model is of no use any more.
+
+    Args:
+        reason: what shows it, such as "the loss is not finite".
+        step: number of the update.
+        update: Update, where it is known.
+    """
+
+    def __init__(self, reason: str, step: int, update: Update | None = None):
+        super().__init__(f"{reason} at step {step}")
+        self.reason, self.step, self.update = reason, step, update
+
+
+class LossMean(NamedTuple):
+    """The running mean of the loss, in which late updates count most.
+
+    >>> LossMean().after(8.0).after(4.0)
+    LossMean(mean=5.989949748743719, weight=1.99)
+    """
+
+    mean: float = 0.0  # nats a token
+    weight: float = 0.0  # updates that it stands for; 100 in the long run
+
+    def after(self, loss: float) -> "LossMean":
+        """Returns the mean once there is one more loss.
+
+        That of all losses so far, each weighed by 0.99 for each one after it.
+        """
+        weight = _DECAY * self.weight + 1
+        return LossMean(self.mean + (loss - self.mean) / weight, weight)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it stands for enough updates, as it does after 69."""
+        return self.weight >= _SETTLED
+
+    @classmethod
+    def restored(cls, tensors: Mapping[str, Any]) -> "LossMean":
+        """Returns the mean that `tensors` gave; a new one if these have none.
+
+        Args:
+            tensors: those of a checkpoint.
+        """
+        return cls(
+            float(tensors.get("loss_mean", 0.0)),
+            float(tensors.get("loss_mean_weight", 0.0)),
+        )
+
+    def tensors(self) -> dict[str, np.generic]:
+        """Returns what a checkpoint keeps."""
+        return {
+            "loss_mean": np.float64(self.mean),
+            "loss_mean_weight": np.float64(self.weight),
+        }
+
+
+def why_diverged(
+    loss: float, norms: Sequence[float], mean: LossMean, factor: float | None
+) -> str | None:
+    """Returns why an update shows that the run diverged; None if it is good.
+
+    Args:
+        loss: nats a token.
+        norms: of the gradients of all layers.
+        mean: LossMean of the updates before.
+        factor: how many times the mean is too much; None for any number.
+
+    >>> why_diverged(23.1, [0.5], LossMean(5.2, weight=90.0), factor=4.0)
+    'the loss of 23.1 is above 4 times its running mean of 5.2'
+    >>> why_diverged(5.3, [0.5, math.inf], LossMean(), factor=None)
+    'the gradient norm is not finite'
+    """
+    if not math.isfinite(loss):
+        return "the loss is not finite"
+    if not np.isfinite(norms).all():
+        return "the gradient norm is not finite"
+    if factor is None or not mean.is_settled or loss <= factor * mean.mean:
+        return None
+    return (
+        f"the loss of {loss:.4g} is above {factor:g} times its running mean of "
+        f"{mean.mean:.4g}"
+    )

@@ -1,0 +1,16 @@
+"""What is known of an update of the model once it is done."""
+
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+
+class Update(NamedTuple):
+    """What one update reports; it may still be computed on the device."""
+
+    loss: tf.Tensor  # float32 [], nats a token, label smoothing included
+    tokens: tf.Tensor  # float32 [], target tokens
+    gradient_norms: tf.Tensor  # float32 [G], those of GradientNorms
+    step: int  # updates done with it
+    batch: tuple[np.ndarray, np.ndarray]  # int32 [B, S] and [B, T]

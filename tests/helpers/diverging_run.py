@@ -1,0 +1,99 @@
+"""Runs in which some batches make the loss NaN.
+
+Usage: TF_CONFIG=... python diverging_run.py MODEL_DIR, for a worker of several.
+"""
+
+import dataclasses
+import logging
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
+
+import checkout  # noqa: F401, the code that this belongs to
+import numpy as np
+from absl import logging as absl_logging
+from bilingual_text import CORPUS
+from tiny_models import TINY_MODELS
+
+from t2t_lite.training import run
+from t2t_lite.training.options import RunOptions
+from t2t_lite.training.trainer import Trainer
+from t2t_lite.training.training_text import TrainingText
+
+PAIRS = [(line, line[::-1]) for line in CORPUS[:200]]
+HPARAMS = dataclasses.replace(
+    TINY_MODELS["sinusoidal"],
+    vocabulary_size=400,
+    max_length=100,
+    tokens_per_batch=400,
+    num_layers=1,
+    warmup_steps=2,
+    steps=60,
+    average_last=1,
+)
+
+
+class Updates:
+    """Sees the updates of the runs, and breaks some.
+
+    A batch is broken whenever it comes, as one that is bad in itself is. It is
+    given by its number, as long as nothing is skipped.
+    """
+
+    def __init__(self):
+        self.steps, self.batches = [], []  # That were done, and theirs.
+        self.broken, self.after = {}, {}
+        self._update = Trainer.update
+
+    def do(self, trainer, source_ids, *arguments):
+        *_, should_stop = arguments
+        if should_stop():
+            return None
+        step, batch = trainer.step + 1, source_ids.tobytes()
+        if self.broken.get(step, 0) is None:
+            self.broken[step] = batch
+        self.steps.append(step)
+        self.batches.append(batch)
+        if batch in self.broken.values():
+            weight = trainer.weights[0]
+            weight.assign(np.full(weight.shape, np.nan))
+        update = self._update(trainer, source_ids, *arguments)
+        self.after.pop(step, lambda: None)()
+        return update
+
+    def break_batches(self, *steps):
+        self.broken |= dict.fromkeys(steps)
+
+
+def train(path, steps=60, weights=(), **options):
+    def read(*_):
+        return iter(PAIRS)
+
+    text = TrainingText(
+        {},
+        {"train": read},
+        corpora=(read, read)[: len(weights)],
+        weights=weights,
+    )
+    hparams = dataclasses.replace(HPARAMS, steps=steps)
+    options = {
+        "micro_batch_tokens": 400,
+        "save_every_steps": 20,
+        "on_divergence": "skip",
+    } | options
+    return run.train(path, hparams, text, RunOptions(**options))
+
+
+def main(path):
+    """Trains as one of several workers, past a bad batch."""
+    absl_logging.set_verbosity(logging.INFO)
+    run.final_report = run.draw_curves = lambda *_: ""
+    updates = Updates()
+    Trainer.update = lambda *arguments: updates.do(*arguments)
+    updates.break_batches(8)
+    train(path, steps=12, save_every_steps=5)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,95 @@
+"""A run that comes to a halt ends, and says where it stands."""
+
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from paths import ROOT
+
+from t2t_lite.training.hang_watch import HangWatch
+
+MINUTES = 0.2 / 60
+
+
+@pytest.fixture
+def ended(monkeypatch):
+    """Set once the process would have ended."""
+    ended = threading.Event()
+    monkeypatch.setattr(HangWatch, "_end", lambda self: ended.set())
+    # Nor is the process of the tests to end where it has no time to run.
+    monkeypatch.setattr(HangWatch, "_end_later", lambda *_: None)
+    return ended
+
+
+def test_a_process_without_a_sign_of_life_ends(ended):
+    with HangWatch(MINUTES):
+        assert ended.wait(30)
+
+
+def test_signs_of_life_keep_it_alive(ended):
+    end = time.monotonic() + 0.6
+    with HangWatch(MINUTES) as watch:
+        while time.monotonic() < end:
+            watch.note_life()
+            time.sleep(0.001)
+    assert not ended.is_set()
+
+
+def test_what_is_left_out_may_take_long(ended):
+    with HangWatch(MINUTES) as watch:
+        with watch.paused():
+            assert not ended.wait(0.6)
+        assert ended.wait(30)
+
+
+def test_without_minutes_nothing_watches(ended):
+    before = threading.active_count()
+    with HangWatch(None) as watch:
+        assert threading.active_count() == before
+        watch.note_life()
+        with watch.paused():
+            pass
+    assert not ended.is_set()
+
+
+def test_the_watch_ends_with_what_it_watches(ended):
+    before = threading.active_count()
+    with HangWatch(MINUTES):
+        assert threading.active_count() == before + 1
+    assert threading.active_count() == before
+    assert not ended.wait(0.4)
+
+
+PROGRAM = """
+import checkout, ctypes, sys, time
+from t2t_lite.training.hang_watch import HangWatch
+
+def hang():
+    print("the last output")
+    HANG
+
+with HangWatch(0.5 / 60):
+    hang()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "how", ["time.sleep(60)", "ctypes.PyDLL(None).sleep(60)"]
+)
+def test_a_hang_ends_with_the_stacks_of_all_threads(how):
+    """The second keeps Python's lock, so that no thread of Python can run."""
+    found = subprocess.run(
+        [sys.executable, "-c", PROGRAM.replace("HANG", how)],
+        env={"PYTHONPATH": str(ROOT / "bin")},
+        capture_output=True,
+        text=True,
+        timeout=50,
+    )
+    assert found.returncode == 1
+    assert "in hang\n" in found.stderr
+    if "PyDLL" not in how:
+        assert found.stdout == "the last output\n"
+        assert "No update for 0.00833333 minutes" in found.stderr

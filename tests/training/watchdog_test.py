@@ -1,0 +1,347 @@
+"""What a run does once it diverges: it stops, or goes past those batches."""
+
+import contextlib
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import types
+
+import binaries
+import numpy as np
+import pytest
+import tensorflow as tf
+from bilingual_text import CORPUS
+from diverging_run import HPARAMS, PAIRS, Updates, train
+from paths import HELPERS
+
+from t2t_lite import tasks
+from t2t_lite.errors import InputError
+from t2t_lite.storage import checkpoints
+from t2t_lite.storage.model_directory import ModelDirectory
+from t2t_lite.text import learning
+from t2t_lite.training import run
+from t2t_lite.training.divergence import DivergenceError
+from t2t_lite.training.hang_watch import HangWatch
+from t2t_lite.training.options import RunOptions
+from t2t_lite.training.trainer import Trainer
+from t2t_lite.training.update import Update
+from t2t_lite.training.watchdog import Watchdog
+
+
+@pytest.fixture(autouse=True)
+def _informative(caplog, monkeypatch):
+    caplog.set_level(logging.INFO, "absl")
+    monkeypatch.setattr(run, "final_report", lambda *_: "")
+    monkeypatch.setattr(run, "draw_curves", lambda *_: None)
+
+
+@pytest.fixture(scope="module")
+def trainers():
+    """The trainer of all runs, once it is made."""
+    return []
+
+
+@pytest.fixture(autouse=True)
+def _one_trainer(monkeypatch, trainers):
+    """Traces the graphs for the first run alone; each begins as if it were."""
+    make = run._make_trainer
+
+    def give(beginning):
+        if not trainers:
+            trainers.append(make(beginning))
+        trainers[0].reset()
+        return trainers[0]
+
+    monkeypatch.setattr(run, "_make_trainer", give)
+
+
+@pytest.fixture
+def updates(monkeypatch):
+    updates = Updates()
+    monkeypatch.setattr(
+        Trainer, "update", lambda *arguments: updates.do(*arguments)
+    )
+    return updates
+
+
+@pytest.fixture
+def directory(tmp_path):
+    return ModelDirectory(tmp_path / "model")
+
+
+def last(directory):
+    path, tensors = next(checkpoints.newest(directory.checkpoints))
+    return path.name, tensors
+
+
+def names(directory):
+    return [path.name for path in checkpoints.paths(directory.checkpoints)]
+
+
+def weights_are_finite(tensors):
+    weights = [tensors[n] for n in tensors if n.startswith("transformer/")]
+    return all(np.isfinite(weight).all() for weight in weights)
+
+
+def records(directory):
+    return {
+        path.name: json.loads(path.read_text("utf-8"))
+        for path in directory.path.glob("divergence-*")
+    }
+
+
+def test_a_run_that_skips_goes_back_and_on_past_the_window(
+    directory, updates, caplog
+):
+    updates.break_batches(50)
+    train(directory.path)
+    name, tensors = last(directory)
+    assert name == "step-60"
+    assert weights_are_finite(tensors)
+    assert "Diverged: the loss is not finite at step 50, learn" in caplog.text
+    assert "step 40, past the batches 41 to 50 (skip 1 of 3)." in caplog.text
+    assert (tensors["skipped_batches"], tensors["num_skips"]) == (10, 1)
+    # What was fed before it was noticed comes again.
+    second = updates.steps.index(41, 41)
+    assert updates.steps[second:] == [*range(41, 61)]
+    fed_in_vain = updates.batches[50:second]
+    assert fed_in_vain == updates.batches[second:][: len(fed_in_vain)]
+    assert len(fed_in_vain) > 0
+    ((name, record),) = records(directory).items()
+    assert name == "divergence-step-50-batch-50.json"
+    assert record["reason"] == "the loss is not finite"
+    assert (record["step"], record["batch"]) == (50, 50)
+    assert record["learning_rate"] == pytest.approx(12**-0.5 * 50**-0.5)
+    assert record["loss"] == record["gradient_norms"]["embedding"] == "nan"
+    assert 1 < record["loss_mean"] < 7
+    assert "decoder/layer_0/feed_forward" in record["gradient_norms"]
+    assert len(record["pairs"]) == record["batch_size"] > 1
+    assert all(tuple(pair) in PAIRS for pair in record["pairs"])
+    longest = max(record[f"{side}_length"] for side in ("source", "target"))
+    assert record["batch_size"] == HPARAMS.tokens_per_batch // longest
+    assert 1 < record["target_tokens"] <= HPARAMS.tokens_per_batch
+
+
+def test_a_run_that_stops_keeps_the_last_good_checkpoint(directory, updates):
+    updates.break_batches(50)
+    with pytest.raises(InputError) as error:
+        train(directory.path, on_divergence="stop")
+    (name,) = records(directory)
+    assert str(error.value) == (
+        "the loss is not finite at step 50, learning rate 4.08e-02: the last "
+        "checkpoint is unharmed; lower --override=learning_rate_scale=..., or "
+        "use --precision=float32, or give --on_divergence=skip; "
+        f"{directory.path / name} has the batch and the gradient norms"
+    )
+    assert names(directory) == ["step-20", "step-40"]
+    assert weights_are_finite(last(directory)[1])
+
+
+def stop():
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def die():
+    raise KeyboardInterrupt
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("interrupt", "weights"), [(stop, (2.0, 1.0)), (die, ())]
+)
+def test_an_interrupted_run_skips_to_the_same_bits(
+    directory, updates, tmp_path, interrupt, weights
+):
+    options = {"steps": 16, "save_every_steps": 5, "weights": weights}
+    updates.break_batches(8)
+    train(directory.path, **options)
+    expected = last(directory)[1]
+    assert expected["skipped_batches"] == 3
+    interrupted = ModelDirectory(tmp_path / "interrupted")
+    # Before it diverges, and on its second way.
+    for step in (7, 13):
+        updates.after[step] = interrupt
+        with contextlib.suppress(KeyboardInterrupt):
+            train(interrupted.path, **options)
+        saved = f"step-{step}" if interrupt is stop else f"step-{step // 5 * 5}"
+        assert last(interrupted)[0] == saved
+    train(interrupted.path, **options)
+    found = last(interrupted)[1]
+    assert found.keys() == expected.keys()
+    for name in expected.keys() - {"device_seconds"}:
+        np.testing.assert_array_equal(found[name], expected[name], name)
+
+
+@pytest.mark.parametrize(
+    "weights", [(), pytest.param((2.0, 1.0), marks=pytest.mark.slow)]
+)
+def test_without_a_checkpoint_it_begins_anew_past_the_window(
+    directory, updates, trainers, weights
+):
+    updates.break_batches(5)
+    train(directory.path, steps=8, save_every_steps=100, weights=weights)
+    second = updates.steps.index(1, 1)
+    assert updates.steps[second:] == [*range(1, 9)]
+    assert updates.batches[second] == updates.batches[5]
+    tensors = last(directory)[1]
+    assert weights_are_finite(tensors)
+    assert tensors["skipped_batches"] == 5
+
+
+def test_a_run_that_keeps_diverging_stops_after_some_skips(
+    directory, updates, caplog
+):
+    updates.break_batches(*range(7, 30))
+    with pytest.raises(InputError, match=r"at step 6, .* after 2 skips: the"):
+        train(directory.path, save_every_steps=5, max_skips=2)
+    assert "step 5, past the batches 6 to 7 (skip 1 of 2)." in caplog.text
+    assert "step 5, past the batches 8 to 8 (skip 2 of 2)." in caplog.text
+    assert sorted(records(directory)) == [
+        "divergence-step-6-batch-8.json",
+        "divergence-step-6-batch-9.json",
+        "divergence-step-7-batch-7.json",
+    ]
+    assert names(directory) == ["step-5"]
+
+
+def test_a_run_that_hangs_is_ended(directory, updates, monkeypatch):
+    ended, found = threading.Event(), []
+    monkeypatch.setattr(HangWatch, "_end", lambda _: ended.set())
+    monkeypatch.setattr(HangWatch, "_end_later", lambda *_: None)
+
+    def hang():
+        ended.clear()  # The first update may have taken too long as well.
+        found.append(ended.wait(60))
+
+    updates.after[2] = hang
+    train(directory.path, steps=3, hang_minutes=0.2 / 60)
+    assert found == [True]
+
+
+@pytest.mark.slow
+def test_several_workers_skip_together(tmp_path):
+    addresses = [f"127.0.0.1:{port}" for port in binaries.free_ports(2)]
+    program = HELPERS / "diverging_run.py"
+    processes = []
+    for index in range(2):
+        configuration = {
+            "cluster": {"worker": addresses},
+            "task": {"type": "worker", "index": index},
+        }
+        processes.append(
+            subprocess.Popen(
+                [sys.executable, program, tmp_path / f"worker{index}"],
+                env=binaries.environment(TF_CONFIG=json.dumps(configuration)),
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        )
+    for process in processes:
+        _, errors = process.communicate(timeout=binaries.TIMEOUT_S)
+        assert process.returncode == 0, errors[-3000:]
+        assert "step 5, past the batches 6 to 8 (skip 1 of 3)." in errors
+    chief = ModelDirectory(tmp_path / "worker0")
+    name, tensors = last(chief)
+    assert name == "step-12"
+    assert weights_are_finite(tensors)
+    assert tensors["skipped_batches"] == 3
+    assert list(records(chief)) == ["divergence-step-8-batch-8.json"]
+
+
+# Without a run.
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return learning.learn(CORPUS, "bpe", 420)
+
+
+def make_watchdog(directory, vocabulary, task="translation", **options):
+    trainer = types.SimpleNamespace(
+        step=0,
+        learning_rate=lambda step: step / 1000,
+        gradient_norms=types.SimpleNamespace(layers=["embedding", "decoder"]),
+    )
+    return Watchdog(
+        trainer, directory, RunOptions(**options), tasks.named(task), vocabulary
+    )
+
+
+def make_update(vocabulary, step=3, norms=(0.5, np.inf), targets=None):
+    ids = [
+        np.array([[*each, 0] for each in rows], np.int32)
+        for rows in (vocabulary.encode(CORPUS[:1]), targets or [[5, 6, 1]])
+    ]
+    numbers = map(tf.constant, (4.0, 3.0, norms))
+    return Update(*numbers, step, tuple(ids))
+
+
+def diverged(watchdog, update):
+    with pytest.raises(DivergenceError) as error:
+        watchdog.check(update, float(update.loss))
+    return error.value
+
+
+def test_a_loss_far_above_its_mean_diverges(directory, vocabulary):
+    watchdog = make_watchdog(directory, vocabulary, divergence_factor=2.0)
+    for loss in [1.5] * 70:
+        watchdog.check(make_update(vocabulary, norms=(1.0, 1.0)), loss)
+    mean = watchdog.loss_mean
+    error = diverged(watchdog, make_update(vocabulary, norms=(1.0, 1.0)))
+    assert error.reason.startswith("the loss of 4 is above 2 times its")
+    assert watchdog.loss_mean == mean
+
+
+def test_a_norm_that_is_not_finite_is_recorded_as_text(directory, vocabulary):
+    watchdog = make_watchdog(directory, vocabulary)
+    directory.path.mkdir()
+    with pytest.raises(InputError, match=r"^the gradient norm is not finite"):
+        watchdog.require_skip(
+            diverged(watchdog, make_update(vocabulary, targets=[[5, 1]]))
+        )
+    (record,) = records(directory).values()
+    assert record["gradient_norms"] == {"embedding": 0.5, "decoder": "inf"}
+    assert record["loss"] == 4.0
+
+
+def test_targets_that_are_no_text_are_recorded_token_by_token(
+    directory, vocabulary
+):
+    watchdog = make_watchdog(directory, vocabulary, "parsing")
+    directory.path.mkdir()
+    with pytest.raises(InputError):
+        watchdog.require_skip(diverged(watchdog, make_update(vocabulary)))
+    (record,) = records(directory).values()
+    expected = [CORPUS[0], " ".join(vocabulary.tokens([5, 6]))]
+    assert record["pairs"] == [expected]
+
+
+def test_a_disk_that_takes_no_record_does_not_hide_the_divergence(
+    directory, vocabulary, caplog
+):
+    watchdog = make_watchdog(directory, vocabulary)
+    with pytest.raises(InputError, match=r"--on_divergence=skip$"):
+        watchdog.require_skip(diverged(watchdog, make_update(vocabulary)))
+    assert "Cannot write" in caplog.text
+
+
+def test_workers_that_are_not_the_chief_write_no_record(directory, vocabulary):
+    watchdog = make_watchdog(None, vocabulary, on_divergence="skip")
+    watchdog.require_skip(diverged(watchdog, make_update(vocabulary)))
+    assert not directory.path.exists()
+
+
+def test_what_is_restored_decides_as_what_was_saved(directory, vocabulary):
+    first, second = (make_watchdog(directory, vocabulary) for _ in range(2))
+    for loss in (5.0, 4.0, 4.5):
+        first.check(make_update(vocabulary, norms=(1.0, 1.0)), loss)
+    first.skip_until(7, first.skipped)
+    second.restore(first.tensors())
+    assert second.loss_mean == first.loss_mean
+    assert second.skipped == first.skipped == (7, 1)
+    second.restore({})  # As those of version 0.1.0.
+    assert (second.loss_mean, second.skipped) == ((0, 0), (0, 0))
