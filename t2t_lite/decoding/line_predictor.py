@@ -100,9 +100,10 @@ class LinePredictor(abc.ABC):
 
     def _stream(self, lines, lines_at_once, first_line):
         blocks = _blocks(lines, lines_at_once, first_line)
+        # Who gives a line at a time may wait for its translation.
         found = (
             itertools.starmap(self.translate, blocks)
-            if self._num_devices == 1
+            if self._num_devices == 1 or lines_at_once == 1
             else _side_by_side(self.translate, blocks, self._num_devices)
         )
         for translations in found:

@@ -176,9 +176,10 @@ def _refuse(found: bytes, work: dict[str, Any], partial: str) -> NoReturn:
         for name in work
         if begun.get(name) != work[name]
     ]
+    begun_with = ", ".join(differences) or "another version"
     raise InputError(
-        f"{partial} was begun with {', '.join(differences)}: give the same, or "
-        "delete it to begin anew"
+        f"{partial} was begun with {begun_with}: give the same, or delete it "
+        "to begin anew"
     )
 
 

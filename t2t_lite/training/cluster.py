@@ -9,7 +9,10 @@ from typing import Any, NamedTuple
 from t2t_lite.errors import InputError
 
 _TASK_TYPES = ("chief", "worker")
-_OVER_SEVERAL = ("auto", "multi_worker")  # Strategies that may take a cluster.
+_CLUSTER_STRATEGIES = (
+    "auto",
+    "multi_worker",
+)  # Strategies that may take a cluster.
 
 
 class Cluster(NamedTuple):
@@ -88,7 +91,7 @@ def find_cluster(strategy: str) -> Cluster | None:
     Raises:
         InputError: TF_CONFIG or SLURM's variables are wrong.
     """
-    if strategy not in _OVER_SEVERAL:
+    if strategy not in _CLUSTER_STRATEGIES:
         return None
     if not os.environ.get("TF_CONFIG") and _is_slurm_step():
         os.environ |= _slurm_environment()
@@ -128,9 +131,9 @@ def _in_a_child(function: Callable[[], Any]) -> Any:
         os._exit(0)
     os.close(write)
     with os.fdopen(read) as pipe:
-        found = json.load(pipe)
+        found = pipe.read()
     os.waitpid(child, 0)
-    return found
+    return json.loads(found or '{"error": "TensorFlow cannot be loaded"}')
 
 
 def _resolved() -> dict[str, str]:

@@ -38,7 +38,7 @@ class StopSignal:
     def _note(self, number: int, _: FrameType | None) -> None:
         if self.number and number == signal.SIGINT:
             raise KeyboardInterrupt
-        self.number = int(number)
+        self.number = self.number or int(number)
         logging.info("Stopping: saving a checkpoint first.")
 
     def is_requested(self) -> bool:

@@ -15,7 +15,7 @@ from t2t_lite.errors import InputError
 from t2t_lite.hardware import Hardware
 from t2t_lite.training.cluster import Cluster
 
-_SECONDS_FOR_NEWS = 30.0  # Of another worker's death.
+SECONDS_FOR_NEWS = 30.0  # Of another worker's death.
 
 
 def make_strategy(name: str) -> tf.distribute.Strategy:
@@ -108,7 +108,7 @@ def waits_for_news(strategy: tf.distribute.Strategy) -> Iterator[None]:
         yield
     except tf.errors.OpError:
         if has_other_workers(strategy):
-            time.sleep(_SECONDS_FOR_NEWS)
+            time.sleep(SECONDS_FOR_NEWS)
         raise
 
 

@@ -37,18 +37,20 @@ from t2t_lite.training.options import RunOptions
 
 _SECONDS_BETWEEN_LOOKS = 0.2
 _SECONDS_TO_SAY_HELLO = 5.0
-# Before a failure is told that another worker's may have caused.
-_SECONDS_FOR_NEWS = 30.0
+# Until all have ended for the same reason; less than the child's
+# `strategies.SECONDS_FOR_NEWS`, for it is the parent that knows more.
+_SECONDS_TO_AGREE = 10.0
+_SECONDS_FOR_NEWS = 30.0  # Of who has died, where a child was aborted.
 _SECONDS_TO_STOP = 600.0  # A large checkpoint takes its time.
-_MOST_BYTES = 1 << 16  # Of a message; a stranger's may never end.
+_MAX_MESSAGE_BYTES = 1 << 16  # Of a message; a stranger's may never end.
 _PACKAGES = ("t2t_lite", "tensorflow", "keras", "numpy")
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 # As the trainer exits once all have agreed to stop.
-_STOPPED = tuple(128 + number for number in _FORWARDED)
+_STOP_STATUSES = tuple(128 + number for number in _FORWARDED)
 _RESUME = "run the same commands again to go on from the last checkpoint"
 
 
-class _Line:
+class _Connection:
     """One end of a connection, over which JSON objects go, a line each."""
 
     def __init__(self, connection: socket.socket):
@@ -70,10 +72,10 @@ class _Line:
         if not select.select([self.socket], [], [], seconds)[0]:
             return []
         try:
-            received = self.socket.recv(_MOST_BYTES)
+            received = self.socket.recv(_MAX_MESSAGE_BYTES)
         except OSError:
             received = b""
-        if not received or len(self._received) > _MOST_BYTES:
+        if not received or len(self._received) > _MAX_MESSAGE_BYTES:
             return None
         *lines, self._received = (self._received + received).split(b"\n")
         try:
@@ -82,6 +84,20 @@ class _Line:
             return None
         is_ours = all(isinstance(message, dict) for message in messages)
         return messages if is_ours else None
+
+    def first_message(self, deadline: float) -> dict[str, Any] | None:
+        """Returns what is said first; None if nothing is, or no more.
+
+        Args:
+            deadline: until when to wait, by time.monotonic.
+        """
+        while (left := deadline - time.monotonic()) > 0:
+            messages = self.receive(left)
+            if messages is None:
+                break
+            if messages:
+                return messages[0]
+        return None
 
     def close(self) -> None:
         """Closes this end."""
@@ -118,22 +134,21 @@ def train_together(options: RunOptions) -> None:
     if cluster is None:
         return
     minutes = options.worker_timeout_minutes
-    deadline = time.monotonic() + 60 * minutes
     hello = {"addresses": list(cluster.addresses)} | _versions()
     if cluster.is_chief:
-        lines = _Meeting(cluster, hello).held_until(deadline, minutes)
+        connections = _Meeting(cluster, hello).held_for(minutes)
     else:
-        lines = {0: _join(cluster, hello, deadline, minutes)}
+        connections = {0: _join(cluster, hello, minutes)}
     logging.info("All %d workers are here.", len(cluster.addresses))
-    is_parent_alive, keep = os.pipe()
+    parent_pipe, keep = os.pipe()
     child = os.fork()
     if child:
-        os.close(is_parent_alive)
-        sys.exit(_Watch(cluster, lines, child).until_the_end())
+        os.close(parent_pipe)
+        sys.exit(_Watch(cluster, connections, child).until_the_end())
     os.close(keep)
-    for line in lines.values():
-        line.close()
-    _begin_as_child(is_parent_alive)
+    for connection in connections.values():
+        connection.close()
+    _begin_as_child(parent_pipe)
 
 
 def _versions() -> dict[str, str]:
@@ -146,16 +161,16 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _begin_as_child(is_parent_alive: int) -> None:
+def _begin_as_child(parent_pipe: int) -> None:
     """Leaves the parent's signals to it, and sees to it that none is left over.
 
     Args:
-        is_parent_alive: descriptor of a pipe that the parent keeps open.
+        parent_pipe: descriptor of a pipe that the parent keeps open.
     """
     os.setpgid(0, 0)  # A terminal's Ctrl-C comes by the parent alone.
 
     def end_with_parent() -> None:
-        os.read(is_parent_alive, 1)
+        os.read(parent_pipe, 1)
         os._exit(1)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
@@ -171,122 +186,149 @@ class _Meeting:
 
     def __init__(self, cluster: Cluster, hello: Mapping[str, Any]):
         self._cluster, self._hello = cluster, hello
-        self._lines: dict[int, _Line] = {}
+        self._connections: dict[int, _Connection] = {}
 
-    def held_until(self, deadline: float, minutes: float) -> dict[int, _Line]:
+    def held_for(self, minutes: float) -> dict[int, _Connection]:
         """Returns the connections to all others, by their index.
 
         Args:
-            deadline: when to give up, by time.monotonic.
-            minutes: how long that is, for the message.
+            minutes: when to give up.
 
         Raises:
             InputError: somebody is missing, or somebody does not fit.
         """
-        host, _, port = self._cluster.addresses[0].rpartition(":")
+        host, port = _host_and_port(self._cluster.addresses[0])
         try:
-            server = socket.create_server(("", int(port)))
+            server = _listen(port)
         except OSError as error:
             raise InputError(
                 f"cannot wait for the other workers at {host}:{port}: "
                 f"{error.strerror or error}"
             ) from None
         with server:  # Then the port is TensorFlow's.
-            self._admit_all(server, deadline, minutes)
-        for line in self._lines.values():
-            line.send(all_are_here=True)
-        return self._lines
+            self._admit_all(server, minutes)
+        for connection in self._connections.values():
+            connection.send(all_are_here=True)
+        return self._connections
 
-    def _admit_all(
-        self, server: socket.socket, deadline: float, minutes: float
-    ) -> None:
-        said = None
+    def _admit_all(self, server: socket.socket, minutes: float) -> None:
+        deadline, said = time.monotonic() + 60 * minutes, None
         while missing := self._missing():
             names = ", ".join(map(self._cluster.name, missing))
             if said != missing:
                 logging.info("Waiting for %s.", names)
                 said = missing
             if time.monotonic() > deadline:
-                self._refuse(
-                    f"{names} did not come within {minutes:g} minutes: start "
-                    "all workers, or give more --worker_timeout_minutes"
-                )
+                self._refuse(_did_not_come(names, minutes))
             ready = select.select([server], [], [], _SECONDS_BETWEEN_LOOKS)[0]
             if ready:
-                self._admit(_Line(server.accept()[0]))
+                self._admit(_Connection(server.accept()[0]))
 
     def _missing(self) -> list[int]:
         """Returns who has not come, or has gone again."""
-        for index, line in list(self._lines.items()):
-            if line.receive() is None:
-                line.close()
-                del self._lines[index]
+        for index, connection in list(self._connections.items()):
+            if connection.receive() is None:
+                connection.close()
+                del self._connections[index]
         others = range(1, len(self._cluster.addresses))
-        return [index for index in others if index not in self._lines]
+        return [index for index in others if index not in self._connections]
 
-    def _admit(self, line: _Line) -> None:
+    def _admit(self, connection: _Connection) -> None:
         """Takes in who has connected, unless it is a stranger."""
-        messages = line.receive(_SECONDS_TO_SAY_HELLO)
-        hello = messages[0] if messages else {}
+        deadline = time.monotonic() + _SECONDS_TO_SAY_HELLO
+        hello = connection.first_message(deadline) or {}
         index = hello.pop("index", None)
         if index not in range(1, len(self._cluster.addresses)):
-            line.close()
+            if "addresses" in hello:
+                connection.send(
+                    refused="all workers must have the chief's addresses in "
+                    f"TF_CONFIG, {self._hello['addresses']}"
+                )
+            connection.close()
             return
-        name, before = self._cluster.name(index), self._lines.get(index)
-        self._lines[index] = line
+        name, before = self._cluster.name(index), self._connections.get(index)
+        self._connections[index] = connection
         # One that went away and came again is welcome.
         if before is not None and before.receive() is not None:
             reason = f"two processes say that they are {name}"
             before.send(refused=reason)
             self._refuse(reason)
-        for what, own in self._hello.items():
-            if hello.get(what) != own:
+        for what in self._hello.keys() | hello.keys():
+            own, other = self._hello.get(what), hello.get(what)
+            if other != own:
                 self._refuse(
-                    f"all workers must have the chief's {what}, {own}; "
-                    f"{name} has {hello.get(what)}"
+                    f"all workers must have the chief's {what}, "
+                    f"{own or 'none'}; {name} has {other or 'none'}"
                 )
 
     def _refuse(self, reason: str) -> None:
         """Tells all who have come, and raises InputError."""
-        for line in self._lines.values():
-            line.send(refused=reason)
+        for connection in self._connections.values():
+            connection.send(refused=reason)
         raise InputError(reason)
 
 
 def _join(
-    cluster: Cluster,
-    hello: Mapping[str, Any],
-    deadline: float,
-    minutes: float,
-) -> _Line:
+    cluster: Cluster, hello: Mapping[str, Any], minutes: float
+) -> _Connection:
     """Returns the connection to the chief, once all workers have come.
 
-    Args: those of `_Meeting` and its `held_until`.
+    Args: those of `_Meeting` and its `held_for`.
 
     Raises:
         InputError: the chief has not come, or refuses.
     """
-    host, _, port = cluster.addresses[0].rpartition(":")
     logging.info("Waiting for %s.", cluster.name(0))
     # A chief that others keep waiting gives up first, and says for whom.
-    while time.monotonic() < deadline + _SECONDS_FOR_NEWS:
-        try:
-            connection = socket.create_connection((host, int(port)), timeout=5)
-        except OSError:
-            time.sleep(_SECONDS_BETWEEN_LOOKS)
-            continue
-        connection.settimeout(None)
-        line = _Line(connection)
-        line.send(index=cluster.index, **hello)
-        while (messages := line.receive(60)) is not None:
-            for message in messages:
-                if "refused" in message:
-                    raise InputError(message["refused"])
-                return line
-        line.close()  # The chief has gone, and may come again.
-    raise InputError(
-        f"{cluster.name(0)} did not come within {minutes:g} minutes: start all "
-        "workers, or give more --worker_timeout_minutes"
+    deadline = time.monotonic() + 60 * minutes + _SECONDS_FOR_NEWS
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError):
+            connection = _connect(cluster.addresses[0])
+            connection.send(index=cluster.index, **hello)
+            answer = connection.first_message(deadline)
+            if answer is not None and "refused" in answer:
+                raise InputError(answer["refused"])
+            if answer is not None:
+                return connection
+            connection.close()  # The chief has gone, and may come again.
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+    raise InputError(_did_not_come(cluster.name(0), minutes))
+
+
+def _connect(address: str) -> _Connection:
+    """Returns a connection to who listens there.
+
+    Raises:
+        OSError: nobody does.
+    """
+    found = socket.create_connection(_host_and_port(address), timeout=5)
+    found.settimeout(None)
+    return _Connection(found)
+
+
+def _listen(port: int) -> socket.socket:
+    """Returns a socket that listens on all addresses of this machine."""
+    if socket.has_dualstack_ipv6():
+        return socket.create_server(
+            ("", port), family=socket.AF_INET6, dualstack_ipv6=True
+        )
+    return socket.create_server(("", port))
+
+
+def _host_and_port(address: str) -> tuple[str, int]:
+    """Returns the parts of an address.
+
+    >>> _host_and_port("[::1]:8888")
+    ('::1', 8888)
+    """
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def _did_not_come(names: str, minutes: float) -> str:
+    return (
+        f"{names} did not come within {minutes:g} minutes: start all workers, "
+        "or give more --worker_timeout_minutes"
     )
 
 
@@ -295,17 +337,22 @@ class _Watch:
 
     Args:
         cluster: Cluster.
-        lines: the chief's connections to all others by index; another
-            worker's to the chief, 0.
+        connections: the chief's to all others by index; another worker's to
+            the chief, 0.
         child: number of the process that trains.
     """
 
-    def __init__(self, cluster: Cluster, lines: dict[int, _Line], child: int):
-        self._cluster, self._lines, self._child = cluster, lines, child
-        self._is_child_ended = False
+    def __init__(
+        self, cluster: Cluster, connections: dict[int, _Connection], child: int
+    ):
+        self._cluster, self._connections = cluster, connections
+        self._child = child
+        self._is_child_ended = self._is_child_signaled = False
         self._ended: dict[int, int | None] = {}  # The others' exit status.
-        # When the child is ended because of another worker, and why.
+        # When the child is ended because of another worker, and why; and when
+        # it is asked to stop before that.
         self._ends_at, self._why = math.inf, ""
+        self._stops_at = math.inf
 
     def until_the_end(self) -> int:
         """Returns the exit status of the child.
@@ -315,24 +362,26 @@ class _Watch:
         """
         self._forward_signals()
         while (status := self._child_status()) is None:
-            for index, other in self._news():
-                self._hear(index, other)
+            for index, other in self._poll_exits():
+                self._handle_exit(index, other)
+            if time.monotonic() >= self._stops_at:
+                self._stop_child()
             if time.monotonic() >= self._ends_at:
                 self._end_child()
                 raise InputError(self._why)
         return self._after_child(status)
 
-    def _hear(self, index: int, status: int | None) -> None:
+    def _handle_exit(self, index: int, status: int | None) -> None:
         """Takes in how another worker has ended."""
         failure = f"{self._cluster.name(index)} has ended, and said why"
         if _has_died(status):
             self._end_in(0, self._death(index, status))
-        elif status in _STOPPED:
+        elif status in _STOP_STATUSES:
             # All have agreed to stop; unless this one does not train yet.
-            os.kill(self._child, signal.SIGTERM)
+            self._stops_at = time.monotonic() + _SECONDS_TO_AGREE
             self._end_in(_SECONDS_TO_STOP, f"{failure}: {_RESUME}")
         elif status:
-            self._end_in(_SECONDS_FOR_NEWS, f"{failure}: {_RESUME}")
+            self._end_in(_SECONDS_TO_AGREE, f"{failure}: {_RESUME}")
 
     def _end_in(self, seconds: float, why: str) -> None:
         """Has the child ended after a while, if it has not ended by itself."""
@@ -342,6 +391,7 @@ class _Watch:
 
     def _forward_signals(self) -> None:
         def forward(number: int, _: FrameType | None) -> None:
+            self._is_child_signaled = True
             if not self._is_child_ended:
                 os.kill(self._child, number)
 
@@ -357,6 +407,12 @@ class _Watch:
         self._is_child_ended = True
         return os.waitstatus_to_exitcode(status)
 
+    def _stop_child(self) -> None:
+        """Asks the child to stop, if nobody has."""
+        self._stops_at = math.inf
+        if not self._is_child_signaled:
+            os.kill(self._child, signal.SIGTERM)
+
     def _end_child(self) -> None:
         os.kill(self._child, signal.SIGKILL)
         os.waitpid(self._child, 0)
@@ -370,11 +426,14 @@ class _Watch:
         """
         # TensorFlow aborts, too, where another worker has died.
         deadline = time.monotonic() + _SECONDS_FOR_NEWS
-        while status == -signal.SIGABRT and time.monotonic() < deadline:
-            for index, other in self._news():
-                if _has_died(other):
-                    raise InputError(self._death(index, other))
-        self._tell(self._cluster.index, status)
+        has_aborted = status == -signal.SIGABRT
+        while has_aborted and not self._why and time.monotonic() < deadline:
+            for index, other in self._poll_exits():
+                self._handle_exit(index, other)
+        if has_aborted and self._why:
+            self._report_exit(self._cluster.index, 1)
+            raise InputError(self._why)
+        self._report_exit(self._cluster.index, status)
         if _has_died(status):
             raise InputError(self._death(self._cluster.index, status))
         return status
@@ -385,32 +444,32 @@ class _Watch:
             how = " (SIGKILL, as where memory runs out)"
         return f"{self._cluster.name(index)} has died{how}: {_RESUME}"
 
-    def _news(self) -> list[tuple[int, int | None]]:
+    def _poll_exits(self) -> list[tuple[int, int | None]]:
         """Returns the (index, status) of others that have ended, after a while.
 
         The status is None where a connection broke. The chief passes it on.
         """
-        sockets = [line.socket for line in self._lines.values()]
+        sockets = [each.socket for each in self._connections.values()]
         select.select(sockets, [], [], _SECONDS_BETWEEN_LOOKS)
         news = []
-        for index, line in list(self._lines.items()):
-            messages = line.receive()
+        for index, connection in list(self._connections.items()):
+            messages = connection.receive()
             ends = [(m["index"], m["status"]) for m in messages or ()]
             if messages is None:
-                line.close()
-                del self._lines[index]
+                connection.close()
+                del self._connections[index]
                 ends = [(index, None)]
             # Who has said how it ended closes its connection, too.
             news += [end for end in ends if end[0] not in self._ended]
             self._ended |= dict(news)
         if self._cluster.is_chief:
             for index, status in news:
-                self._tell(index, status)
+                self._report_exit(index, status)
         return news
 
-    def _tell(self, index: int, status: int | None) -> None:
-        for line in self._lines.values():
-            line.send(index=index, status=status)
+    def _report_exit(self, index: int, status: int | None) -> None:
+        for connection in self._connections.values():
+            connection.send(index=index, status=status)
 
 
 def _has_died(status: int | None) -> bool:

@@ -52,6 +52,13 @@ def test_two_devices_find_what_one_finds_to_the_bit(translators):
     assert not threads_at_work()
 
 
+def test_a_line_at_a_time_is_translated_before_the_next_is_read(translators):
+    read = []
+    results = translators[1].stream((read.append(n) or n for n in LINES), 1)
+    next(results)
+    assert read == LINES[:1]
+
+
 def test_two_devices_leave_blank_lines_blank(translators):
     one, two = (each.translate(["", " "]) for each in translators)
     assert one == two == [one[0]] * 2

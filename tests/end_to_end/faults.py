@@ -110,15 +110,16 @@ class Trial:
         self.model = folder / "model"
         self.train(self.model, _STEPS)
 
-    def flags(self, model_dir: pathlib.Path, steps: int, *more: str) -> list:
+    def flags(
+        self, model_dir: pathlib.Path, steps: int, save_every_steps: int = 3
+    ) -> list[str]:
         """Returns the flags of a run."""
         return [
             *self._text,
             *tiny_run.FLAGS,
             f"--model_dir={model_dir}",
             f"--steps={steps}",
-            "--save_every_steps=3",
-            *more,
+            f"--save_every_steps={save_every_steps}",
         ]
 
     def train(self, model_dir: pathlib.Path, steps: int) -> Found:
@@ -189,12 +190,10 @@ def kills(trial: Trial, count: int, seed: int) -> Iterator[Row]:
     """Yields the row of a run that is killed again and again."""
     generator = random.Random(seed)
     whole, model_dir = trial.folder / "whole", trial.folder / "killed"
-    flags = ("--save_every_steps=1", f"--steps={_KILLED_STEPS}")
 
     def run(place: pathlib.Path) -> subprocess.Popen:
-        own = trial.flags(place, _KILLED_STEPS)
-        own = [f for f in own if not f.startswith(("--steps", "--save"))]
-        return binaries.start("train", *own, *flags)
+        flags = trial.flags(place, _KILLED_STEPS, save_every_steps=1)
+        return binaries.start("train", *flags)
 
     process = run(whole)
     process.communicate(timeout=binaries.TIMEOUT_S)

@@ -22,7 +22,7 @@ from t2t_lite.training.options import RunOptions
 
 def main(addresses, index, minutes, status=None):
     logging.set_verbosity(logging.INFO)
-    workers._SECONDS_FOR_NEWS = 0.5
+    workers._SECONDS_FOR_NEWS = workers._SECONDS_TO_AGREE = 0.5
     version = os.environ.get("VERSION", "1")
     workers._versions = lambda: {"t2t_lite": version}
     task = {"type": "worker", "index": int(index)}

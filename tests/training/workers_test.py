@@ -1,6 +1,7 @@
 """Workers meet before they train, and end together."""
 
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -208,6 +209,34 @@ def test_another_version_is_refused_by_all(cluster):
         assert status == 1
         assert "must have the chief's t2t_lite" in line
         assert line.endswith(f"{workers.name(1)} has 0.0.7")
+
+
+def test_a_worker_of_a_larger_cluster_is_refused(cluster):
+    workers = cluster(3)
+    chief_alone = Workers(2)
+    chief_alone.addresses = workers.addresses[:2]
+    chief = chief_alone.start(0, 0)
+    workers.started.append(chief)
+    status, (line,) = end_of(workers.start(2, 0))
+    assert status == 1
+    assert "must have the chief's addresses in TF_CONFIG" in line
+    assert chief.poll() is None
+
+
+def test_a_hello_may_come_in_parts(cluster):
+    workers = cluster(2)
+    chief = workers.start(0, 0)
+    hello = {"index": 1, "addresses": workers.addresses, "t2t_lite": "1"}
+    first, second = (json.dumps(hello) + "\n").encode().split(b"addr")
+    host, _, port = workers.addresses[0].rpartition(":")
+    with _connected(host, int(port)) as worker:
+        worker.sendall(first)
+        time.sleep(0.3)
+        worker.sendall(b"addr" + second)
+        assert json.loads(worker.makefile().readline()) == {
+            "all_are_here": True
+        }
+        assert end_of(chief) == (0, [])
 
 
 def test_two_workers_of_one_index_are_refused(cluster):
