@@ -74,7 +74,8 @@ def _parsed(config: Any) -> tuple[tuple[str, ...], int]:
     )
     for address in chiefs + workers:
         host, _, port = address.rpartition(":")
-        if not host or int(port) not in range(1, 2**16):
+        is_port = port.isdecimal() and int(port) in range(1, 2**16)
+        if not host or not is_port:
             raise ValueError(f"{address!r} is no host:port")
     first = len(chiefs) if kind == "worker" else 0
     return tuple(chiefs + workers), first + index

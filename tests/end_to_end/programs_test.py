@@ -71,18 +71,6 @@ def test_the_users_settings_of_keras_change_nothing(model_dir, tmp_path):
     assert found[0] == 0
 
 
-def test_a_cluster_that_cannot_be_joined(tmp_path):
-    tf_config = (
-        '{"cluster": {"worker": ["127.0.0.1:x"]}, '
-        '"task": {"type": "worker", "index": 0}}'
-    )
-    found = binaries.run(
-        "train", f"--model_dir={tmp_path / 'model'}", TF_CONFIG=tf_config
-    )
-    assert_refused(found, f"received {tf_config!r} (Could not parse port")
-    assert not (tmp_path / "model").exists()
-
-
 def test_a_corpus_that_cannot_be_downloaded(tmp_path):
     found = binaries.run(
         "train",

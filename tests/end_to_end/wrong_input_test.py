@@ -158,6 +158,11 @@ _TWO_WORKERS = '"cluster": {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}'
             "the task is not in the cluster",
         ),
         (
+            '{"cluster": {"worker": ["127.0.0.1:x"]}, '
+            '"task": {"type": "worker", "index": 0}}',
+            "'127.0.0.1:x' is no host:port",
+        ),
+        (
             '{"cluster": {"worker": [1, 2]}, '
             '"task": {"type": "worker", "index": 0}}',
             "'1' is no host:port",
