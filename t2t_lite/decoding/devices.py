@@ -42,7 +42,7 @@ def find_devices(devices: str | int = "all") -> list[str]:
         return names
     count = int(devices) if str(devices).isdecimal() else 0
     require(
-        f"devices must be all, or from 1 to the {len(names)} that there are",
+        f"devices must be all, or from 1 to {len(names)} on this machine",
         0 < count <= len(names),
         devices=devices,
     )

@@ -71,7 +71,7 @@ def schedule(hparams: HParams) -> NoamSchedule:
     )
 
 
-class _AdamOfSums(keras.optimizers.Adam):
+class _AdamWithSummedGradients(keras.optimizers.Adam):
     """Adam that is given the sums of all replicas' gradients."""
 
     def _all_reduce_sum_gradients(self, grads_and_vars: Any) -> Any:
@@ -79,17 +79,23 @@ class _AdamOfSums(keras.optimizers.Adam):
         return grads_and_vars
 
 
-def adam(hparams: HParams, of_sums: bool = False) -> keras.optimizers.Adam:
+def adam(
+    hparams: HParams, gradients_are_summed: bool = False
+) -> keras.optimizers.Adam:
     """Returns the paper's Adam, with its learning rate, of these settings.
 
     Args:
         hparams: HParams.
-        of_sums: whether each replica gives it the sums of all replicas'
-            gradients, in place of its own.
+        gradients_are_summed: whether each replica gives it the sums of all
+            replicas' gradients, in place of its own.
 
     Source: section 5.3.
     """
-    kind = _AdamOfSums if of_sums else keras.optimizers.Adam
+    kind = (
+        _AdamWithSummedGradients
+        if gradients_are_summed
+        else keras.optimizers.Adam
+    )
     return kind(
         schedule(hparams),
         beta_1=hparams.adam_beta1,

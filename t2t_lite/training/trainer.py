@@ -81,7 +81,7 @@ class Trainer:
             self.weights = self.model.trainable_variables
             self.gradient_norms = GradientNorms([w.path for w in self.weights])
             self.schedule = optimizer.schedule(hparams)
-            self.optimizer = optimizer.adam(hparams, of_sums=True)
+            self.optimizer = optimizer.adam(hparams, gradients_are_summed=True)
             self.optimizer.build(self.weights)
             self.sums = Sums.zeros(weight.shape for weight in self.weights)
         self._build_graphs(xla)

@@ -203,7 +203,7 @@ def test_there_are_as_many_devices_as_are_asked_for():
     assert "CPU:0" in name
     assert devices.find_devices(1) == devices.find_devices("1") == [name]
     for wrong in (0, 2, "2", "some", -1, True, 1.0):
-        message = "must be all, or from 1 to the 1 that there are; received"
+        message = "must be all, or from 1 to 1 on this machine; received"
         with pytest.raises(InputError, match=f"{message} devices={wrong!r}"):
             devices.find_devices(wrong)
 

@@ -561,7 +561,7 @@ def test_flags_without_effect_are_refused(
     [
         ("0", "--devices=0: must be all, or a number above 0"),
         ("some", "--devices=some: must be all, or a number above 0"),
-        ("99", "devices must be all, or from 1 to the 1 that there are"),
+        ("99", "devices must be all, or from 1 to 1 on this machine"),
     ],
 )
 def test_devices_that_there_are_not_are_refused(model, devices, message):
