@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from absl import flags
 
+from t2t_lite.files import is_url
 from t2t_lite_data import corpora, text_files
 
 _TEXT_FLAGS = [
@@ -106,7 +107,7 @@ def given_files() -> list[str]:
 def refuse_pipes() -> None:
     """Raises InputError where a flag names a pipe: a run reads text again."""
     for path in given_files():
-        if pathlib.Path(path).is_fifo():
+        if not is_url(path) and pathlib.Path(path).is_fifo():
             raise corpora.InputError(
                 f"{path} can be read only once, and a run that goes on or is "
                 "evaluated reads its text again: give a file"

@@ -7,6 +7,7 @@ A file that has "\\r" and no "\\n" is refused: it would be one line.
 """
 
 import codecs
+import contextlib
 import glob
 import gzip
 import itertools
@@ -18,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from typing import BinaryIO, NoReturn
 
 from t2t_lite.errors import InputError
+from t2t_lite.files import is_url, to_path
 
 
 def pairs(
@@ -77,7 +79,8 @@ def files_by_pattern(patterns: str) -> list[list[str]]:
         InputError: no file or a directory matches.
     """
     whole = os.path.expanduser(patterns)
-    if os.path.exists(whole):  # A name may itself hold "," or "[".
+    # A name may itself hold "," or "[".
+    if not is_url(whole) and os.path.exists(whole):
         return [[_not_a_directory(whole)]]
     return [
         [_not_a_directory(path) for path in _matches(pattern)]
@@ -88,13 +91,14 @@ def files_by_pattern(patterns: str) -> list[list[str]]:
 def absolute(patterns: str) -> str:
     """Returns comma-separated patterns that mean the same in any folder."""
     whole = os.path.abspath(os.path.expanduser(patterns))
-    if os.path.exists(whole):
+    if not is_url(patterns) and os.path.exists(whole):
         return whole
     return ",".join(map(_absolute, _split(patterns)))
 
 
 def _absolute(pattern: str) -> str:
-    if not pattern:  # No name beside a comma; it is no folder either.
+    # No name beside a comma; it is no folder either.
+    if not pattern or is_url(pattern):
         return pattern
     path = os.path.abspath(os.path.expanduser(pattern))
     if os.path.exists(path):
@@ -116,16 +120,19 @@ def _split(patterns: str) -> list[str]:
 
 def _matches(pattern: str) -> list[str]:
     pattern = os.path.expanduser(pattern)
-    if os.path.exists(pattern):
+    if pattern and to_path(pattern).exists():
         return [pattern]
-    paths = sorted(glob.glob(pattern))
+    if is_url(pattern):
+        paths = sorted(map(str, to_path(pattern).matching()))
+    else:
+        paths = sorted(glob.glob(pattern))
     if not paths:
         raise InputError(f"no file matches {pattern!r}; check the path")
     return paths
 
 
 def _not_a_directory(path: str) -> str:
-    if os.path.isdir(path):
+    if to_path(path).is_dir():
         raise InputError(f"{path} is a directory; give the files inside it")
     return path
 
@@ -244,9 +251,9 @@ def input_lines(path: str | None) -> tuple[Iterator[str], int | None]:
             raise InputError("standard input is closed: give --input")
         return _standard_input(), None
     path = os.path.expanduser(path)
-    if not os.path.exists(path):
+    if not to_path(path).exists():
         raise InputError(f"{path} does not exist")
-    is_file = os.path.isfile(_not_a_directory(path))
+    is_file = to_path(_not_a_directory(path)).is_file()
     count = sum(1 for _ in _lines_if_any(path)) if is_file else None
     return _lines_if_any(path), count
 
@@ -260,8 +267,14 @@ def _standard_input() -> Iterator[str]:
         ) from None
 
 
-def _open(path: str) -> BinaryIO:
-    return gzip.open(path) if path.endswith(".gz") else open(path, "rb")
+@contextlib.contextmanager
+def _open(path: str) -> Iterator[BinaryIO]:
+    with to_path(path).open("rb") as file:
+        if not path.endswith(".gz"):
+            yield file
+            return
+        with gzip.open(file) as decompressed:
+            yield decompressed
 
 
 def _decoded(line: bytes, path: str, number: int) -> str:

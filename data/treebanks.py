@@ -11,7 +11,6 @@ Words are written as in the treebank: `(` is -LRB-.
 Source: section 6.3
 """
 
-import glob
 import itertools
 import os
 from collections.abc import Iterable, Iterator
@@ -19,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from absl import logging
 
 from t2t_lite.errors import InputError
+from t2t_lite.files import to_path
 from t2t_lite.parsing import trees
 from t2t_lite_data import text_files
 
@@ -88,5 +88,11 @@ def wsj_files(directory: str, split: str) -> list[str]:
 
 
 def _mrg_files(section: str) -> list[str]:
-    found = glob.glob(os.path.join(glob.escape(section), "*"))
-    return sorted(p for p in found if p.lower().endswith((".mrg", ".mrg.gz")))
+    folder = to_path(section)
+    found = folder.iterdir() if folder.is_dir() else []
+    return sorted(str(path) for path in found if _is_mrg(path.name))
+
+
+def _is_mrg(name: str) -> bool:
+    is_hidden = name.startswith(".")
+    return not is_hidden and name.lower().endswith((".mrg", ".mrg.gz"))

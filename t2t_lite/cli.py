@@ -95,12 +95,6 @@ def _require_usable(flag: flags.Flag) -> None:
     """Raises InputError where a flag's value can only be a mistake."""
     if flag.present and flag.value in ("", []):
         raise InputError(f"--{flag.name} is empty")
-    # A folder of that name would be made; a sentence may begin with one.
-    if flag.name.endswith("_dir") and files.is_url(flag.value or ""):
-        raise InputError(
-            f"--{flag.name} must be a path of this machine; received "
-            f"{flag.value}"
-        )
     if isinstance(flag.value, int):
         require_small(**{f"--{flag.name}": flag.value})
 

@@ -1,7 +1,8 @@
 """Files and folders that appear once they are complete, and locks.
 
 What is not complete yet lies beside its place, as writing-NAME-PROCESS-RANDOM:
-processes in different containers can have the same number.
+processes in different containers can have the same number. What goes to another
+machine (gs://) is complete in a temporary file or folder before it is sent.
 """
 
 import contextlib
@@ -25,11 +26,32 @@ from typing import IO, Any, BinaryIO
 from absl import logging
 
 from t2t_lite.errors import InputError
+from t2t_lite.remote_path import ASIDE, RemotePath, is_url
 
-ASIDE = "writing-"  # Begins the names of what is not complete.
 STDOUT = "standard output"  # What an error calls it.
 # What this process has open already, by its number or by its name.
 _OPEN_FILE = re.compile(r"(?:/dev|/proc/self)/fd/(\d+)|/dev/std(out|err)")
+
+
+Path = pathlib.Path | RemotePath
+
+
+def to_path(path: str | os.PathLike) -> Path:
+    """Returns the path of a file or folder, of this machine or another.
+
+    >>> to_path("runs/model"), to_path("gs://bucket/model")
+    (PosixPath('runs/model'), RemotePath('gs://bucket/model'))
+    """
+    if isinstance(path, RemotePath):
+        return path
+    if is_url(path):
+        return RemotePath(path)
+    return pathlib.Path(os.path.expanduser(path))
+
+
+def is_remote(path: str | os.PathLike) -> bool:
+    """Returns whether a path is that of another machine."""
+    return isinstance(to_path(path), RemotePath)
 
 
 @contextlib.contextmanager
@@ -44,8 +66,17 @@ def atomic_file(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
         path: of the file.
         mode: "w" for text, in UTF-8, or "wb" for bytes.
     """
-    path = os.path.expanduser(path)
     encoding = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+    if is_remote(path):
+        with (
+            errors_name(path),
+            tempfile.NamedTemporaryFile(mode, **encoding) as file,
+        ):
+            yield file
+            file.flush()
+            to_path(path).upload(file.name)
+        return
+    path = os.path.expanduser(path)
     target = os.path.realpath(path)
     aside = _aside(target)
     with errors_name(path, aside):
@@ -103,7 +134,8 @@ def atomic_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     """Gives a folder to fill, which appears at `path` once it is complete.
 
     Args:
-        path: of the folder, which does not exist yet; its parents are made.
+        path: of the folder, on this machine, which does not exist yet; its
+            parents are made.
     """
     with scratch_folder(path) as folder:
         yield folder
@@ -115,8 +147,13 @@ def scratch_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     """Gives a new folder beside `path`, which is removed at the end.
 
     What is complete can be moved from it to `path` in an instant, for both are
-    on the same disk.
+    on the same disk. For a path on another machine, it is a temporary folder
+    of this one.
     """
+    if is_remote(path):
+        with tempfile.TemporaryDirectory() as temporary:
+            yield pathlib.Path(temporary)
+        return
     folder = _aside(path)
     with errors_name(path, folder):
         folder.mkdir(parents=True)
@@ -131,6 +168,34 @@ def _move_into_place(source, target):
     sync_tree(source)
     os.replace(source, target)
     sync(os.path.dirname(os.path.abspath(target)))
+
+
+def move_files(pairs: Iterable[tuple[pathlib.Path, Path]]) -> None:
+    """Moves files from a `scratch_folder` to their places, in this order.
+
+    All are on the disk before the first is moved.
+
+    Args:
+        pairs: (file, place): the places are in one folder.
+    """
+    pairs = list(pairs)
+    for file, _ in pairs:
+        sync(file)
+    for file, place in pairs:
+        if isinstance(place, RemotePath):
+            place.upload(file)
+        else:
+            os.replace(file, place)
+    if pairs and not is_remote(place):
+        sync(place.parent)
+
+
+def remove_tree(folder: Path) -> None:
+    """Removes a folder and all in it."""
+    if isinstance(folder, RemotePath):
+        folder.rmtree()
+    else:
+        shutil.rmtree(folder)
 
 
 def sync_tree(path: pathlib.Path) -> None:
@@ -193,9 +258,9 @@ def remove_leftovers(folder: str | os.PathLike, name: str = "") -> None:
         # The other two are those of version 0.1.0.
         patterns = [f"{ASIDE}{name}-*", f"{name}.tmp", f"{name}.tmp-*"]
     for pattern in patterns:
-        for leftover in pathlib.Path(folder).glob(pattern):
+        for leftover in to_path(folder).glob(pattern):
             if leftover.is_dir():
-                shutil.rmtree(leftover)
+                remove_tree(leftover)
             else:
                 leftover.unlink(missing_ok=True)
 
@@ -262,13 +327,14 @@ def is_whole_file(path: str | None) -> bool:
     Args:
         path: that of `output_file`; standard output and devices are none.
     """
-    is_stdout = path in (None, "-")
-    return not is_stdout and not _is_device(os.path.expanduser(path))
+    if path in (None, "-"):
+        return False
+    return is_remote(path) or not _is_device(os.path.expanduser(path))
 
 
 def sha256(path: str | os.PathLike) -> str:
     """Returns the SHA-256 of a file's bytes, however many there are."""
-    with open(os.path.expanduser(path), "rb") as file:
+    with to_path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -292,6 +358,9 @@ def require_folder_of(
     if not path or path == "-":
         return
     has_name = bool(os.path.basename(path))
+    if is_remote(path):
+        to_path(path).is_dir()  # Whether there is such a file system.
+        return
     path = os.path.expanduser(path) + suffix
     if os.path.isdir(path):
         raise InputError(f"cannot write {path}: it is a folder")
@@ -320,15 +389,11 @@ def require_apart(
     Raises:
         InputError: an output is one of the inputs, or another output.
     """
-    taken = {
-        os.path.realpath(os.path.expanduser(path))
-        for path in inputs
-        if path not in (None, "-")
-    }
+    taken = {_place(path) for path in inputs if path not in (None, "-")}
     for path in outputs:
         if not is_whole_file(path):
             continue
-        place = os.path.realpath(os.path.expanduser(path))
+        place = _place(path)
         if place in taken:
             raise InputError(
                 f"cannot write {path}: the same run reads it, or writes "
@@ -337,13 +402,10 @@ def require_apart(
         taken.add(place)
 
 
-def is_url(path: str) -> bool:
-    """Returns whether a path is that of another machine.
-
-    >>> is_url("gs://bucket/model"), is_url("runs/model")
-    (True, False)
-    """
-    return re.match(r"\w\w+:/", path) is not None
+def _place(path: str) -> str:
+    """Returns a path that is the same for the same file."""
+    path = to_path(path)
+    return str(path) if is_remote(path) else os.path.realpath(path)
 
 
 def read_json(path: str | os.PathLike) -> Any:
@@ -354,7 +416,7 @@ def read_json(path: str | os.PathLike) -> Any:
         ValueError: it is not JSON, or too deep.
     """
     try:
-        return json.loads(pathlib.Path(path).read_text("utf-8-sig"))
+        return json.loads(to_path(path).read_text("utf-8-sig"))
     except RecursionError:
         raise ValueError("its brackets are too deep") from None
 

@@ -67,7 +67,8 @@ def partial_path(path: str | None) -> str | None:
     >>> partial_path("some.de"), partial_path("-")
     ('some.de.partial', None)
     """
-    return f"{path}.partial" if files.is_whole_file(path) else None
+    is_here = files.is_whole_file(path) and not files.is_remote(path)
+    return f"{path}.partial" if is_here else None
 
 
 @contextlib.contextmanager
@@ -129,7 +130,7 @@ def opened(
 
 def _can_be_read_again(source: str | None) -> bool:
     is_stdin = source in (None, "-")
-    return not is_stdin and os.path.isfile(os.path.expanduser(source))
+    return not is_stdin and files.to_path(source).is_file()
 
 
 @contextlib.contextmanager

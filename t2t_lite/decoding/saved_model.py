@@ -1,7 +1,6 @@
 """Loads a SavedModel that bin/export wrote."""
 
 import os
-import pathlib
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -39,7 +38,7 @@ def load(path: str | os.PathLike) -> SavedModel:
         InputError: the directory has no SavedModel that bin/export wrote.
     """
     require_path(path=path)
-    path = pathlib.Path(os.path.expanduser(path))
+    path = files.to_path(path)
     try:
         return _load(path)
     except (
@@ -57,7 +56,7 @@ def load(path: str | os.PathLike) -> SavedModel:
         ) from None
 
 
-def _remedy(path: pathlib.Path) -> str:
+def _remedy(path: files.Path) -> str:
     if (path / "settings.json").exists():
         return f'it is a model directory, for Translator("{path}")'
     versions = [int(p.name) for p in path.glob("*/") if p.name.isdecimal()]
@@ -65,7 +64,7 @@ def _remedy(path: pathlib.Path) -> str:
     return f"give the directory of one version, such as {example}"
 
 
-def _load(path: pathlib.Path) -> SavedModel:
+def _load(path: files.Path) -> SavedModel:
     import tensorflow_text  # noqa: F401, the ops of its tokenizer
 
     metadata = files.read_json(path / "assets/metadata.json")

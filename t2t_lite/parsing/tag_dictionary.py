@@ -53,7 +53,10 @@ class TagDictionary(NamedTuple):
             InputError: it cannot be read.
         """
         try:
-            with open(path, "rb") as file, np.load(file) as arrays:
+            with (
+                files.to_path(path).open("rb") as file,
+                np.load(file) as arrays,
+            ):
                 may_have_RT = arrays["may_have"]
             if may_have_RT.dtype != bool:
                 raise ValueError(f"they must be bool, not {may_have_RT.dtype}")

@@ -1,8 +1,8 @@
 """What an export needs, checked before TensorFlow is loaded."""
 
 import os
-import pathlib
 
+from t2t_lite import files
 from t2t_lite.errors import InputError, require_index
 from t2t_lite.hparams import HParams
 
@@ -35,7 +35,8 @@ def next_version(path: str | os.PathLike) -> int:
     Raises:
         InputError: TF Serving, whose versions are int64, could not load it.
     """
-    names = os.listdir(path) if os.path.isdir(path) else []
+    folder = files.to_path(path)
+    names = [each.name for each in folder.iterdir()] if folder.is_dir() else []
     largest = max((int(n) for n in names if n.isdecimal()), default=0)
     if largest >= _LARGEST_VERSION:
         raise InputError(
@@ -51,7 +52,7 @@ def require_folder_of_versions(path: str | os.PathLike) -> None:
     Raises:
         InputError: it is within a version, or is one.
     """
-    path = pathlib.Path(os.path.expanduser(path)).resolve()
+    path = files.to_path(path).resolve()
     for folder in (path, *path.parents):
         if (folder / "saved_model.pb").exists():
             raise InputError(

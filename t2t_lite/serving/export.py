@@ -18,6 +18,7 @@ from absl import logging
 
 from t2t_lite import errors, files
 from t2t_lite.errors import InputError, reason
+from t2t_lite.remote_path import RemotePath
 from t2t_lite.serving import checks
 from t2t_lite.serving.signatures import ServedModel, ServingOptions
 from t2t_lite.storage import checkpoints
@@ -33,11 +34,13 @@ def export(
     checkpoint: str = "last",
     average_last: int = 1,
     precision: str = "float32",
-) -> pathlib.Path:
+) -> files.Path:
     """Writes <export_dir>/<version>/ and returns its path.
 
     The version is the next free number. It is written aside and moved into
-    place, so that a server that watches the folder sees complete models only.
+    place, so that a server that watches the folder sees complete models only;
+    on another machine, where folders cannot be moved, saved_model.pb comes
+    last.
 
     Args:
         directory: ModelDirectory.
@@ -68,7 +71,7 @@ def export(
         "precision": precision,
     }
     served = ServedModel(model, vocabulary, options)
-    export_dir = pathlib.Path(os.path.expanduser(export_dir))
+    export_dir = files.to_path(export_dir)
     try:
         with files.scratch_folder(export_dir / "model") as folder:
             path = folder / "model"
@@ -132,8 +135,15 @@ def _save(
 
 
 def _move_to_next_version(
-    path: pathlib.Path, export_dir: pathlib.Path
-) -> pathlib.Path:
+    path: pathlib.Path, export_dir: files.Path
+) -> files.Path:
+    if isinstance(export_dir, RemotePath):
+        target = export_dir / str(checks.next_version(export_dir))
+        found = [file for file in path.rglob("*") if file.is_file()]
+        # A server takes the version for complete once it has this one.
+        for file in sorted(found, key=lambda f: f.name == "saved_model.pb"):
+            (target / file.relative_to(path)).upload(file)
+        return target
     files.sync_tree(path)  # Its content is on the disk before its name.
     while True:
         target = export_dir / str(checks.next_version(export_dir))
@@ -146,7 +156,7 @@ def _move_to_next_version(
                 raise
 
 
-def _warn_if_misread(path: pathlib.Path) -> None:
+def _warn_if_misread(path: files.Path) -> None:
     if checkpoints.is_misread(path):
         logging.warning(
             "TF Serving takes %s for a pattern, and finds no model there: move "

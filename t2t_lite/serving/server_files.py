@@ -85,7 +85,7 @@ def _texts_by_length(vocabulary: Vocabulary, max_length: int) -> dict[int, str]:
     return texts
 
 
-def write_settings(export_dir: pathlib.Path) -> None:
+def write_settings(export_dir: files.Path) -> None:
     """Writes models.config and batching_parameters.txt, where not there.
 
     Those that are there stay as they are: they are meant to be edited.

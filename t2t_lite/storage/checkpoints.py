@@ -8,7 +8,6 @@ where there is an index there is a checkpoint.
 import contextlib
 import itertools
 import os
-import pathlib
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -41,7 +40,7 @@ def write(path: str | os.PathLike, tensors: Mapping[str, Any]) -> None:
     Raises:
         InputError: the disk is full or refuses; nothing is left half-written.
     """
-    path = pathlib.Path(path)
+    path = files.to_path(path)
     try:
         with files.scratch_folder(path) as folder:
             aside = folder / path.name
@@ -51,12 +50,10 @@ def write(path: str | os.PathLike, tensors: Mapping[str, Any]) -> None:
                 shape_and_slices=[""] * len(tensors),
                 tensors=[tf.convert_to_tensor(t) for t in tensors.values()],
             )
-            # On the disk before they have their names.
-            for suffix in _SUFFIXES:
-                files.sync(f"{aside}{suffix}")
-            for suffix in _SUFFIXES:
-                os.replace(f"{aside}{suffix}", f"{path}{suffix}")
-            files.sync(path.parent)
+            files.move_files(
+                (_with_suffix(aside, suffix), _with_suffix(path, suffix))
+                for suffix in _SUFFIXES
+            )
     except (tf.errors.OpError, OSError) as error:
         if not exists(path):  # Data alone would pass for a damaged one.
             with contextlib.suppress(OSError):
@@ -65,6 +62,11 @@ def write(path: str | os.PathLike, tensors: Mapping[str, Any]) -> None:
             f"cannot write the checkpoint {path}: {reason(error)}; those "
             "written before are unharmed: mend that, and run the command again"
         ) from None
+
+
+def _with_suffix(path: str | os.PathLike, suffix: str) -> files.Path:
+    """Returns the path of one of the files of a checkpoint."""
+    return files.to_path(f"{path}{suffix}")
 
 
 def read(
@@ -79,10 +81,10 @@ def read(
     Raises:
         InputError: it is missing, cut short or damaged.
     """
-    path = os.path.expanduser(path)
+    path = files.to_path(path)
     try:
         with readable_path(path) as readable:
-            reader = tf.train.load_checkpoint(readable)
+            reader = tf.compat.v1.train.NewCheckpointReader(readable)
             names = sorted(reader.get_variable_to_shape_map())
             return {n: reader.get_tensor(n) for n in names if is_wanted(n)}
     except _UNREADABLE:
@@ -91,7 +93,7 @@ def read(
 
 def _state(path):
     """Returns what is wrong with the checkpoint `path`."""
-    missing = [s for s in _SUFFIXES if not os.path.exists(f"{path}{s}")]
+    missing = [s for s in _SUFFIXES if not _with_suffix(path, s).exists()]
     if len(missing) == len(_SUFFIXES):
         return (
             f"the checkpoint {path} is missing: one of your own is given as "
@@ -107,7 +109,7 @@ def readable_path(path: str | os.PathLike) -> Iterator[str]:
 
     Links lead around what would be misread.
     """
-    if not is_misread(path):
+    if files.is_remote(path) or not is_misread(path):
         yield os.fspath(path)
         return
     folder, name = os.path.split(os.path.abspath(path))
@@ -131,7 +133,7 @@ def is_misread(path: str | os.PathLike) -> bool:
 
 def exists(path: str | os.PathLike) -> bool:
     """Returns whether a checkpoint was written to `path`."""
-    return os.path.exists(f"{path}.index")
+    return _with_suffix(path, ".index").exists()
 
 
 def finish_writing(directory: str | os.PathLike) -> None:
@@ -144,7 +146,7 @@ def finish_writing(directory: str | os.PathLike) -> None:
     Args:
         directory: path of a folder of checkpoints, which need not exist.
     """
-    directory = pathlib.Path(directory)
+    directory = files.to_path(directory)
     for index in directory.glob(f"{files.ASIDE}step-*/step-*.index"):
         name = index.name.removesuffix(".index")
         is_moved = not index.with_name(f"{name}{_DATA}").exists()
@@ -155,11 +157,11 @@ def finish_writing(directory: str | os.PathLike) -> None:
 
 def remove(path: str | os.PathLike) -> None:
     """Removes the files of a checkpoint."""
-    pathlib.Path(f"{path}.index").unlink(missing_ok=True)
-    pathlib.Path(f"{path}{_DATA}").unlink(missing_ok=True)
+    for suffix in reversed(_SUFFIXES):
+        _with_suffix(path, suffix).unlink(missing_ok=True)
 
 
-def paths(directory: str | os.PathLike) -> list[pathlib.Path]:
+def paths(directory: str | os.PathLike) -> list[files.Path]:
     """Returns the paths of the checkpoints step-N in a folder, oldest first."""
     return list(filter(exists, _traces(directory)))
 
@@ -167,7 +169,7 @@ def paths(directory: str | os.PathLike) -> list[pathlib.Path]:
 def _traces(directory):
     """Returns the paths of which there is the index or the data."""
     steps = {}
-    for file in pathlib.Path(directory).glob("step-*"):
+    for file in files.to_path(directory).glob("step-*"):
         match = re.fullmatch(_STEP_FILE, file.name)
         if match:
             steps[int(match[2])] = file.with_name(match[1])
@@ -176,7 +178,7 @@ def _traces(directory):
 
 def newest(
     directory: str | os.PathLike, is_wanted: Callable[[str], bool] = _any_name
-) -> Iterator[tuple[pathlib.Path, dict[str, np.ndarray]]]:
+) -> Iterator[tuple[files.Path, dict[str, np.ndarray]]]:
     """Yields (path, tensors) of the readable checkpoints, newest first.
 
     A damaged one is passed over with a warning.
@@ -214,7 +216,7 @@ def prune(
         written: path of the checkpoint just written.
     """
     all_paths = paths(directory)
-    end = all_paths.index(pathlib.Path(written)) + 1
+    end = all_paths.index(files.to_path(written)) + 1
     kept = all_paths[max(0, end - keep) : end]
     for path in _traces(directory):
         if path not in kept:
@@ -246,9 +248,9 @@ def require_numbers(
 
 
 def average(
-    checkpoints: Iterable[tuple[pathlib.Path, dict[str, np.ndarray]]],
+    checkpoints: Iterable[tuple[files.Path, dict[str, np.ndarray]]],
     count: int,
-) -> tuple[list[pathlib.Path], dict[str, np.ndarray]]:
+) -> tuple[list[files.Path], dict[str, np.ndarray]]:
     """Returns the mean of the first `count` checkpoints.
 
     Args:

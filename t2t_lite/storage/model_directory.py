@@ -21,7 +21,6 @@ import dataclasses
 import itertools
 import json
 import os
-import pathlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -147,7 +146,7 @@ class ModelDirectory:
 
     def __init__(self, path: str | os.PathLike):
         require_path(model_dir=path)
-        self.path = pathlib.Path(os.path.expanduser(path))
+        self.path = files.to_path(path)
         self.settings_path = self.path / settings_file.NAME
         self.vocabulary_path = self.path / "vocabulary.model"
         self.tokens = self.path / "tokens"
@@ -160,7 +159,7 @@ class ModelDirectory:
         self.training_picture = self.path / "training.png"
         self._locked_folder: int | None = None  # its descriptor
 
-    def divergence(self, step: int, batch: int) -> pathlib.Path:
+    def divergence(self, step: int, batch: int) -> files.Path:
         """Returns the path of what is known of an update that diverged.
 
         Args:
@@ -173,11 +172,15 @@ class ModelDirectory:
     def locked(self) -> Iterator[None]:
         """Keeps other runs out of the directory until it is left.
 
-        The lock ends with the process, however that ends.
+        The lock ends with the process, however that ends. Other machines than
+        this one have no locks.
 
         Raises:
             InputError: another process has it.
         """
+        if files.is_remote(self.path):
+            yield
+            return
         self.path.mkdir(parents=True, exist_ok=True)
         refusal = (
             f"another run is at work in {self.path}: wait for its end, or give "
@@ -340,7 +343,7 @@ class ModelDirectory:
 
     def write_average(
         self, count: int | None = None
-    ) -> tuple[pathlib.Path, list[pathlib.Path]]:
+    ) -> tuple[files.Path, list[files.Path]]:
         """Writes the average of the last checkpoints into averaged/.
 
         Args:

@@ -1,7 +1,6 @@
 """settings.json of a model directory. Reading it needs no TensorFlow."""
 
 import os
-import pathlib
 from typing import Any
 
 from t2t_lite import files, hparams
@@ -16,7 +15,7 @@ def read(model_dir: str | os.PathLike) -> dict[str, Any]:
     Raises:
         InputError: the directory holds no run, or the file is damaged.
     """
-    path = pathlib.Path(os.path.expanduser(model_dir), NAME)
+    path = files.to_path(model_dir) / NAME
     try:
         values = files.read_json(path)
         if not isinstance(values, dict) or "hparams" not in values:
@@ -26,8 +25,7 @@ def read(model_dir: str | os.PathLike) -> dict[str, Any]:
         return values
     except OSError:
         raise InputError(
-            f"{model_dir} is not a model directory: "
-            f"{_what_it_is(str(path.parent))}"
+            f"{model_dir} is not a model directory: {_what_it_is(path.parent)}"
         ) from None
     except (ValueError, TypeError) as error:
         raise InputError(f"{path} cannot be used: {error}") from None
@@ -44,7 +42,7 @@ def _check_corpus(corpus: Any) -> None:
 
 def require_own(folder: str | os.PathLike) -> None:
     """Raises InputError where a folder has the settings of another program."""
-    path = pathlib.Path(folder, NAME)
+    path = files.to_path(folder) / NAME
     try:
         values = files.read_json(path)
     except (OSError, ValueError):
@@ -55,20 +53,17 @@ def require_own(folder: str | os.PathLike) -> None:
         )
 
 
-def _what_it_is(model_dir: str) -> str:
+def _what_it_is(path: files.Path) -> str:
     """Returns what there is in the place of a model directory."""
-    if files.is_url(model_dir):
-        return "give a folder of this machine"
-    if not os.path.exists(model_dir):
+    if not path.exists():
         return "there is no such folder"
-    if not os.path.isdir(model_dir):
+    if not path.is_dir():
         return "it is no folder"
-    path = pathlib.Path(model_dir)
     for export in [path, *sorted(path.glob("*/"), reverse=True)]:
-        if os.path.exists(export / "saved_model.pb"):
+        if (export / "saved_model.pb").exists():
             return (
                 "it is an export, for TensorFlow Serving and "
                 f'Translator.from_saved_model("{export}")'
             )
-    is_there = os.path.exists(path / NAME)
+    is_there = (path / NAME).exists()
     return f"{NAME} cannot be read" if is_there else f"it has no {NAME}"

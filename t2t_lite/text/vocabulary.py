@@ -11,7 +11,6 @@ import hashlib
 import itertools
 import operator
 import os
-import pathlib
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -142,7 +141,7 @@ class Vocabulary:
         """
         require_path(path=path)
         try:
-            return cls(pathlib.Path(os.path.expanduser(path)).read_bytes())
+            return cls(files.to_path(path).read_bytes())
         except OSError as error:
             raise InputError(
                 f"cannot read the vocabulary {path}: {error.strerror}"

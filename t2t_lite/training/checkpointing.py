@@ -1,8 +1,6 @@
 """When a run saves checkpoints, which it keeps, and what it starts from."""
 
 import itertools
-import os
-import pathlib
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -10,6 +8,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
+from t2t_lite import files
 from t2t_lite.errors import InputError
 from t2t_lite.storage import checkpoints, model_directory
 from t2t_lite.storage.model_directory import ModelDirectory
@@ -49,13 +48,13 @@ class Checkpointer:
     ):
         self._directory, self._options = directory, options
         self._num_kept = options.keep_last or max(2, average_last)
-        self._stop_checkpoint: pathlib.Path | None = None
+        self._stop_checkpoint: files.Path | None = None
         self.saved_step = 0  # of the last one that was saved or restored
         self._saved_at = time.monotonic()
 
     def restore(
         self, goes_back: bool = False
-    ) -> tuple[pathlib.Path, dict[str, Any]] | None:
+    ) -> tuple[files.Path, dict[str, Any]] | None:
         """Returns (path, tensors) of the newest checkpoint, None if none.
 
         A run that was killed before its first may have one that is best.
@@ -159,7 +158,7 @@ def _is_stop(tensors: Mapping[str, Any]) -> bool:
     return bool(tensors.get(_IS_STOP, False))
 
 
-def _step(path: pathlib.Path, tensors: Mapping[str, Any]) -> int:
+def _step(path: files.Path, tensors: Mapping[str, Any]) -> int:
     """Returns how many updates a checkpoint has behind it."""
     step = np.asarray(tensors.get("step"))
     if step.dtype.kind != "i" or step.shape or step < 0:
@@ -182,7 +181,7 @@ def read_warm_start(path: str | None) -> tuple[str, dict[str, Any]] | None:
     """
     if path is None:
         return None
-    path = os.path.expanduser(path)
-    if os.path.isdir(path):
+    path = files.to_path(path)
+    if path.is_dir():
         return ModelDirectory(path).weights()
     return model_directory.read_weights(path)

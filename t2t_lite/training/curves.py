@@ -6,7 +6,6 @@ run that was resumed.
 
 import importlib.util
 import os
-import pathlib
 
 import tensorflow as tf
 from absl import logging
@@ -54,7 +53,7 @@ def read_curves(folder: str | os.PathLike) -> dict[str, Curve]:
     """
     curves: dict[str, Curve] = {}
     # Their names begin with the time that they were begun at.
-    for path in sorted(pathlib.Path(folder).glob("events.out.tfevents.*")):
+    for path in sorted(files.to_path(folder).glob("events.out.tfevents.*")):
         for event in event_file_loader.EventFileLoader(str(path)).Load():
             for value in event.summary.value:
                 if value.tag not in _LABELS:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from t2t_lite import files
 from t2t_lite.errors import InputError
 
 _AT_LEAST_1 = (
@@ -124,8 +125,8 @@ class RunOptions:
             ("warm_start_from", ("", ".index")),
         ):
             given = getattr(self, name)
-            path = os.path.expanduser(given or os.curdir)
-            if not any(os.path.exists(f"{path}{s}") for s in suffixes):
+            path = given or os.curdir
+            if not any(files.to_path(f"{path}{s}").exists() for s in suffixes):
                 raise InputError(f"--{name}: there is no {given}")
 
     def require_no_dev_text(self) -> None:

@@ -48,10 +48,12 @@ class Disk(NamedTuple):
 
     count: int  # at the same time
     checkpoint_bytes: int  # of one
-    free_bytes: int
+    free_bytes: int | None  # None: not known, on another machine
 
     def require_room(self) -> None:
         """Raises InputError where the checkpoints do not fit."""
+        if self.free_bytes is None:
+            return
         if self.count * self.checkpoint_bytes > self.free_bytes:
             raise InputError(
                 f"{self.as_text()}: make room, or give a smaller --keep_last"
@@ -64,10 +66,12 @@ class Disk(NamedTuple):
         '3 checkpoints at a time need 6.00 GiB of the disk; 50.00 GiB are free'
         """
         needed = self.count * self.checkpoint_bytes
+        free = ""
+        if self.free_bytes is not None:
+            free = f"; {self.free_bytes / GIB:.2f} GiB are free"
         return (
             f"{counted(self.count, 'checkpoint')} at a time need "
-            f"{needed / GIB:.2f} GiB of the disk; "
-            f"{self.free_bytes / GIB:.2f} GiB are free"
+            f"{needed / GIB:.2f} GiB of the disk{free}"
         )
 
 
@@ -178,7 +182,8 @@ def try_checkpoint(
     Raises:
         InputError: it cannot be written.
     """
-    free = shutil.disk_usage(directory.path).free
+    is_remote = files.is_remote(directory.path)
+    free = None if is_remote else shutil.disk_usage(directory.path).free
     with files.scratch_folder(directory.path / "preflight") as folder:
         start = time.perf_counter()
         checkpoints.write(folder / "step-0", tensors)

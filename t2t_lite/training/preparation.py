@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from absl import logging
 
-from t2t_lite import tasks
+from t2t_lite import files, tasks
 from t2t_lite.errors import InputError
 from t2t_lite.hardware import find_hardware
 from t2t_lite.hparams import MAY_CHANGE, HParams
@@ -196,7 +196,11 @@ def _cache_dir(path: str | None) -> pathlib.Path | None:
     """Returns the folder of --cache_dir, None if there is none."""
     if path is None:
         return None
-    folder = pathlib.Path(os.path.expanduser(path))
+    if files.is_remote(path):
+        raise InputError(
+            f"--cache_dir must be a folder of this machine; received {path}"
+        )
+    folder = files.to_path(path)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"--cache_dir must be a folder; {folder} is a file")
     return folder
@@ -352,7 +356,7 @@ def _vocabulary_beside(warm_start_from: str | None) -> Vocabulary | None:
     """Returns the Vocabulary of the model to start from, None if not known."""
     if warm_start_from is None:
         return None
-    path = pathlib.Path(os.path.expanduser(warm_start_from))
+    path = files.to_path(warm_start_from)
     # A model directory, or a checkpoint in one of its folders.
     folder = path if path.is_dir() else path.absolute().parents[1]
     directory = ModelDirectory(folder)
@@ -366,6 +370,12 @@ def _tokens(
 ) -> tuple[TokenPairs, CorpusReport]:
     """Returns the tokens of the training corpus, made if there are none."""
     begun, cache_dir = start.begun, start.cache_dir
+    if cache_dir is None and files.is_remote(start.directory.path):
+        raise InputError(
+            "token files are mapped into memory, and cannot lie in "
+            f"{start.directory.path}: give a folder of this machine as "
+            "--cache_dir"
+        )
     folder = start.directory.tokens
     tokenizer = PairTokenizer(
         vocabulary,

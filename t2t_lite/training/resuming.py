@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from absl import logging
 
+from t2t_lite import files
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import HParams
 from t2t_lite.storage import settings_file
@@ -31,7 +32,8 @@ def begun_with(model_dir: str | None) -> Begun:
     if model_dir is None:
         return Begun()
     path = os.path.expanduser(model_dir)
-    if os.path.lexists(path) and not os.path.isdir(path):
+    is_here = not files.is_remote(path) and os.path.lexists(path)
+    if is_here and not os.path.isdir(path):
         raise InputError(f"--model_dir must be a folder; {model_dir} is none")
     try:
         values = settings_file.read(model_dir)

@@ -187,7 +187,9 @@ def _begin(
     warm_start = read_warm_start(options.warm_start_from)
     prepared = prepare(directory, hparams, text, options)
     require_chiefs_settings(strategy, prepared.settings)
-    feed = make_feed(prepared, hparams, task, directory.path)
+    is_remote = files.is_remote(directory.path)
+    scratch = options.cache_dir if is_remote else directory.path
+    feed = make_feed(prepared, hparams, task, scratch)
     require_chiefs_shapes(strategy, feed.shapes)
     return _Beginning(
         directory=directory,

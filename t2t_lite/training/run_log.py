@@ -2,13 +2,53 @@
 
 import contextlib
 import logging as python_logging
+import os
 import pathlib
 import sys
+import time
 from collections.abc import Iterator
 
 from absl import logging
 
+from t2t_lite import files
+from t2t_lite.remote_path import RemotePath
 from t2t_lite.storage.model_directory import ModelDirectory
+
+_SECONDS = 60.0  # Between two writings of a log on another machine.
+
+
+class _RemoteLog(python_logging.Handler):
+    """Appends log lines to a file of another machine, many at once."""
+
+    def __init__(self, path: RemotePath):
+        super().__init__()
+        self._path = path
+        self._lines: list[str] = []
+        self._written_at = time.monotonic()
+
+    def emit(self, record: python_logging.LogRecord) -> None:
+        """Keeps a line; writes those that are kept once a minute."""
+        self._lines.append(self.format(record) + "\n")
+        if time.monotonic() - self._written_at > _SECONDS:
+            try:
+                self._write()
+            except OSError:
+                self.handleError(record)
+
+    def _write(self) -> None:
+        lines, self._lines = self._lines, []
+        self._written_at = time.monotonic()
+        self._path.append("".join(lines).encode())
+
+    def handleError(self, record: python_logging.LogRecord) -> None:
+        """Gives the file up, with a warning."""
+        _give_up(self, self._path)
+
+    def close(self) -> None:
+        """Writes the lines that are left."""
+        super().close()
+        if self._lines:
+            self._write()
 
 
 class _LogFile(python_logging.FileHandler):
@@ -16,11 +56,6 @@ class _LogFile(python_logging.FileHandler):
 
     def __init__(self, path: pathlib.Path):
         super().__init__(path, encoding="utf-8", delay=True)
-        self.setFormatter(
-            python_logging.Formatter(
-                "%(asctime)s %(levelname)s %(message)s", "%Y-%m-%d %H:%M:%S"
-            )
-        )
 
     def emit(self, record: python_logging.LogRecord) -> None:
         try:
@@ -30,12 +65,26 @@ class _LogFile(python_logging.FileHandler):
 
     def handleError(self, record: python_logging.LogRecord) -> None:
         """Gives the file up, with a warning."""
-        logging.get_absl_logger().removeHandler(self)
-        logging.warning(
-            "Cannot write %s, and goes on without: %s",
-            self.baseFilename,
-            sys.exc_info()[1],
+        _give_up(self, self.baseFilename)
+
+
+def _give_up(handler: python_logging.Handler, path: str | os.PathLike) -> None:
+    logging.get_absl_logger().removeHandler(handler)
+    logging.warning(
+        "Cannot write %s, and goes on without: %s", path, sys.exc_info()[1]
+    )
+
+
+def _log_file(path: files.Path) -> python_logging.Handler:
+    """Returns what appends the lines of a log to a file."""
+    is_remote = isinstance(path, RemotePath)
+    handler = _RemoteLog(path) if is_remote else _LogFile(path)
+    handler.setFormatter(
+        python_logging.Formatter(
+            "%(asctime)s %(levelname)s %(message)s", "%Y-%m-%d %H:%M:%S"
         )
+    )
+    return handler
 
 
 @contextlib.contextmanager
@@ -45,7 +94,7 @@ def kept_log(directory: ModelDirectory) -> Iterator[None]:
     The error that ends a run is its last line. Of a run that did not get as far
     as its settings there is no log.
     """
-    file, logger = _LogFile(directory.log), logging.get_absl_logger()
+    file, logger = _log_file(directory.log), logging.get_absl_logger()
     logger.addHandler(file)
     try:
         yield

@@ -8,7 +8,7 @@ from checkout import PACKAGES
 # Names, numbers and files: every wing of t2t_lite may import these.
 BASE = {
     *("english", "errors", "files", "hardware", "hparams", "tensor"),
-    *("terminal", "token_ids"),
+    *("remote_path", "terminal", "token_ids"),
 }
 # The path of every module by its dotted name; a package's is its __init__.
 MODULES = {

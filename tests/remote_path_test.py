@@ -1,0 +1,167 @@
+"""Tests RemotePath on ram://, TensorFlow's store in memory."""
+
+import errno
+import gzip
+import hashlib
+import pathlib
+import uuid
+
+import pytest
+import tensorflow as tf
+
+from t2t_lite import files, remote_path
+from t2t_lite.errors import InputError
+from t2t_lite.remote_path import RemotePath
+
+
+@pytest.fixture
+def folder():
+    return RemotePath(f"ram://{uuid.uuid4().hex}/folder")
+
+
+def _write(path, content):
+    with files.atomic_file(path, "wb") as file:
+        file.write(content)
+
+
+def _all_names(folder):
+    found = tf.io.gfile.walk(str(folder))
+    return sorted(name for *_, names in found for name in names)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["gs://b/a/c", "gs:/b/a/c", pathlib.Path("gs://b/a/c"), "gs://b//a/c/"],
+)
+def test_a_url_keeps_its_scheme_and_place(url):
+    path = files.to_path(url)
+    assert str(path) == "gs://b/a/c"
+    assert path == RemotePath("gs://b/a/c")
+    assert [str(p) for p in path.parents] == ["gs://b/a", "gs://b"]
+
+
+def test_paths_of_this_machine_stay_paths():
+    home = pathlib.Path.home()
+    assert files.to_path("~/a") == home / "a"
+    assert files.to_path("a:b/c") == pathlib.Path("a:b/c")
+    assert files.to_path("c:/d") == pathlib.Path("c:/d")
+
+
+def test_what_is_written_is_read(folder):
+    content = bytes(range(256)) * 9000  # More than is asked for at once.
+    path = folder / "some"
+    _write(path, content)
+    assert path.read_bytes() == content
+    assert files.sha256(path) == hashlib.sha256(content).hexdigest()
+    with path.open() as file:
+        file.seek(-10, 2)
+        assert file.read() == content[-10:]
+        file.seek(300)
+        assert file.read(5) == content[300:305]
+        file.seek(-5, 1)
+        assert file.tell() == 300
+
+
+def test_a_shorter_file_takes_the_place_of_a_longer(folder):
+    _write(folder / "a", b"much longer")
+    _write(folder / "a", b"short")
+    assert (folder / "a").read_bytes() == b"short"
+    assert _all_names(folder) == ["a"]
+
+
+def test_nothing_appears_of_what_is_not_complete(folder):
+    _write(folder / "a", b"before")
+
+    def stop_halfway():
+        with files.atomic_file(folder / "a") as file:
+            file.write("half")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        stop_halfway()
+    assert (folder / "a").read_text() == "before"
+    assert _all_names(folder) == ["a"]
+
+
+def test_an_upload_that_fails_leaves_nothing(folder, monkeypatch):
+    _write(folder / "a", b"before")
+
+    def refuse(*_, **__):
+        raise tf.errors.ResourceExhaustedError(None, None, "no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(remote_path.gfile(), "rename", refuse)
+        with pytest.raises(OSError, match="no room") as caught:
+            _write(folder / "a", b"after")
+    assert caught.value.errno == errno.ENOSPC
+    assert caught.value.filename == str(folder / "a")
+    assert (folder / "a").read_bytes() == b"before"
+    assert _all_names(folder) == ["a"]
+
+
+def test_what_there_is_and_what_not(folder):
+    _write(folder / "ab/c", b"x")
+    assert (folder / "ab").is_dir()
+    assert (folder / "ab/c").is_file()
+    # A store of objects may take the beginning of a name for a folder.
+    for name in ("a", "ab/", "ab/c", "nothing"):
+        path = folder / name
+        assert path.is_dir() == (name == "ab/")
+        assert path.exists() == (name in ("ab/", "ab/c"))
+    assert list((folder / "nothing").iterdir()) == []
+
+
+def test_patterns(folder):
+    for name in ("step-1.index", "step-1.data", "step-[2]", "sub/step-3"):
+        _write(folder / name, b"x")
+
+    def names(pattern):
+        return sorted(path.name for path in folder.glob(pattern))
+
+    assert names("step-*") == ["step-1.data", "step-1.index", "step-[2]"]
+    assert names("*/") == ["sub"]
+    assert names("s*/step-*") == ["step-3"]
+    assert names("none*") == []
+    assert list((folder / "missing").glob("*")) == []
+
+
+def test_removing(folder):
+    _write(folder / "a", b"x")
+    (folder / "a").unlink()
+    (folder / "a").unlink(missing_ok=True)
+    with pytest.raises(FileNotFoundError, match="ram://"):
+        (folder / "a").unlink()
+    _write(folder / f"{files.ASIDE}a-1", b"x")
+    _write(folder / f"{files.ASIDE}b/c", b"x")
+    _write(folder / "b", b"x")
+    files.remove_leftovers(folder)
+    assert _all_names(folder) == ["b"]
+
+
+def test_what_is_missing_is_an_error_of_the_system(folder):
+    with pytest.raises(FileNotFoundError) as caught:
+        (folder / "missing").read_bytes()
+    assert caught.value.filename == str(folder / "missing")
+
+
+def test_appending(folder):
+    (folder / "log").append(b"one\n")
+    (folder / "log").append(b"two\n")
+    assert (folder / "log").read_text() == "one\ntwo\n"
+
+
+def test_an_unknown_scheme_is_refused():
+    for use in ("exists", "read_bytes", "mkdir", "unlink"):
+        with pytest.raises(InputError, match="knows no file system none://"):
+            getattr(RemotePath("none://bucket/a"), use)()
+
+
+def test_outputs_are_compressed_by_their_name(folder):
+    with files.output_file(str(folder / "out.gz")) as file:
+        file.write("line\n")
+    assert gzip.decompress((folder / "out.gz").read_bytes()) == b"line\n"
+
+
+def test_an_output_must_not_be_an_input(folder):
+    with pytest.raises(InputError, match="the same run reads it"):
+        files.require_apart([str(folder / "a")], [f"{folder}//a"])
