@@ -85,10 +85,17 @@ def _main(command: ModuleType, arguments: list[str]) -> int:
         )
     for flag in flags.FLAGS.get_key_flags_for_module(command):
         _require_usable(flag)
+    if any(map(_names_url, flags.FLAGS.get_key_flags_for_module(command))):
+        _import_tensorflow()  # It reads and writes what is elsewhere.
     status = command.main(arguments)
     with files.errors_name(files.STDOUT):
         sys.stdout.flush()
     return status
+
+
+def _names_url(flag: flags.Flag) -> bool:
+    value = flag.value
+    return isinstance(value, str) and any(map(files.is_url, value.split(",")))
 
 
 def _require_usable(flag: flags.Flag) -> None:
@@ -283,10 +290,22 @@ def load_tensorflow(in_parts: bool = False) -> None:
             on one thread, which is faster than parts that share all cores. The
             environment variable TF_NUM_INTRAOP_THREADS takes precedence.
     """
+    _import_tensorflow()
+    import tensorflow as tf
+
+    gpus = tf.config.list_physical_devices("GPU")
+    is_set = "TF_NUM_INTRAOP_THREADS" in os.environ
+    cores = hardware.num_cores()
+    one_core_each = in_parts and hardware.cpu_parts(cores) == cores > 1
+    if one_core_each and not gpus and not is_set:
+        tf.config.threading.set_intra_op_parallelism_threads(1)
+
+
+def _import_tensorflow() -> None:
     # Whatever the user's environment and keras.json choose for other programs.
     os.environ["KERAS_BACKEND"] = "tensorflow"
     os.environ.pop("TF_USE_LEGACY_KERAS", None)
-    if sys.stderr.isatty():
+    if sys.stderr.isatty() and "tensorflow" not in sys.modules:
         logging.info("Loading TensorFlow.")  # Which takes seconds.
     gc.disable()  # A million objects are made, and none is garbage.
     with _silent_stderr():
@@ -294,14 +313,9 @@ def load_tensorflow(in_parts: bool = False) -> None:
         import tensorflow as tf
 
         keras.config.set_floatx("float32")
-        gpus = tf.config.list_physical_devices("GPU")
+        tf.config.list_physical_devices("GPU")  # Prints about CUDA.
     gc.freeze()
     gc.enable()
-    is_set = "TF_NUM_INTRAOP_THREADS" in os.environ
-    cores = hardware.num_cores()
-    one_core_each = in_parts and hardware.cpu_parts(cores) == cores > 1
-    if one_core_each and not gpus and not is_set:
-        tf.config.threading.set_intra_op_parallelism_threads(1)
 
 
 @contextlib.contextmanager

@@ -94,6 +94,7 @@ EXCEPTIONS = {
     "transformer_ls2": {"label_smoothing": 0.2},
     "transformer_parsing": PARSING,
     "transformer_parsing_semi_supervised": PARSING,
+    "transformer_multi30k": {"beam_width": 5, "length_penalty": 1.0},
     "transformer_parsing_small": {
         "label_smoothing": 0.0,
         "beam_width": 10,
