@@ -19,7 +19,7 @@ def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("user")
     (path / "runs").mkdir()
     write_model(
-        path / "runs/multi30k", learn_vocabulary(), _ONE_LAYER, seeds=range(5)
+        path / "runs/multi30k", learn_vocabulary(), _ONE_LAYER, seeds=range(10)
     )
     return path
 
