@@ -104,8 +104,23 @@ def given_files() -> list[str]:
     return [path for p in patterns if p for path in text_files.files(p)]
 
 
-def refuse_pipes() -> None:
-    """Raises InputError where a flag names a pipe: a run reads text again."""
+def flags_of_run(begun: dict[str, str] | None) -> dict[str, str]:
+    """Returns the flags that name the corpus of a run, for `find_corpus`.
+
+    Args:
+        begun: those of the run that goes on, for where none is given; None for
+            a new run.
+    """
+    return given_flags(default=None) or begun or given_flags()
+
+
+def require_trainable(corpus: corpora.Corpus, task: str) -> None:
+    """Checks that a run for a task can train on a corpus.
+
+    Raises:
+        InputError: it is for another task, or a flag names a pipe.
+    """
+    require_task(corpus, task)
     for path in given_files():
         if not is_url(path) and pathlib.Path(path).is_fifo():
             raise corpora.InputError(

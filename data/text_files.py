@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from typing import BinaryIO, NoReturn
 
 from t2t_lite.errors import InputError
-from t2t_lite.files import is_url, to_path
+from t2t_lite.files import exists, is_folder, is_url, to_path
 
 
 def pairs(
@@ -120,7 +120,7 @@ def _split(patterns: str) -> list[str]:
 
 def _matches(pattern: str) -> list[str]:
     pattern = os.path.expanduser(pattern)
-    if pattern and to_path(pattern).exists():
+    if pattern and exists(pattern):
         return [pattern]
     if is_url(pattern):
         paths = sorted(map(str, to_path(pattern).matching()))
@@ -132,7 +132,7 @@ def _matches(pattern: str) -> list[str]:
 
 
 def _not_a_directory(path: str) -> str:
-    if to_path(path).is_dir():
+    if is_folder(path):
         raise InputError(f"{path} is a directory; give the files inside it")
     return path
 
@@ -251,7 +251,7 @@ def input_lines(path: str | None) -> tuple[Iterator[str], int | None]:
             raise InputError("standard input is closed: give --input")
         return _standard_input(), None
     path = os.path.expanduser(path)
-    if not to_path(path).exists():
+    if not exists(path):
         raise InputError(f"{path} does not exist")
     is_file = to_path(_not_a_directory(path)).is_file()
     count = sum(1 for _ in _lines_if_any(path)) if is_file else None

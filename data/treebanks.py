@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from absl import logging
 
 from t2t_lite.errors import InputError
-from t2t_lite.files import to_path
+from t2t_lite.files import is_folder, to_path
 from t2t_lite.parsing import trees
 from t2t_lite_data import text_files
 
@@ -88,8 +88,7 @@ def wsj_files(directory: str, split: str) -> list[str]:
 
 
 def _mrg_files(section: str) -> list[str]:
-    folder = to_path(section)
-    found = folder.iterdir() if folder.is_dir() else []
+    found = to_path(section).iterdir() if is_folder(section) else []
     return sorted(str(path) for path in found if _is_mrg(path.name))
 
 

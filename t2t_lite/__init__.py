@@ -19,7 +19,7 @@ importing the package costs nothing.
 import importlib
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 _HOMES = {
     "Decoder": "model.stacks",

@@ -1,6 +1,5 @@
 """What every program shares: how it runs, and the flags that choose a model."""
 
-import contextlib
 import functools
 import gc
 import logging as python_logging
@@ -9,14 +8,14 @@ import re
 import shutil
 import signal
 import sys
-from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
 from absl import app, flags, logging
 
-from t2t_lite import files, hardware
+from t2t_lite import files, hardware, terminal
 from t2t_lite.errors import InputError, program, reason, require_small
+from t2t_lite.hparams import HParams
 
 SEARCH_FLAGS = (
     "beam_width",
@@ -56,6 +55,7 @@ def run(command: ModuleType) -> None:
     """
     _show_in_help(command)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    _choose_keras()
     # Exits cleanly, so that half-written files are removed.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     flags.FLAGS.set_default("verbosity", logging.INFO)
@@ -85,17 +85,10 @@ def _main(command: ModuleType, arguments: list[str]) -> int:
         )
     for flag in flags.FLAGS.get_key_flags_for_module(command):
         _require_usable(flag)
-    if any(map(_names_url, flags.FLAGS.get_key_flags_for_module(command))):
-        _import_tensorflow()  # It reads and writes what is elsewhere.
     status = command.main(arguments)
     with files.errors_name(files.STDOUT):
         sys.stdout.flush()
     return status
-
-
-def _names_url(flag: flags.Flag) -> bool:
-    value = flag.value
-    return isinstance(value, str) and any(map(files.is_url, value.split(",")))
 
 
 def _require_usable(flag: flags.Flag) -> None:
@@ -246,20 +239,24 @@ def refuse_beside(other: str, *ignored: str, because: str = "") -> None:
     flags.register_multi_flags_validator(sorted(names), check)
 
 
-def require_beside(name: str, other: str) -> None:
+def require_beside(name: str, other: str, value: str | None = None) -> None:
     """Has a flag refused that has no effect without another one.
 
     To be called once they are defined.
 
     Args:
         name: of the flag.
-        other: name of the other, which has no default.
+        other: name of the other, which has no default if there is no `value`.
+        value: the one that the other must have; None for any.
     """
 
     def check(values: dict[str, Any]) -> bool:
-        if values[name] is not None and values[other] is None:
+        found = values[other]
+        is_there = found is not None if value is None else found == value
+        if _is_given(name) and not is_there:
+            needed = other if value is None else f"{other}={value}"
             raise InputError(
-                f"--{name} has no effect alone: give --{other} too"
+                f"--{name} has no effect alone: give --{needed} too"
             )
         return True
 
@@ -290,10 +287,18 @@ def load_tensorflow(in_parts: bool = False) -> None:
             on one thread, which is faster than parts that share all cores. The
             environment variable TF_NUM_INTRAOP_THREADS takes precedence.
     """
-    _import_tensorflow()
-    import tensorflow as tf
+    _choose_keras()
+    if sys.stderr.isatty():
+        logging.info("Loading TensorFlow.")  # Which takes seconds.
+    gc.disable()  # A million objects are made, and none is garbage.
+    with terminal.silent_stderr():
+        import keras
+        import tensorflow as tf
 
-    gpus = tf.config.list_physical_devices("GPU")
+        keras.config.set_floatx("float32")
+        gpus = tf.config.list_physical_devices("GPU")
+    gc.freeze()
+    gc.enable()
     is_set = "TF_NUM_INTRAOP_THREADS" in os.environ
     cores = hardware.num_cores()
     one_core_each = in_parts and hardware.cpu_parts(cores) == cores > 1
@@ -301,42 +306,20 @@ def load_tensorflow(in_parts: bool = False) -> None:
         tf.config.threading.set_intra_op_parallelism_threads(1)
 
 
-def _import_tensorflow() -> None:
-    # Whatever the user's environment and keras.json choose for other programs.
+def _choose_keras() -> None:
+    """Undoes what the user's environment chooses for other programs."""
     os.environ["KERAS_BACKEND"] = "tensorflow"
     os.environ.pop("TF_USE_LEGACY_KERAS", None)
-    if sys.stderr.isatty() and "tensorflow" not in sys.modules:
-        logging.info("Loading TensorFlow.")  # Which takes seconds.
-    gc.disable()  # A million objects are made, and none is garbage.
-    with _silent_stderr():
-        import keras
-        import tensorflow as tf
-
-        keras.config.set_floatx("float32")
-        tf.config.list_physical_devices("GPU")  # Prints about CUDA.
-    gc.freeze()
-    gc.enable()
 
 
-@contextlib.contextmanager
-def _silent_stderr() -> Iterator[None]:
-    """Discards what C++ code writes to stderr; exceptions still rise."""
-    sys.stderr.flush()
-    before = os.dup(2)
-    with open(os.devnull, "wb") as nowhere:
-        os.dup2(nowhere.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(before, 2)
-        os.close(before)
-
-
-def define_model_flags(xla: bool | None = None) -> None:
+def define_model_flags(
+    xla: bool | None = None, has_auto_precision: bool = True
+) -> None:
     """Defines the flags that choose a model, and how it searches.
 
     Args:
         xla: the default of --xla; None to let the device decide.
+        has_auto_precision: whether this machine may choose the precision.
     """
     flags.DEFINE_string(
         "model_dir",
@@ -359,8 +342,10 @@ def define_model_flags(xla: bool | None = None) -> None:
     flags.DEFINE_enum(
         "precision",
         "float32",
-        ["float32", "bfloat16", "float16"],
-        "Precision of the computation; softmax and scores stay float32.",
+        ["float32", "bfloat16", "float16"] + ["auto"] * has_auto_precision,
+        "Precision of the computation; softmax and scores stay float32."
+        + " auto: bfloat16 where the machine is faster in it."
+        * has_auto_precision,
     )
     default = " Default: on a GPU." if xla is None else ""
     flags.DEFINE_bool("xla", xla, f"Compile the search with XLA.{default}")
@@ -416,9 +401,34 @@ def define_sentences_flag() -> None:
     )
 
 
+def names_url() -> bool:
+    """Returns whether a flag of this program names another machine."""
+    values = flags.FLAGS.flag_values_dict().values()
+    paths = [
+        path for v in values if isinstance(v, str) for path in v.split(",")
+    ]
+    return any(map(files.is_url, paths))
+
+
 def search_flags() -> dict[str, Any]:
     """Returns those of the flags that say how to search."""
     return {name: flags.FLAGS[name].value for name in SEARCH_FLAGS}
+
+
+def settle_precision(hparams: HParams, begun: str | None = None) -> None:
+    """Puts the faster precision in place of --precision=auto.
+
+    Args:
+        hparams: those of the model.
+        begun: the precision of the work that goes on; None for new work.
+    """
+    if flags.FLAGS.precision == "auto":
+        sizes = hparams.d_model, hparams.d_ff
+        # XLA on a CPU gains nothing from bfloat16, whatever products do.
+        is_slow = flags.FLAGS.xla and hardware.find_hardware().kind == "CPU"
+        faster = "float32" if is_slow else hardware.faster_precision(*sizes)
+        flags.FLAGS.precision = begun or faster
+        logging.info("Computing in %s.", flags.FLAGS.precision)
 
 
 def model_flags() -> dict[str, Any]:

@@ -30,6 +30,7 @@ from t2t_lite.remote_path import ASIDE, RemotePath, is_url
 
 STDOUT = "standard output"  # What an error calls it.
 # What this process has open already, by its number or by its name.
+_NO_URL = re.compile(r"[^/]*://")
 _OPEN_FILE = re.compile(r"(?:/dev|/proc/self)/fd/(\d+)|/dev/std(out|err)")
 
 
@@ -41,17 +42,37 @@ def to_path(path: str | os.PathLike) -> Path:
 
     >>> to_path("runs/model"), to_path("gs://bucket/model")
     (PosixPath('runs/model'), RemotePath('gs://bucket/model'))
+
+    Raises:
+        InputError: it looks like a URL and is none.
     """
     if isinstance(path, RemotePath):
         return path
     if is_url(path):
         return RemotePath(path)
-    return pathlib.Path(os.path.expanduser(path))
+    if _NO_URL.match(os.fspath(path)):
+        raise InputError(f"{path} is no URL that TensorFlow understands")
+    local = pathlib.Path(os.path.expanduser(path))
+    # "./~/x" has become "~/x", which must not be expanded next time.
+    return local.absolute() if str(local).startswith("~") else local
 
 
 def is_remote(path: str | os.PathLike) -> bool:
     """Returns whether a path is that of another machine."""
     return isinstance(to_path(path), RemotePath)
+
+
+def exists(path: str | os.PathLike) -> bool:
+    """Returns whether there is such a file or folder, here or elsewhere."""
+    path = to_path(path)
+    # That of pathlib raises what this one takes for no: a name too long.
+    return path.exists() if is_remote(path) else os.path.exists(path)
+
+
+def is_folder(path: str | os.PathLike) -> bool:
+    """Returns whether there is such a folder, here or elsewhere."""
+    path = to_path(path)
+    return path.is_dir() if is_remote(path) else os.path.isdir(path)
 
 
 @contextlib.contextmanager
@@ -68,13 +89,8 @@ def atomic_file(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
     """
     encoding = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     if is_remote(path):
-        with (
-            errors_name(path),
-            tempfile.NamedTemporaryFile(mode, **encoding) as file,
-        ):
+        with _uploaded(to_path(path), mode, encoding) as file:
             yield file
-            file.flush()
-            to_path(path).upload(file.name)
         return
     path = os.path.expanduser(path)
     target = os.path.realpath(path)
@@ -90,6 +106,24 @@ def atomic_file(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
             _move_into_place(aside, target)
         finally:
             aside.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _uploaded(path, mode, encoding):
+    """Gives a temporary file, which stays if it cannot be sent to `path`."""
+    descriptor, name = tempfile.mkstemp()
+    try:
+        with errors_name(name), open(descriptor, mode, **encoding) as file:
+            yield file
+    except BaseException:
+        os.remove(name)
+        raise
+    try:
+        path.upload(name)
+    except OSError as error:
+        what = f"{error.strerror} (what was to be written is in {name})"
+        raise OSError(error.errno, what, str(path)) from None
+    os.remove(name)
 
 
 def _is_device(path):
@@ -170,6 +204,21 @@ def _move_into_place(source, target):
     sync(os.path.dirname(os.path.abspath(target)))
 
 
+@contextlib.contextmanager
+def trial_folder(path: str | os.PathLike) -> Iterator[Path]:
+    """Gives a new folder on the same disk as `path`, removed at the end."""
+    if not is_remote(path):
+        with scratch_folder(path) as folder:
+            yield folder
+        return
+    folder = _aside(to_path(path))
+    try:
+        yield folder
+    finally:
+        with contextlib.suppress(OSError):
+            remove_tree(folder)
+
+
 def move_files(pairs: Iterable[tuple[pathlib.Path, Path]]) -> None:
     """Moves files from a `scratch_folder` to their places, in this order.
 
@@ -238,7 +287,7 @@ def private_folder(name: str) -> Iterator[pathlib.Path]:
 
 
 def _aside(path):
-    path = pathlib.Path(path)
+    path = to_path(path)
     unique = f"{os.getpid()}-{secrets.token_hex(4)}"
     return path.with_name(f"{ASIDE}{path.name}-{unique}")
 
@@ -315,7 +364,8 @@ def refused_errors(path: str) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        if error.filename not in (None, path, os.path.expanduser(path)):
+        of_path = (None, path, os.path.expanduser(path), str(to_path(path)))
+        if error.filename not in of_path:
             raise
         reason = error.strerror or error
         raise InputError(f"cannot write {path}: {reason}") from None
@@ -359,7 +409,9 @@ def require_folder_of(
         return
     has_name = bool(os.path.basename(path))
     if is_remote(path):
-        to_path(path).is_dir()  # Whether there is such a file system.
+        # Asked first: an unknown file system is refused by it.
+        if to_path(path + suffix).is_dir() or not has_name:
+            raise InputError(f"cannot write {path}: it is a folder")
         return
     path = os.path.expanduser(path) + suffix
     if os.path.isdir(path):

@@ -9,9 +9,13 @@ import math
 import os
 import pathlib
 import re
+import time
 
 GIB = 2**30
 _MOST_PARTS = 16
+# Of `faster_precision`. The first trial warms up.
+_TRIALS, _TRIAL_PRODUCTS, _TRIAL_ROWS = 6, 4, 1024
+_CLEARLY = 0.9
 _STATUS = pathlib.Path("/proc/self/status")  # Linux has these.
 _CLEAR_REFS = pathlib.Path("/proc/self/clear_refs")
 _CONTAINER_LIMITS = (
@@ -69,6 +73,36 @@ def cpu_parts(num_cores: int) -> int:
     [1, 2, 3, 16]
     """
     return min(num_cores, _MOST_PARTS)
+
+
+def faster_precision(d_model: int, d_ff: int) -> str:
+    """Returns "bfloat16" where a model's products are clearly faster in it.
+
+    "float32" where they are not. Both are tried, by turns.
+
+    Args:
+        d_model: D.
+        d_ff: F, of the feed-forward layers, whose product it is.
+    """
+    seconds = {"float32": math.inf, "bfloat16": math.inf}
+    for _ in range(_TRIALS):
+        for precision, best in seconds.items():
+            found = _product_seconds(precision, d_model, d_ff)
+            seconds[precision] = min(best, found)
+    is_clear = seconds["bfloat16"] < _CLEARLY * seconds["float32"]
+    return "bfloat16" if is_clear else "float32"
+
+
+def _product_seconds(precision: str, d_model: int, d_ff: int) -> float:
+    import tensorflow as tf
+
+    x_ND = tf.ones([_TRIAL_ROWS, d_model], precision)
+    matrix_DF = tf.ones([d_model, d_ff], precision)
+    start = time.perf_counter()
+    for _ in range(_TRIAL_PRODUCTS):
+        product_NF = tf.matmul(x_ND, matrix_DF)
+    product_NF[0, 0].numpy()  # Waits for it.
+    return time.perf_counter() - start
 
 
 def free_bytes() -> float:

@@ -1,9 +1,9 @@
 """Paths on other machines, such as gs://bucket/model, in pathlib's terms.
 
-`tf.io.gfile` reads and writes them: Google Cloud Storage as TensorFlow is, and
-others where a file system for their scheme is registered. Most are stores of
-objects: a file appears, complete, when it is closed; a folder exists where
-something is in it; and there are neither locks nor a renaming of folders.
+`tf.io.gfile` reads and writes them: Google Cloud Storage by itself, and others
+where a file system for their scheme is registered. Most are stores of objects:
+a file appears, complete, when it is closed; a folder exists where something is
+in it; and there are neither locks nor a renaming of folders.
 """
 
 import contextlib
@@ -15,15 +15,19 @@ import os
 import pathlib
 import re
 import secrets
+import types
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+from t2t_lite import terminal
 from t2t_lite.errors import InputError, reason
 
 ASIDE = "writing-"  # Begins the names of what is not complete.
 _CHUNK = 1 << 20  # Bytes that are asked for at once.
-# pathlib makes one slash of several.
-_URL = re.compile(r"(\w\w+):/+(.*)", re.DOTALL)
+# As TensorFlow reads them; what has no host begins with a third slash.
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9.]+)://(.*)", re.DOTALL)
+# pathlib makes one slash of two.
+_URL_OF_PATHLIB = re.compile(r"([A-Za-z][A-Za-z0-9.]+):/([^/].*)", re.DOTALL)
 
 
 def is_url(path: str | os.PathLike) -> bool:
@@ -32,7 +36,13 @@ def is_url(path: str | os.PathLike) -> bool:
     >>> is_url("gs://bucket/model"), is_url("runs/model")
     (True, False)
     """
-    return _URL.match(os.fspath(path)) is not None
+    return _match(path) is not None
+
+
+def _match(path):
+    if isinstance(path, pathlib.PurePath):
+        return _URL_OF_PATHLIB.fullmatch(os.fspath(path))
+    return _URL.fullmatch(os.fspath(path))
 
 
 class RemotePath(os.PathLike):
@@ -41,7 +51,7 @@ class RemotePath(os.PathLike):
     What fails raises the OSError that a file of this machine would.
 
     Args:
-        url: scheme://path.
+        url: scheme://host/path.
 
     >>> path = RemotePath("gs://bucket/model") / "checkpoints"
     >>> str(path), path.name, str(path.parent)
@@ -49,7 +59,7 @@ class RemotePath(os.PathLike):
     """
 
     def __init__(self, url: str | os.PathLike):
-        scheme, path = _URL.match(os.fspath(url)).groups()
+        scheme, path = _match(url).groups()
         self._scheme, self._path = scheme, pathlib.PurePosixPath(path)
 
     def __str__(self) -> str:
@@ -92,7 +102,7 @@ class RemotePath(os.PathLike):
 
     def with_name(self, name: str) -> "RemotePath":
         """Returns the path of another file of the same folder."""
-        return self._at(self._path.with_name(name))
+        return self.parent / name
 
     def absolute(self) -> "RemotePath":
         """Returns itself: a URL depends on no folder."""
@@ -102,7 +112,7 @@ class RemotePath(os.PathLike):
 
     def is_file(self) -> bool:
         """Returns whether there is such a file."""
-        return self._call("exists") and not self._call("isdir")
+        return self._is_directory() is False
 
     def is_dir(self) -> bool:
         """Returns whether something is in a folder of that name."""
@@ -113,13 +123,23 @@ class RemotePath(os.PathLike):
         """Returns whether there is such a file, or something in the folder."""
         return self.is_file() or self.is_dir()
 
+    def _is_directory(self) -> bool | None:
+        """Returns whether it is a folder; None where there is nothing."""
+        # `gfile.isdir` and `exists` say no where the store fails, too.
+        try:
+            return bool(self._call("stat").is_directory)
+        except FileNotFoundError:
+            return None
+
+    def stat(self) -> types.SimpleNamespace:
+        """Returns an object with `st_size`, the bytes of the file."""
+        return types.SimpleNamespace(st_size=self._call("stat").length)
+
     def iterdir(self) -> Iterator["RemotePath"]:
         """Yields what is in the folder; nothing where there is none."""
-        try:
-            names = self._call("listdir")
-        except (FileNotFoundError, NotADirectoryError):
+        if not self._is_directory():
             return
-        for name in names:
+        for name in self._call("listdir"):
             if name.strip("/"):  # Some list the folder itself.
                 yield self / name.strip("/")
 
@@ -142,9 +162,6 @@ class RemotePath(os.PathLike):
         """Makes the folder, where the store has such things."""
         del parents, exist_ok
         self._call("makedirs")
-
-    def rmdir(self) -> None:
-        """Removes nothing: a folder is gone once nothing is in it."""
 
     def unlink(self, missing_ok: bool = False) -> None:
         """Removes the file."""
@@ -175,13 +192,13 @@ class RemotePath(os.PathLike):
 
     def upload(self, local: str | os.PathLike) -> None:
         """Puts a file of this machine in its place, complete."""
-        self.parent.mkdir()
         aside = self.with_name(f"{ASIDE}{self.name}-{secrets.token_hex(4)}")
         try:
-            with self._os_errors():
-                gfile().copy(os.fspath(local), str(aside))
-                gfile().rename(str(aside), str(self), overwrite=True)
-        except OSError:
+            with self.os_errors():
+                _gfile().makedirs(str(self.parent))
+                _gfile().copy(os.fspath(local), str(aside))
+                _gfile().rename(str(aside), str(self), overwrite=True)
+        except BaseException:
             with contextlib.suppress(OSError):
                 aside.unlink(missing_ok=True)
             raise
@@ -191,27 +208,33 @@ class RemotePath(os.PathLike):
 
         Stores of objects write the whole of it anew.
         """
-        self.parent.mkdir()
-        with self._os_errors(), gfile().GFile(str(self), "ab") as file:
-            file.write(content)
+        mode = "ab" if self.is_file() else "wb"
+        with self.os_errors():
+            _gfile().makedirs(str(self.parent))
+            with _gfile().GFile(str(self), mode) as file:
+                file.write(content)
 
     def _call(self, function: str) -> Any:
-        with self._os_errors():
-            return getattr(gfile(), function)(str(self))
+        with self.os_errors():
+            return getattr(_gfile(), function)(str(self))
 
     @contextlib.contextmanager
-    def _os_errors(self) -> Iterator[None]:
-        """Turns TensorFlow's errors into those of the system."""
-        import tensorflow as tf
+    def os_errors(self) -> Iterator[None]:
+        """Turns TensorFlow's errors into those of the system.
 
+        Raises:
+            InputError: TensorFlow has no file system for the scheme.
+        """
+        tf = _tensorflow()
         try:
             yield
-        except tf.errors.UnimplementedError:
-            raise InputError(
-                f"{self}: TensorFlow knows no file system {self._scheme}://: "
-                "register one, or give a path of this machine"
-            ) from None
         except tf.errors.OpError as error:
+            if self._scheme not in tf.io.gfile.get_registered_schemes():
+                raise InputError(
+                    f"{self}: TensorFlow knows no file system "
+                    f"{self._scheme}://: register one, or give a path of this "
+                    "machine"
+                ) from None
             number = _NUMBERS.get(type(error).__name__, errno.EIO)
             raise OSError(number, reason(error), str(self)) from None
 
@@ -223,6 +246,7 @@ _NUMBERS = {
     "UnauthenticatedError": errno.EACCES,
     "AlreadyExistsError": errno.EEXIST,
     "ResourceExhaustedError": errno.ENOSPC,
+    "UnimplementedError": errno.ENOTSUP,
 }
 
 
@@ -231,9 +255,9 @@ class _Reader(io.RawIOBase):
 
     def __init__(self, path: RemotePath):
         super().__init__()
-        self._path = path
-        self._file = gfile().GFile(str(path), "rb")
-        with path._os_errors():  # That there is no such file.
+        self._path, self._file = path, None
+        with path.os_errors():
+            self._file = _gfile().GFile(str(path), "rb")
             self._size = self._file.size()
 
     def readable(self) -> bool:
@@ -243,23 +267,35 @@ class _Reader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:
-        with self._path._os_errors():
+        with self._path.os_errors():
             content = self._file.read(len(buffer))
         buffer[: len(content)] = content
         return len(content)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         start = {os.SEEK_SET: 0, os.SEEK_CUR: self.tell()}
-        self._file.seek(offset + start.get(whence, self._size))
+        with self._path.os_errors():
+            self._file.seek(offset + start.get(whence, self._size))
         return self.tell()
 
     def tell(self) -> int:
-        return self._file.tell()
+        with self._path.os_errors():
+            return self._file.tell()
+
+    def close(self) -> None:
+        if not self.closed and self._file is not None:
+            self._file.close()
+        super().close()
+
+
+def _gfile() -> types.ModuleType:
+    return _tensorflow().io.gfile
 
 
 @functools.cache
-def gfile() -> Any:
-    """Returns the module `tf.io.gfile`, which takes seconds to load."""
-    import tensorflow as tf
+def _tensorflow() -> types.ModuleType:
+    """Returns TensorFlow, which takes seconds to load, and prints."""
+    with terminal.silent_stderr():
+        import tensorflow as tf
 
-    return tf.io.gfile
+    return tf

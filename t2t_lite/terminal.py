@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from typing import IO, TypeVar
@@ -93,3 +94,18 @@ class AboveBar(io.TextIOBase):
         """Writes text above the bars; returns its length."""
         tqdm.tqdm.write(text, file=sys.stderr, end="")
         return len(text)
+
+
+@contextlib.contextmanager
+def silent_stderr() -> Iterator[None]:
+    """Discards what C++ code writes to stderr; exceptions still rise."""
+    if sys.stderr is not None:
+        sys.stderr.flush()
+    before = os.dup(2)
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)

@@ -54,3 +54,39 @@ def test_the_peak_is_what_was_used_since_it_was_reset():
     assert after <= before - 100 * 2**20
     np.ones(100 * 2**20, np.uint8).sum()
     assert hardware.peak_memory_bytes("CPU") >= after + 50 * 2**20
+
+
+@pytest.mark.parametrize("faster", ["float32", "bfloat16"])
+def test_the_faster_precision_is_found_by_trial(monkeypatch, faster):
+    trials = []
+
+    def seconds(precision, *sizes):
+        trials.append(precision)
+        assert sizes == (256, 512)
+        is_first = len(trials) <= 2  # Which is slow in either.
+        return 9.0 if is_first else 1.0 + (precision != faster)
+
+    monkeypatch.setattr(hardware, "_product_seconds", seconds)
+    assert hardware.faster_precision(256, 512) == faster
+    assert trials[:4] == ["float32", "bfloat16"] * 2  # By turns.
+
+
+def test_what_is_hardly_faster_is_not_taken(monkeypatch):
+    seconds = {"float32": 1.0, "bfloat16": 0.95}
+    monkeypatch.setattr(
+        hardware, "_product_seconds", lambda precision, *_: seconds[precision]
+    )
+    assert hardware.faster_precision(256, 512) == "float32"
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_the_product_that_is_tried_is_that_of_the_model(monkeypatch, precision):
+    products, matmul = [], tf.matmul
+
+    def record(x_ND, matrix_DF):
+        products.append((x_ND.shape[1:], matrix_DF.shape, x_ND.dtype.name))
+        return matmul(x_ND, matrix_DF)
+
+    monkeypatch.setattr(tf, "matmul", record)
+    assert hardware._product_seconds(precision, 64, 128) > 0
+    assert set(products) == {((64,), (64, 128), precision)}

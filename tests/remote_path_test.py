@@ -4,14 +4,17 @@ import errno
 import gzip
 import hashlib
 import pathlib
+import re
 import uuid
 
 import pytest
 import tensorflow as tf
 
-from t2t_lite import files, remote_path
+from t2t_lite import files
 from t2t_lite.errors import InputError
 from t2t_lite.remote_path import RemotePath
+from t2t_lite.storage import checkpoints
+from t2t_lite.storage.model_directory import ModelDirectory
 
 
 @pytest.fixture
@@ -31,7 +34,7 @@ def _all_names(folder):
 
 @pytest.mark.parametrize(
     "url",
-    ["gs://b/a/c", "gs:/b/a/c", pathlib.Path("gs://b/a/c"), "gs://b//a/c/"],
+    ["gs://b/a/c", pathlib.Path("gs://b/a/c"), "gs://b//a/c/"],
 )
 def test_a_url_keeps_its_scheme_and_place(url):
     path = files.to_path(url)
@@ -40,11 +43,29 @@ def test_a_url_keeps_its_scheme_and_place(url):
     assert [str(p) for p in path.parents] == ["gs://b/a", "gs://b"]
 
 
+def test_a_url_without_a_host_keeps_its_slashes():
+    assert str(RemotePath("hdfs:///user/me/m")) == "hdfs:///user/me/m"
+    assert str(RemotePath("hdfs:///user") / "m") == "hdfs:///user/m"
+
+
 def test_paths_of_this_machine_stay_paths():
     home = pathlib.Path.home()
     assert files.to_path("~/a") == home / "a"
-    assert files.to_path("a:b/c") == pathlib.Path("a:b/c")
-    assert files.to_path("c:/d") == pathlib.Path("c:/d")
+    for path in ("a:b/c", "c:/d", "ab:/d", "a/b://c", "."):
+        assert files.to_path(path) == pathlib.Path(path)
+    literal = files.to_path("./~/a")
+    assert files.to_path(literal) == literal == pathlib.Path.cwd() / "~/a"
+
+
+@pytest.mark.parametrize("path", ["run_1://b/m", "2nd://x", "s3+x://b", "://a"])
+def test_what_tensorflow_would_not_take_for_a_url_is_refused(path):
+    with pytest.raises(InputError, match="is no URL that TensorFlow"):
+        files.to_path(path)
+
+
+def test_a_name_that_is_too_long_is_nowhere():
+    assert not files.exists("x" * 300)
+    assert not files.is_folder("x" * 300)
 
 
 def test_what_is_written_is_read(folder):
@@ -90,11 +111,14 @@ def test_an_upload_that_fails_leaves_nothing(folder, monkeypatch):
         raise tf.errors.ResourceExhaustedError(None, None, "no room")
 
     with monkeypatch.context() as patch:
-        patch.setattr(remote_path.gfile(), "rename", refuse)
+        patch.setattr(tf.io.gfile, "rename", refuse)
         with pytest.raises(OSError, match="no room") as caught:
             _write(folder / "a", b"after")
     assert caught.value.errno == errno.ENOSPC
     assert caught.value.filename == str(folder / "a")
+    kept = re.search(r"what was to be written is in (\S+)\)", str(caught.value))
+    assert pathlib.Path(kept[1]).read_bytes() == b"after"
+    pathlib.Path(kept[1]).unlink()
     assert (folder / "a").read_bytes() == b"before"
     assert _all_names(folder) == ["a"]
 
@@ -160,6 +184,56 @@ def test_outputs_are_compressed_by_their_name(folder):
     with files.output_file(str(folder / "out.gz")) as file:
         file.write("line\n")
     assert gzip.decompress((folder / "out.gz").read_bytes()) == b"line\n"
+
+
+def test_a_store_that_fails_is_not_taken_for_an_empty_one(folder, monkeypatch):
+    _write(folder / "step-1.index", b"x")
+
+    def fail(*_, **__):
+        raise tf.errors.UnavailableError(None, None, "try again later")
+
+    monkeypatch.setattr(tf.io.gfile, "stat", fail)
+    for use in (
+        lambda: list(folder.glob("step-*")),
+        folder.exists,
+        lambda: checkpoints.paths(folder),
+    ):
+        with pytest.raises(OSError, match="try again later"):
+            use()
+
+
+def test_a_checkpoint_that_is_not_given_is_not_damaged(folder, monkeypatch):
+    path = folder / "step-1"
+    checkpoints.write(path, {"x": tf.ones([2])})
+    assert checkpoints.read(path)["x"].tolist() == [1, 1]
+
+    def fail(*_, **__):
+        raise tf.errors.UnavailableError(None, None, "try again later")
+
+    reader = tf.compat.v1.train
+    monkeypatch.setattr(reader, "NewCheckpointReader", fail)
+    with pytest.raises(InputError, match="is damaged"):
+        checkpoints.read(path)
+    monkeypatch.setattr(tf.io.gfile, "GFile", fail)
+    with pytest.raises(OSError, match="try again later"):
+        checkpoints.read(path)
+
+
+def test_a_path_that_would_be_a_pattern_is_refused():
+    with pytest.raises(InputError, match="for a pattern"):
+        ModelDirectory("ram://bucket/run[1]")
+
+
+@pytest.mark.parametrize("name", ["", "sub"])
+def test_an_output_that_is_a_folder_is_refused(folder, name):
+    _write(folder / "sub/a", b"x")
+    with pytest.raises(InputError, match="it is a folder"):
+        files.require_folder_of(f"{folder}/{name}")
+
+
+def test_an_output_on_an_unknown_machine_is_refused_at_once():
+    with pytest.raises(InputError, match="knows no file system none://"):
+        files.require_folder_of("none://bucket/a")
 
 
 def test_an_output_must_not_be_an_input(folder):

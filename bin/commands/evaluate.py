@@ -46,19 +46,19 @@ def main(_: list[str]) -> int:
     files.require_folder_of(FLAGS.report, ".md")
     card = FLAGS.report and f"{FLAGS.report}.json"
     files.require_apart([FLAGS.json, card], corpus_flags.given_files())
-    search_options.checked_hparams(FLAGS.model_dir, **cli.search_flags())
+    hparams = search_options.checked_hparams(
+        FLAGS.model_dir, **cli.search_flags()
+    )
     cli.load_tensorflow(in_parts=not FLAGS.xla)
+    cli.settle_precision(hparams)
     from t2t_lite import tasks
     from t2t_lite.evaluation.card import make_card
     from t2t_lite.evaluation.report import evaluate
     from t2t_lite.storage.model_directory import ModelDirectory
 
     translator = tasks.open_model(
-        **cli.model_flags(),
-        sentences=FLAGS.sentences,
-        devices=FLAGS.devices,
+        **cli.model_flags(), sentences=FLAGS.sentences, devices=FLAGS.devices
     )
-    hparams = translator.model.hparams
     directory = ModelDirectory(FLAGS.model_dir)
     given = corpus_flags.given_flags(default=None)
     corpus = corpus_flags.find_corpus(given or directory.settings().corpus)

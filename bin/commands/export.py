@@ -9,7 +9,7 @@ from t2t_lite.errors import require_extra
 from t2t_lite.serving import checks
 
 FLAGS = flags.FLAGS
-cli.define_model_flags(xla=False)
+cli.define_model_flags(xla=False, has_auto_precision=False)
 cli.define_sentences_flag()
 flags.adopt_module_key_flags(cli)
 flags.DEFINE_string(

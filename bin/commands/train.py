@@ -145,6 +145,7 @@ cli.refuse_beside(
 )
 cli.refuse_beside("save_every_minutes", "override=save_every_steps")
 cli.refuse_beside("steps", "override=steps")
+cli.require_beside("max_skips", "on_divergence", "skip")
 cli.refuse_beside(
     "vocabulary", "override=vocabulary_size", "override=vocabulary_type"
 )
@@ -152,20 +153,20 @@ cli.refuse_beside(
 
 def main(_: list[str]) -> int:
     steps = [] if FLAGS.steps is None else [f"steps={FLAGS.steps}"]
+    run_options = options.RunOptions.from_flags(FLAGS.flag_values_dict())
+    # Workers meet before TensorFlow is loaded, which reads what a URL names.
+    if cli.names_url() and not FLAGS.preflight:
+        workers.train_together(run_options)
+    run_options.require_files()
     begun = resuming.begun_with(FLAGS.model_dir)
     preset = FLAGS.hparams or (None if begun.hparams else _DEFAULT_PRESET)
-    settings = hparams.override(
-        hparams.preset(preset) if preset else begun.hparams,
-        [*FLAGS.override, *steps],
-    )
-    names = corpus_flags.given_flags(default=None) or begun.corpus
-    names = names or corpus_flags.given_flags()
+    base = hparams.preset(preset) if preset else begun.hparams
+    settings = hparams.override(base, [*FLAGS.override, *steps])
+    names = corpus_flags.flags_of_run(begun.corpus)
     corpus = corpus_flags.find_corpus(names)
-    corpus_flags.refuse_pipes()
-    corpus_flags.require_task(corpus, settings.task)
+    corpus_flags.require_trainable(corpus, settings.task)
     tasks.task_of(settings)  # Refuses settings that the task cannot have.
-    run_options = options.RunOptions.from_flags(FLAGS.flag_values_dict())
-    if not FLAGS.preflight:
+    if not cli.names_url() and not FLAGS.preflight:
         workers.train_together(run_options)  # If there are others.
     cli.load_tensorflow(in_parts=run_options.in_parts)
     from t2t_lite.training import run, training_text

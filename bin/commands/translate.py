@@ -47,7 +47,7 @@ def main(_: list[str]) -> int:
     files.require_folder_of(FLAGS.output)
     partial = partial_output.partial_path(FLAGS.output)
     files.require_apart([FLAGS.output, partial], [FLAGS.input])
-    search_options.checked_hparams(
+    hparams = search_options.checked_hparams(
         FLAGS.model_dir, **cli.search_flags(), nbest=FLAGS.nbest
     )
     is_typed = terminal.is_typed(FLAGS.input)
@@ -58,6 +58,8 @@ def main(_: list[str]) -> int:
         else text_files.input_lines(FLAGS.input)
     )
     cli.load_tensorflow(in_parts=not FLAGS.xla)
+    begun = partial_output.begun_with(partial)
+    cli.settle_precision(hparams, begun.get("precision"))
     from t2t_lite import tasks
     from t2t_lite.decoding.line_predictor import as_lines
 

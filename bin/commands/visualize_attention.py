@@ -12,7 +12,7 @@ from t2t_lite.decoding import search_options
 from t2t_lite.errors import InputError, require_extra, require_index
 
 FLAGS = flags.FLAGS
-cli.define_model_flags(xla=False)
+cli.define_model_flags(xla=False, has_auto_precision=False)
 flags.adopt_module_key_flags(cli)
 flags.DEFINE_string("sentence", None, "Required: the sentence to translate.")
 flags.mark_flag_as_required("sentence")

@@ -128,6 +128,26 @@ def opened(
             os.remove(os.path.expanduser(partial))
 
 
+def begun_with(partial: str | None) -> dict[str, Any]:
+    """Returns what the part that is done says of its work; {} if it is none.
+
+    Args:
+        partial: that of `partial_path`.
+    """
+    if partial is None or not os.path.isfile(os.path.expanduser(partial)):
+        return {}
+    with open(os.path.expanduser(partial), "rb") as file:
+        return _parsed(file.readline(_MOST_HEADER_BYTES)) or {}
+
+
+def _parsed(header: bytes) -> dict[str, Any] | None:
+    """Returns what a first line says; None if it is no such line."""
+    try:
+        return dict(json.loads(header))
+    except (ValueError, TypeError):
+        return None
+
+
 def _can_be_read_again(source: str | None) -> bool:
     is_stdin = source in (None, "-")
     return not is_stdin and files.to_path(source).is_file()
@@ -164,18 +184,18 @@ def _require_header(file: BinaryIO, header: bytes, partial: str) -> None:
 
 def _refuse(found: bytes, work: dict[str, Any], partial: str) -> NoReturn:
     """Raises InputError where the first line is not that of the work."""
-    try:
-        begun = dict(json.loads(found))
-    except (ValueError, TypeError):
+    begun = _parsed(found)
+    if begun is None:
         raise InputError(
             f"{partial} is no part of a translation: delete it, or give "
             "another --output"
-        ) from None
+        )
     names = {_INPUT: "another input", _MODEL: "another model"}
+    different = [name for name in work if begun.get(name) != work[name]]
+    if "precision" in different and _MODEL in different:
+        different.remove(_MODEL)  # Its weights are rounded.
     differences = [
-        names.get(name, f"{name}={begun.get(name)}")
-        for name in work
-        if begun.get(name) != work[name]
+        names.get(name, f"{name}={begun.get(name)}") for name in different
     ]
     begun_with = ", ".join(differences) or "another version"
     raise InputError(

@@ -93,7 +93,7 @@ class TiedEmbedding(keras.layers.Layer):
         return rows.restore(logits_NV, like=x)
 
     def first_rows(self, num_ids: int | None = None) -> Tensor:
-        """Returns float32 [V, D]: the vectors of the ids 0 to num_ids - 1.
+        """Returns [V, D]: the vectors of the ids 0 to num_ids - 1, as kept.
 
         Args:
             num_ids: V; None for all.

@@ -60,6 +60,13 @@ class FeedForward(keras.layers.Layer):
         }
 
 
+def _float32_weights(policy: keras.DTypePolicy) -> keras.DTypePolicy:
+    """Returns a policy for weights that are never used in a lower precision."""
+    if policy.variable_dtype in ("bfloat16", "float16"):
+        return keras.DTypePolicy(f"mixed_{policy.compute_dtype}")
+    return policy
+
+
 class _TransformerLayer(keras.layers.Layer):
     """What encoder and decoder layers share: their parts, and Add & Norm."""
 
@@ -134,7 +141,9 @@ class _TransformerLayer(keras.layers.Layer):
 
     def _build_add_and_norm(self, name: str, x_shape: Shape) -> None:
         self.norms[name] = keras.layers.LayerNormalization(
-            epsilon=_EPSILON, dtype=self.dtype_policy, name=f"{name}_norm"
+            epsilon=_EPSILON,
+            dtype=_float32_weights(self.dtype_policy),
+            name=f"{name}_norm",
         )
         self.norms[name].build(x_shape)
         self.dropouts[name] = keras.layers.Dropout(

@@ -36,7 +36,8 @@ def next_version(path: str | os.PathLike) -> int:
         InputError: TF Serving, whose versions are int64, could not load it.
     """
     folder = files.to_path(path)
-    names = [each.name for each in folder.iterdir()] if folder.is_dir() else []
+    found = folder.iterdir() if files.is_folder(folder) else []
+    names = [each.name for each in found]
     largest = max((int(n) for n in names if n.isdecimal()), default=0)
     if largest >= _LARGEST_VERSION:
         raise InputError(

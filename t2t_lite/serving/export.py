@@ -5,6 +5,7 @@ has TensorFlow and tensorflow-text's ops. Beside the versions of a model lie two
 files for the server: how it batches requests, and which models there are.
 """
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -38,9 +39,9 @@ def export(
     """Writes <export_dir>/<version>/ and returns its path.
 
     The version is the next free number. It is written aside and moved into
-    place, so that a server that watches the folder sees complete models only;
-    on another machine, where folders cannot be moved, saved_model.pb comes
-    last.
+    place, so that a server that watches the folder sees complete models only.
+    On another machine folders cannot be moved: no server may watch this one
+    until all files of the version are there.
 
     Args:
         directory: ModelDirectory.
@@ -72,6 +73,7 @@ def export(
     }
     served = ServedModel(model, vocabulary, options)
     export_dir = files.to_path(export_dir)
+    checkpoints.require_read_right(export_dir)
     try:
         with files.scratch_folder(export_dir / "model") as folder:
             path = folder / "model"
@@ -138,12 +140,7 @@ def _move_to_next_version(
     path: pathlib.Path, export_dir: files.Path
 ) -> files.Path:
     if isinstance(export_dir, RemotePath):
-        target = export_dir / str(checks.next_version(export_dir))
-        found = [file for file in path.rglob("*") if file.is_file()]
-        # A server takes the version for complete once it has this one.
-        for file in sorted(found, key=lambda f: f.name == "saved_model.pb"):
-            (target / file.relative_to(path)).upload(file)
-        return target
+        return _upload_next_version(path, export_dir)
     files.sync_tree(path)  # Its content is on the disk before its name.
     while True:
         target = export_dir / str(checks.next_version(export_dir))
@@ -154,6 +151,21 @@ def _move_to_next_version(
         except OSError:  # Another export took the number.
             if not target.exists():
                 raise
+
+
+def _upload_next_version(
+    path: pathlib.Path, export_dir: RemotePath
+) -> RemotePath:
+    target = export_dir / str(checks.next_version(export_dir))
+    found = [file for file in path.rglob("*") if file.is_file()]
+    try:
+        for file in sorted(found, key=lambda f: f.name == "saved_model.pb"):
+            (target / file.relative_to(path)).upload(file)
+    except BaseException:  # A part of it would be the newest version.
+        with contextlib.suppress(OSError):
+            target.rmtree()
+        raise
+    return target
 
 
 def _warn_if_misread(path: files.Path) -> None:

@@ -55,8 +55,8 @@ def write(path: str | os.PathLike, tensors: Mapping[str, Any]) -> None:
                 for suffix in _SUFFIXES
             )
     except (tf.errors.OpError, OSError) as error:
-        if not exists(path):  # Data alone would pass for a damaged one.
-            with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):
+            if not exists(path):  # Data alone would pass for a damaged one.
                 remove(path)
         raise InputError(
             f"cannot write the checkpoint {path}: {reason(error)}; those "
@@ -87,13 +87,27 @@ def read(
             reader = tf.compat.v1.train.NewCheckpointReader(readable)
             names = sorted(reader.get_variable_to_shape_map())
             return {n: reader.get_tensor(n) for n in names if is_wanted(n)}
+    except InputError:
+        raise
     except _UNREADABLE:
+        if files.is_remote(path):
+            _require_reachable(path)
         raise InputError(_state(path)) from None
+
+
+def _require_reachable(path):
+    """Raises OSError where another machine does not give what it has."""
+    for suffix in _SUFFIXES:
+        with (
+            contextlib.suppress(FileNotFoundError),
+            _with_suffix(path, suffix).open() as file,
+        ):
+            file.read(1)
 
 
 def _state(path):
     """Returns what is wrong with the checkpoint `path`."""
-    missing = [s for s in _SUFFIXES if not _with_suffix(path, s).exists()]
+    missing = [s for s in _SUFFIXES if not files.exists(f"{path}{s}")]
     if len(missing) == len(_SUFFIXES):
         return (
             f"the checkpoint {path} is missing: one of your own is given as "
@@ -109,9 +123,10 @@ def readable_path(path: str | os.PathLike) -> Iterator[str]:
 
     Links lead around what would be misread.
     """
-    if files.is_remote(path) or not is_misread(path):
+    if not is_misread(path):
         yield os.fspath(path)
         return
+    require_read_right(path)
     folder, name = os.path.split(os.path.abspath(path))
     with tempfile.TemporaryDirectory() as temporary:
         link = os.path.join(temporary, "link")
@@ -120,6 +135,19 @@ def readable_path(path: str | os.PathLike) -> Iterator[str]:
                 target = os.path.join(folder, file)
                 os.symlink(target, link + file.removeprefix(name))
         yield link
+
+
+def require_read_right(path: files.Path) -> None:
+    """Refuses a path of another machine that TensorFlow would misread.
+
+    Raises:
+        InputError: it is one.
+    """
+    if files.is_remote(path) and is_misread(path):
+        raise InputError(
+            f"TensorFlow takes {path} for a pattern: give a path without "
+            '"[" and backslashes'
+        )
 
 
 def is_misread(path: str | os.PathLike) -> bool:
@@ -133,7 +161,7 @@ def is_misread(path: str | os.PathLike) -> bool:
 
 def exists(path: str | os.PathLike) -> bool:
     """Returns whether a checkpoint was written to `path`."""
-    return _with_suffix(path, ".index").exists()
+    return files.exists(f"{path}.index")
 
 
 def finish_writing(directory: str | os.PathLike) -> None:

@@ -147,6 +147,7 @@ class ModelDirectory:
     def __init__(self, path: str | os.PathLike):
         require_path(model_dir=path)
         self.path = files.to_path(path)
+        checkpoints.require_read_right(self.path)
         self.settings_path = self.path / settings_file.NAME
         self.vocabulary_path = self.path / "vocabulary.model"
         self.tokens = self.path / "tokens"
@@ -179,6 +180,7 @@ class ModelDirectory:
             InputError: another process has it.
         """
         if files.is_remote(self.path):
+            self._remove_leftovers()
             yield
             return
         self.path.mkdir(parents=True, exist_ok=True)
@@ -192,9 +194,7 @@ class ModelDirectory:
             files.locked(self.path, refusal) as self._locked_folder,
             files.locked(lock, refusal),
         ):
-            # No others: a program may be writing its output here.
-            for name in _WRITTEN:
-                files.remove_leftovers(self.path, name)
+            self._remove_leftovers()
             try:
                 yield
             finally:
@@ -203,6 +203,11 @@ class ModelDirectory:
                     with contextlib.suppress(OSError):  # It holds something.
                         self.path.rmdir()
                 self._locked_folder = None
+
+    def _remove_leftovers(self):
+        # No others: a program may be writing its output here.
+        for name in _WRITTEN:
+            files.remove_leftovers(self.path, name)
 
     def _is_in_place(self):
         return files.is_in_place(self._locked_folder, self.path)
@@ -381,7 +386,7 @@ class ModelDirectory:
         Raises:
             InputError: no such checkpoint, or not one of this model.
         """
-        policy = dtype_policy(precision)
+        policy = search_policy(precision)
         settings = self.settings()
         description, tensors = self._read(which, average_last)
         record = _some(tensors, is_record)
@@ -453,8 +458,26 @@ def _require_finite(description, tensors):
             )
 
 
-def dtype_policy(precision: str) -> str:
-    """Returns the Keras dtype policy of "float32", "bfloat16" or "float16".
+def training_policy(precision: str) -> str:
+    """Returns the Keras dtype policy of a model that learns.
+
+    Its weights are float32.
+
+    Args:
+        precision: that of `search_policy`.
+    """
+    is_float32 = search_policy(precision) == "float32"
+    return precision if is_float32 else f"mixed_{precision}"
+
+
+def search_policy(precision: str) -> str:
+    """Returns the Keras dtype policy of a model whose weights are fixed.
+
+    They are rounded once, when they are loaded, and not in each step of a
+    search, with the same result.
+
+    Args:
+        precision: "float32", "bfloat16" or "float16".
 
     Raises:
         InputError: another one is asked for.
@@ -464,7 +487,7 @@ def dtype_policy(precision: str) -> str:
         precision in ("float32", "bfloat16", "float16"),
         precision=precision,
     )
-    return precision if precision == "float32" else f"mixed_{precision}"
+    return precision
 
 
 def is_weight(name: str) -> bool:

@@ -55,15 +55,15 @@ def require_own(folder: str | os.PathLike) -> None:
 
 def _what_it_is(path: files.Path) -> str:
     """Returns what there is in the place of a model directory."""
-    if not path.exists():
+    if not files.exists(path):
         return "there is no such folder"
-    if not path.is_dir():
+    if not files.is_folder(path):
         return "it is no folder"
     for export in [path, *sorted(path.glob("*/"), reverse=True)]:
-        if (export / "saved_model.pb").exists():
+        if files.exists(export / "saved_model.pb"):
             return (
                 "it is an export, for TensorFlow Serving and "
                 f'Translator.from_saved_model("{export}")'
             )
-    is_there = (path / NAME).exists()
+    is_there = files.exists(path / NAME)
     return f"{NAME} cannot be read" if is_there else f"it has no {NAME}"

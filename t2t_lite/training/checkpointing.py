@@ -181,7 +181,6 @@ def read_warm_start(path: str | None) -> tuple[str, dict[str, Any]] | None:
     """
     if path is None:
         return None
-    path = files.to_path(path)
-    if path.is_dir():
+    if files.is_folder(path):
         return ModelDirectory(path).weights()
     return model_directory.read_weights(path)

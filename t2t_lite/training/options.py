@@ -118,7 +118,11 @@ class RunOptions:
         return not self.xla and (is_auto_one or self.strategy == "one_device")
 
     def require_files(self) -> None:
-        """Raises InputError where there is no file that an option names."""
+        """Checks the files and folders that options name.
+
+        Raises:
+            InputError: there is no such file, or no such folder can be.
+        """
         # A checkpoint is given without the suffixes of its files.
         for name, suffixes in (
             ("vocabulary", ("",)),
@@ -126,8 +130,13 @@ class RunOptions:
         ):
             given = getattr(self, name)
             path = given or os.curdir
-            if not any(files.to_path(f"{path}{s}").exists() for s in suffixes):
+            if not any(files.exists(f"{path}{s}") for s in suffixes):
                 raise InputError(f"--{name}: there is no {given}")
+        if self.cache_dir is not None and files.is_remote(self.cache_dir):
+            raise InputError(
+                "--cache_dir must be a folder of this machine; received "
+                f"{self.cache_dir}"
+            )
 
     def require_no_dev_text(self) -> None:
         """Raises InputError where an option has no effect without dev text."""
@@ -143,13 +152,11 @@ class RunOptions:
         """Returns the options among the values of a program's flags.
 
         Raises:
-            InputError: a number is out of its range, or there is no such file.
+            InputError: a number is out of its range.
 
         >>> flags = {"hparams": "transformer_base"} | vars(RunOptions(xla=True))
         >>> RunOptions.from_flags(flags).xla
         True
         """
         names = [field.name for field in dataclasses.fields(cls)]
-        options = cls(**{name: values[name] for name in names})
-        options.require_files()
-        return options
+        return cls(**{name: values[name] for name in names})

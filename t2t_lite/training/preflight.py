@@ -184,7 +184,7 @@ def try_checkpoint(
     """
     is_remote = files.is_remote(directory.path)
     free = None if is_remote else shutil.disk_usage(directory.path).free
-    with files.scratch_folder(directory.path / "preflight") as folder:
+    with files.trial_folder(directory.path / "preflight") as folder:
         start = time.perf_counter()
         checkpoints.write(folder / "step-0", tensors)
         seconds = time.perf_counter() - start

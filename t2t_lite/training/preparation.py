@@ -107,7 +107,7 @@ def prepare(
         hparams=hparams,
         text=text,
         options=options,
-        cache_dir=_cache_dir(options.cache_dir),
+        cache_dir=token_folder(directory, options),
         begun=directory.settings() if _is_begun(directory) else None,
     )
     _require_same_hparams(start)
@@ -192,14 +192,23 @@ def is_trained(directory: ModelDirectory) -> bool:
     return any(any(folder.glob("step-*")) for folder in folders)
 
 
-def _cache_dir(path: str | None) -> pathlib.Path | None:
-    """Returns the folder of --cache_dir, None if there is none."""
+def token_folder(
+    directory: ModelDirectory, options: RunOptions
+) -> pathlib.Path | None:
+    """Returns the folder of --cache_dir, None if there is none.
+
+    Raises:
+        InputError: it is none, or the model directory cannot do without.
+    """
+    path = options.cache_dir
     if path is None:
+        if files.is_remote(directory.path):
+            raise InputError(
+                "token files are mapped into memory, and cannot lie in "
+                f"{directory.path}: give a folder of this machine as "
+                "--cache_dir"
+            )
         return None
-    if files.is_remote(path):
-        raise InputError(
-            f"--cache_dir must be a folder of this machine; received {path}"
-        )
     folder = files.to_path(path)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"--cache_dir must be a folder; {folder} is a file")
@@ -358,7 +367,9 @@ def _vocabulary_beside(warm_start_from: str | None) -> Vocabulary | None:
         return None
     path = files.to_path(warm_start_from)
     # A model directory, or a checkpoint in one of its folders.
-    folder = path if path.is_dir() else path.absolute().parents[1]
+    folder = path
+    if not files.is_folder(path):
+        folder = [path, *path.absolute().parents][:3][-1]
     directory = ModelDirectory(folder)
     if not directory.vocabulary_path.exists():
         return None
@@ -370,12 +381,6 @@ def _tokens(
 ) -> tuple[TokenPairs, CorpusReport]:
     """Returns the tokens of the training corpus, made if there are none."""
     begun, cache_dir = start.begun, start.cache_dir
-    if cache_dir is None and files.is_remote(start.directory.path):
-        raise InputError(
-            "token files are mapped into memory, and cannot lie in "
-            f"{start.directory.path}: give a folder of this machine as "
-            "--cache_dir"
-        )
     folder = start.directory.tokens
     tokenizer = PairTokenizer(
         vocabulary,

@@ -41,7 +41,12 @@ from t2t_lite.training.preflight import (
     try_checkpoint,
     try_shapes,
 )
-from t2t_lite.training.preparation import Prepared, is_trained, prepare
+from t2t_lite.training.preparation import (
+    Prepared,
+    is_trained,
+    prepare,
+    token_folder,
+)
 from t2t_lite.training.progress import Progress
 from t2t_lite.training.report import final_report
 from t2t_lite.training.run_log import kept_log
@@ -177,6 +182,7 @@ def _begin(
     strategy: tf.distribute.Strategy,
 ) -> _Beginning:
     """Reads what a run needs and prepares its directory."""
+    tokens = token_folder(directory, options)
     task = tasks.task_of(hparams)
     text = text.checked(task.check_pair)
     # Read before the long work, for they may turn out to be wrong.
@@ -188,7 +194,7 @@ def _begin(
     prepared = prepare(directory, hparams, text, options)
     require_chiefs_settings(strategy, prepared.settings)
     is_remote = files.is_remote(directory.path)
-    scratch = options.cache_dir if is_remote else directory.path
+    scratch = tokens if is_remote else directory.path
     feed = make_feed(prepared, hparams, task, scratch)
     require_chiefs_shapes(strategy, feed.shapes)
     return _Beginning(

@@ -27,9 +27,10 @@ class _RemoteLog(python_logging.Handler):
         self._written_at = time.monotonic()
 
     def emit(self, record: python_logging.LogRecord) -> None:
-        """Keeps a line; writes those that are kept once a minute."""
+        """Keeps a line; a warning, or a minute, has all of them written."""
         self._lines.append(self.format(record) + "\n")
-        if time.monotonic() - self._written_at > _SECONDS:
+        is_late = time.monotonic() - self._written_at > _SECONDS
+        if is_late or record.levelno >= python_logging.WARNING:
             try:
                 self._write()
             except OSError:
@@ -99,14 +100,23 @@ def kept_log(directory: ModelDirectory) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if directory.settings_path.exists():
+        if _is_begun(directory):
             line = (str(error) or repr(error)).split("\n")[0]
-            record = {"msg": line, "levelname": "ERROR"}
+            level = {"levelno": python_logging.ERROR, "levelname": "ERROR"}
+            record = {"msg": line} | level
             file.handle(python_logging.makeLogRecord(record))
         raise
     finally:
         logger.removeHandler(file)
         with contextlib.suppress(OSError):  # What is left does not fit either.
             file.close()
-        if not directory.settings_path.exists():
+        if not _is_begun(directory):
             directory.log.unlink(missing_ok=True)
+
+
+def _is_begun(directory: ModelDirectory) -> bool:
+    """Returns whether there are settings; yes where that is not known."""
+    try:
+        return directory.settings_path.exists()
+    except OSError:
+        return True

@@ -75,7 +75,7 @@ class Trainer:
                 hparams,
                 vocabulary_size,
                 num_target_ids,
-                dtype=model_directory.dtype_policy(precision),
+                dtype=model_directory.training_policy(precision),
             )
             self.model.build()
             self.weights = self.model.trainable_variables

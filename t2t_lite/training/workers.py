@@ -133,6 +133,11 @@ def train_together(options: RunOptions) -> None:
     cluster = find_cluster(options.strategy)
     if cluster is None:
         return
+    if "tensorflow" in sys.modules:
+        raise InputError(
+            "workers meet before URLs are read: give the flags that have URLs "
+            "again, such as --train_source"
+        )
     minutes = options.worker_timeout_minutes
     hello = {"addresses": list(cluster.addresses)} | _versions()
     if cluster.is_chief:

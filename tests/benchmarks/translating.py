@@ -154,7 +154,7 @@ def make_search(folder, task, precision, xla):
     model = Transformer(
         settings,
         task["vocabulary_size"],
-        dtype=model_directory.dtype_policy(precision),
+        dtype=model_directory.search_policy(precision),
     )
     model.build()
     weights = np.load(folder / "weights.npz")

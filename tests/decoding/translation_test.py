@@ -507,8 +507,11 @@ def drawn_scores(vocabulary, policy):
     hparams = dataclasses.replace(TINY, num_layers=1)
     options = SearchOptions.from_hparams(hparams, beam_width=2)
     keras.utils.set_random_seed(3)
+    drawn = Transformer(hparams, vocabulary.size)
     model = Transformer(hparams, vocabulary.size, dtype=policy)
-    model.build()
+    for each in (drawn, model):
+        each.build()
+    model.set_weights(drawn.get_weights())
     lines = [LINES[0], LINES[6]]
     if policy == "float32":
         nbest = eager_translations(model, vocabulary, options, lines)
@@ -529,6 +532,12 @@ def test_a_translator_works_in_mixed_precision(vocabulary, precision):
         rtol=0.02,
         atol=0.02,
     )
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_weights_rounded_once_give_the_same_scores(vocabulary, precision):
+    rounded = drawn_scores(vocabulary, precision)
+    assert rounded == drawn_scores(vocabulary, f"mixed_{precision}")
 
 
 def test_options_of_a_translator_replace_those_of_its_settings(model_dir):

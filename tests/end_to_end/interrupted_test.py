@@ -8,6 +8,7 @@ import pytest
 from refusal import assert_refused
 from tiny_translator import LINES, learn_vocabulary, sentence, write_model
 
+from t2t_lite import hardware
 from t2t_lite.decoding.translation import LineTranslator
 
 
@@ -87,6 +88,33 @@ def test_what_is_done_is_no_part_of_other_work(
         message = f"was begun with {difference}: give the same, or delete it"
         assert_refused(in_process.run("translate", *flags, flag), message)
     assert (tmp_path / "output.partial").exists()
+
+
+def test_the_precision_that_auto_has_chosen_stays(
+    model_dir, source, tmp_path, monkeypatch
+):
+    whole, output = tmp_path / "whole", tmp_path / "output"
+    flags = _flags(model_dir, source, whole, "--precision=bfloat16")
+    assert in_process.run("translate", *flags)[0] == 0
+    flags = _flags(model_dir, source, output)
+    with monkeypatch.context() as patch:
+        _Stop(patch, 2)
+        patch.setattr(hardware, "faster_precision", lambda *_: "bfloat16")
+        status, _, errors = in_process.run(
+            "translate", *flags, "--precision=auto"
+        )
+    assert status == 130
+    assert "Computing in bfloat16." in errors
+    with monkeypatch.context() as patch:
+        stop = _Stop(patch, 0)
+        patch.setattr(hardware, "faster_precision", lambda *_: "float32")
+        status, _, errors = in_process.run(
+            "translate", *flags, "--precision=auto"
+        )
+    assert status == 0, errors
+    assert stop.first_lines[0] == 4
+    assert "Computing in bfloat16." in errors
+    assert output.read_bytes() == whole.read_bytes()
 
 
 def test_a_part_of_the_output_is_not_the_input(model_dir, tmp_path):

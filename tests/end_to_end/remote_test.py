@@ -11,6 +11,9 @@ from refusal import assert_refused
 
 from t2t_lite import files, remote_path
 from t2t_lite.decoding.translation import Translator
+from t2t_lite.errors import InputError
+from t2t_lite.training import resuming, workers
+from t2t_lite.training.options import RunOptions
 
 _STORE = "ram://bucket"
 _MODEL = f"{_STORE}/runs/model"
@@ -176,3 +179,30 @@ def test_a_scheme_that_tensorflow_does_not_know(name, flags):
         in_process.run(name, *flags),
         "TensorFlow knows no file system nowhere://: register one",
     )
+
+
+@pytest.mark.parametrize("url", [f"{_STORE}/m", "missing"])
+def test_workers_meet_before_a_url_is_read(url, tmp_path, monkeypatch):
+    calls = []
+
+    def read(*_):
+        calls.append("read")
+        raise InputError("that is enough")
+
+    monkeypatch.setattr(resuming, "begun_with", read)
+    monkeypatch.setattr(
+        workers, "train_together", lambda _: calls.append("met")
+    )
+    found = in_process.run("train", f"--model_dir={url}")
+    assert_refused(found, "that is enough")
+    assert calls == (["met", "read"] if "://" in url else ["read"])
+
+
+def test_workers_cannot_meet_once_a_url_was_read(monkeypatch):
+    cluster = {"worker": ["127.0.0.1:9", "127.0.0.1:10"]}
+    task = {"type": "worker", "index": 0}
+    monkeypatch.setenv(
+        "TF_CONFIG", json.dumps({"cluster": cluster, "task": task})
+    )
+    with pytest.raises(InputError, match="meet before URLs are read"):
+        workers.train_together(RunOptions(strategy="multi_worker"))

@@ -254,6 +254,26 @@ def test_mixed_precision_logits_are_float32_and_near(model, logits, precision):
     assert 0 < difference < {"bfloat16": 0.1, "float16": 0.01}[precision]
 
 
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+@pytest.mark.parametrize("kind", TINY_MODELS)
+def test_weights_rounded_once_give_the_same_logits(kind, precision):
+    hparams = TINY_MODELS[kind]
+    mixed, rounded = (
+        Transformer(hparams, dtype=policy)
+        for policy in (f"mixed_{precision}", precision)
+    )
+    for each in (mixed, rounded):
+        each.build()
+    weights = tiny_transformer(hparams).get_weights()
+    mixed.set_weights(weights)
+    rounded.set_weights(weights)
+    for weight in rounded.weights:
+        is_norm = "_norm/" in weight.path
+        assert weight.dtype == ("float32" if is_norm else precision)
+    found, expected = eager_logits(rounded), eager_logits(mixed)
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_dropout_acts_in_training_only(model):
     once, twice = eager_logits(model), eager_logits(model)
     np.testing.assert_array_equal(once, twice)
