@@ -1,6 +1,7 @@
 """Updates that are tried before the first: the largest that fits, no trace."""
 
 import logging
+import types
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from tiny_models import TINY_MODELS
 from t2t_lite import hardware
 from t2t_lite.errors import InputError
 from t2t_lite.hardware import GIB, Hardware
+from t2t_lite.training import trial
 from t2t_lite.training.trainer import Trainer
 from t2t_lite.training.trial import first_fitting, try_update
 
@@ -75,6 +77,24 @@ def test_a_trial_takes_the_micro_batches_of_an_update(
     assert trial.num_micro_batches == expected
     assert trial.seconds > 0
     assert trial.peak_bytes == hardware.peak_memory_bytes("CPU")
+
+
+def test_the_time_of_many_micro_batches_is_taken_from_a_few(
+    trainer, monkeypatch
+):
+    seconds, run = iter((10.0, 13.0, 14.0)), []
+    add = trainer.add
+
+    def count(source_ids, target_ids, n, of):
+        run.append((n, of))
+        add(source_ids, target_ids, n, of)
+
+    monkeypatch.setattr(trainer, "add", count)
+    clock = types.SimpleNamespace(perf_counter=lambda: next(seconds))
+    monkeypatch.setattr(trial, "time", clock)
+    found = try_update(trainer, SHAPE, 256, CPU)
+    assert run == [(0, 4), (1, 4), (2, 4)]
+    assert found.seconds == 4 * 1.0 + 1.0  # Four times a third of 3 s, and 1 s.
 
 
 def test_a_trial_leaves_no_trace(trainer, memory_for):
