@@ -423,12 +423,15 @@ def settle_precision(hparams: HParams, begun: str | None = None) -> None:
         begun: the precision of the work that goes on; None for new work.
     """
     if flags.FLAGS.precision == "auto":
-        sizes = hparams.d_model, hparams.d_ff
-        # XLA on a CPU gains nothing from bfloat16, whatever products do.
-        is_slow = flags.FLAGS.xla and hardware.find_hardware().kind == "CPU"
-        faster = "float32" if is_slow else hardware.faster_precision(*sizes)
-        flags.FLAGS.precision = begun or faster
+        flags.FLAGS.precision = begun or _faster_precision(hparams)
         logging.info("Computing in %s.", flags.FLAGS.precision)
+
+
+def _faster_precision(hparams: HParams) -> str:
+    # XLA on a CPU gains nothing from bfloat16, whatever products do.
+    if flags.FLAGS.xla and hardware.find_hardware().kind == "CPU":
+        return "float32"
+    return hardware.faster_precision(hparams.d_model, hparams.d_ff)
 
 
 def model_flags() -> dict[str, Any]:
