@@ -10,7 +10,9 @@ from typing import Any
 # What each extra of pyproject.toml is for.
 _EXTRAS = {
     "corpora": "reading WMT14",
+    "ctranslate2": "CTranslate2's format",
     "figures": "drawing pictures of attention",
+    "formats": "reading or writing a model of another program",
     "serving": "exporting a model",
 }
 # Counts and sizes; no machine holds as many.

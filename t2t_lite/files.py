@@ -429,6 +429,22 @@ def require_folder_of(
         raise InputError(f"cannot write {path}: {folder} is not writable")
 
 
+def require_new_folder(path: str | os.PathLike) -> None:
+    """Checks that a folder can be made whole where there is nothing yet.
+
+    Raises:
+        InputError: there is something, or the place is of another machine.
+    """
+    if is_remote(path):
+        raise InputError(
+            f"{path} must be a folder of this machine: give one, and copy it"
+        )
+    place = to_path(path)
+    is_empty = is_folder(place) and not any(place.iterdir())
+    if os.path.lexists(place) and not is_empty:
+        raise InputError(f"{path} must not exist yet: give a new folder")
+
+
 def require_apart(
     outputs: Iterable[str | None], inputs: Iterable[str | None] = ()
 ) -> None:

@@ -30,11 +30,23 @@ class HParams:
     num_heads: int = 8
     d_k: int = 64
     d_v: int = 64
-    positions: str = "sinusoidal"  # or "learned", Table 3 (E)
+    # "learned", Table 3 (E), or "marian": wavelengths up to exactly 10000.
+    positions: str = "sinusoidal"
     learned_positions: int = 512  # rows of the table of learned positions
     # Self-attention to this many positions around each, the decoder's to those
     # of them that are past; 0 for all. Table 1, "restricted": r.
     attention_window: int = 0
+    # What models of other programs have and the paper's has not.
+    norm: str = "post"  # or "pre": before each sub-layer, and after each stack
+    norm_epsilon: float = 1e-6  # The paper does not say.
+    activation: str = "relu"  # or "swish" or "gelu"
+    attention_bias: bool = False  # on queries and outputs
+    logit_bias: bool = False
+    # Source, target and output share one matrix; "target": the last two do;
+    # "input": the first two; "none".
+    tied_embeddings: str = "all"
+    embedding_scale: float = 0.0  # 0 for sqrt(d_model)
+    decoder_start: str = "eos"  # or "zeros": its first input is a zero vector
     # Regularization, section 5.4.
     dropout: float = 0.1
     attention_dropout: float = 0.0
@@ -147,6 +159,7 @@ class HParams:
                 f"max_length={self.max_length}",
                 self.learned_positions >= self.max_length,
             )
+        yield "norm_epsilon must be above 0", self.norm_epsilon > 0
         for field in dataclasses.fields(self):
             if field.type is float:
                 is_finite = math.isfinite(getattr(self, field.name))
@@ -189,6 +202,7 @@ _AT_LEAST_ZERO = (
     "num_decoder_layers",
     "attention_window",
     "adam_epsilon",
+    "embedding_scale",
     "seed",
     "save_every_steps",
     "max_extra_length",
@@ -203,7 +217,11 @@ _BELOW_ONE = (
     "adam_beta2",
 )
 _CHOICES = {
-    "positions": ("sinusoidal", "learned"),
+    "positions": ("sinusoidal", "learned", "marian"),
+    "norm": ("post", "pre"),
+    "activation": ("relu", "swish", "gelu"),
+    "tied_embeddings": ("all", "target", "input", "none"),
+    "decoder_start": ("eos", "zeros"),
     "vocabulary_type": ("bpe", "unigram"),
     "task": ("translation", "parsing"),
 }

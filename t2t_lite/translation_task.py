@@ -60,12 +60,12 @@ class TranslationTask(Task):
             )
 
     def num_target_ids(self, vocabulary: "Vocabulary") -> int:
-        return vocabulary.size
+        return vocabulary.target.size
 
     def encode_targets(
         self, vocabulary: "Vocabulary", lines: Sequence[str]
     ) -> "FlatIds":
-        return vocabulary.encode_flat(lines)
+        return vocabulary.target.encode_flat(lines)
 
     def save_extras(
         self,

@@ -50,6 +50,10 @@ MAY_IMPORT = {
     "training": "decoding evaluation model paper storage task tasks text",
     # A way out for a trained model; nothing depends on it.
     "serving": "decoding model storage text",
+    # Other programs' models, in and out; nothing depends on them.
+    "formats": "decoding model storage text",
+    # Which program searches, each imported when it is used.
+    "engines": "decoding formats tasks",
     # Pictures of a trained model; nothing depends on them.
     "visualization": "decoding model text",
     # How programs run, and the flags they share: for commands only.

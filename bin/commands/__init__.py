@@ -16,6 +16,7 @@ NAMES = (
     "translate",
     "evaluate",
     "export",
+    "import_model",
     "average_checkpoints",
     "learn_vocabulary",
     "visualize_attention",

@@ -1,11 +1,11 @@
-"""Writes a SavedModel for TF Serving: text in, text out."""
+"""Writes a model for TF Serving, for CTranslate2 or for Hugging Face."""
 
 from absl import flags, logging
 
 from t2t_lite import cli
 from t2t_lite.decoding import search_options
 from t2t_lite.decoding.search_options import SearchOptions
-from t2t_lite.errors import require_extra
+from t2t_lite.formats import exporting
 from t2t_lite.serving import checks
 
 FLAGS = flags.FLAGS
@@ -13,9 +13,25 @@ cli.define_model_flags(xla=False, has_auto_precision=False)
 cli.define_sentences_flag()
 flags.adopt_module_key_flags(cli)
 flags.DEFINE_string(
-    "export_dir", None, "Required: the folder to write numbered versions to."
+    "export_dir",
+    None,
+    "Required: the folder to write numbered versions to; for other formats "
+    "than saved_model, the new folder to write.",
 )
 flags.mark_flag_as_required("export_dir")
+flags.DEFINE_enum(
+    "format",
+    "saved_model",
+    ["saved_model", "ctranslate2", "hugging_face"],
+    "What loads it: TensorFlow, with text in and text out; CTranslate2; or "
+    "transformers' MarianMTModel.",
+)
+flags.DEFINE_enum(
+    "quantization",
+    None,
+    ["int8", "int8_float32", "float16", "bfloat16"],
+    "What CTranslate2 or Hugging Face keeps weights in. Default: float32.",
+)
 flags.DEFINE_integer(
     "max_length",
     None,
@@ -34,20 +50,25 @@ flags.DEFINE_integer(
     "Which head's attention translate_aligned returns, from 0. Default: the "
     "mean of all heads.",
 )
+cli.refuse_beside(
+    "format",
+    *("max_length", "attention_layer", "attention_head"),
+    *("sentences", "precision", "xla", "tokens_at_once"),
+)
 
 
 def main(_: list[str]) -> int:
-    require_extra("tensorflow_serving", "serving")
-    checks.require_folder_of_versions(FLAGS.export_dir)
     hparams = search_options.checked_hparams(
         FLAGS.model_dir, **cli.search_flags()
     )
-    max_length = (
-        hparams.max_length if FLAGS.max_length is None else FLAGS.max_length
-    )
-    checks.require_parts(
-        hparams, max_length, FLAGS.attention_layer, FLAGS.attention_head
-    )
+    which = {n: FLAGS[n].value for n in ("checkpoint", "average_last")}
+    if FLAGS.format != "saved_model":
+        target = (FLAGS.format, hparams, FLAGS.export_dir, FLAGS.quantization)
+        exporting.require_possible(*target)
+        cli.load_tensorflow()
+        print(exporting.export(*target, FLAGS.model_dir, **which))
+        return 0
+    max_length = checks.checked_max_length(hparams, FLAGS)
     cli.load_tensorflow()
     logging.set_verbosity(logging.WARNING)  # Saving logs a lot.
     from t2t_lite.serving.export import export
@@ -67,9 +88,8 @@ def main(_: list[str]) -> int:
         directory,
         FLAGS.export_dir,
         options,
-        checkpoint=FLAGS.checkpoint,
-        average_last=FLAGS.average_last,
         precision=FLAGS.precision,
+        **which,
     )
     print(path)
     return 0

@@ -20,7 +20,8 @@ flags.DEFINE_string(
     "hparams",
     None,
     f"The preset to train: {', '.join(hparams.PRESETS)}. Default: the settings "
-    f"that --model_dir was begun with, or else {_DEFAULT_PRESET}.",
+    "that --model_dir was begun with, or those of the model directory given as "
+    f"--warm_start_from, or else {_DEFAULT_PRESET}.",
 )
 flags.DEFINE_multi_string(
     "override", [], "Replace a setting: field=value. May be repeated."
@@ -158,7 +159,7 @@ def main(_: list[str]) -> int:
     if cli.names_url() and not FLAGS.preflight:
         workers.train_together(run_options)
     run_options.require_files()
-    begun = resuming.begun_with(FLAGS.model_dir)
+    begun = resuming.begun_with(FLAGS.model_dir, FLAGS.warm_start_from)
     preset = FLAGS.hparams or (None if begun.hparams else _DEFAULT_PRESET)
     base = hparams.preset(preset) if preset else begun.hparams
     settings = hparams.override(base, [*FLAGS.override, *steps])
@@ -172,7 +173,7 @@ def main(_: list[str]) -> int:
     from t2t_lite.training import run, training_text
 
     arguments = (
-        FLAGS.model_dir or f"runs/{corpus.name}-{preset}",
+        FLAGS.model_dir or f"runs/{corpus.name}-{preset or 'fine_tuned'}",
         settings,
         training_text.TrainingText(
             flags=names,

@@ -11,8 +11,8 @@ import itertools
 
 from absl import flags
 
-from t2t_lite import cli, files, terminal
-from t2t_lite.decoding import partial_output, search_options
+from t2t_lite import cli, engines, files, terminal
+from t2t_lite.decoding import partial_output
 from t2t_lite_data import text_files
 
 FLAGS = flags.FLAGS
@@ -39,16 +39,32 @@ flags.DEFINE_integer(
     "terminal.",
     lower_bound=1,
 )
+flags.DEFINE_enum(
+    "engine",
+    "tensorflow",
+    engines.NAMES,
+    "What searches. CTranslate2 takes a model directory, which it converts "
+    "once, or a folder that was exported for it.",
+)
+flags.DEFINE_enum(
+    "quantization",
+    None,
+    ["int8", "int8_float32", "float16", "bfloat16"],
+    "What CTranslate2 keeps weights in. Default: float32.",
+)
+cli.refuse_beside("engine", "precision", "xla")
+cli.require_beside("quantization", "engine", "ctranslate2")
 cli.refuse_beside("nbest", "scores", because=", which prints the score of each")
-_SHAPING = ("precision", "xla", "sentences", "scores")  # beside the search's
+# Beside the search's own options.
+_SHAPING = ("engine", "precision", "quantization", "xla", "sentences", "scores")
 
 
 def main(_: list[str]) -> int:
     files.require_folder_of(FLAGS.output)
     partial = partial_output.partial_path(FLAGS.output)
     files.require_apart([FLAGS.output, partial], [FLAGS.input])
-    hparams = search_options.checked_hparams(
-        FLAGS.model_dir, **cli.search_flags(), nbest=FLAGS.nbest
+    hparams = engines.checked_hparams(
+        FLAGS.engine, FLAGS.model_dir, **cli.search_flags(), nbest=FLAGS.nbest
     )
     is_typed = terminal.is_typed(FLAGS.input)
     lines_at_once = 1 if is_typed else FLAGS.batch_lines
@@ -60,11 +76,12 @@ def main(_: list[str]) -> int:
     cli.load_tensorflow(in_parts=not FLAGS.xla)
     begun = partial_output.begun_with(partial)
     cli.settle_precision(hparams, begun.get("precision"))
-    from t2t_lite import tasks
     from t2t_lite.decoding.line_predictor import as_lines
 
-    translator = tasks.open_model(
+    translator = engines.open_model(
+        FLAGS.engine,
         **cli.model_flags(),
+        quantization=FLAGS.quantization,
         sentences=FLAGS.sentences,
         devices=FLAGS.devices,
         nbest=FLAGS.nbest,

@@ -69,9 +69,10 @@ def _load(path: files.Path) -> SavedModel:
 
     metadata = files.read_json(path / "assets/metadata.json")
     options, splitting, max_length = _checked(metadata)
-    vocabulary = Vocabulary.load(path / "assets/vocabulary.model")
+    vocabulary = Vocabulary.load_from(path / "assets")
     if vocabulary.sha256 != metadata["vocabulary_sha256"]:
-        raise InputError("its vocabulary.model is that of another model")
+        names = " and ".join(vocabulary.sides())
+        raise InputError(f"its {names} is that of another model")
     with checkpoints.readable_path(path) as readable:
         root = tf.saved_model.load(readable)
 

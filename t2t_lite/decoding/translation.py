@@ -97,6 +97,12 @@ class LineTranslator(LinePredictor):
             model=model.vocabulary_size,
             vocabulary=vocabulary.size,
         )
+        require(
+            "the model must have the target ids of the vocabulary",
+            model.num_target_ids == vocabulary.target.size,
+            model=model.num_target_ids,
+            vocabulary=vocabulary.target.size,
+        )
         if options is None:
             options = SearchOptions.from_hparams(model.hparams)
         if not isinstance(options, SearchOptions):
@@ -150,7 +156,7 @@ class LineTranslator(LinePredictor):
         ids_NWT = np.asarray(found.ids_BWT)[:, : self.options.nbest]
         scores_NW = np.asarray(found.scores_BW)[:, : self.options.nbest]
         N, W, T = ids_NWT.shape
-        texts = self.vocabulary.decode(ids_NWT.reshape(N * W, T))
+        texts = self.vocabulary.target.decode(ids_NWT.reshape(N * W, T))
         translations = list(map(Translation, texts, scores_NW.ravel().tolist()))
         return [translations[n * W : (n + 1) * W] for n in range(N)]
 
@@ -193,7 +199,7 @@ class LineTranslator(LinePredictor):
         def translate_tensor(text):
             ids_P, line_indices_P = self._split_tensor(tf.reshape(text, [-1]))
             found = self.translate_ids(ids_P)
-            text_P = self.vocabulary.decode_tensor(found.ids_BWT[:, 0])
+            text_P = self.vocabulary.target.decode_tensor(found.ids_BWT[:, 0])
             text_N = sentences.join_tensor(
                 text_P, line_indices_P, tf.size(text)
             )

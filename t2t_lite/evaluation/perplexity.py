@@ -98,7 +98,7 @@ def _functions(model: Transformer) -> tuple[Callable, Callable]:
         return rows.flatten(x_BTD), tf.reshape(target_ids, [-1])
 
     def score(x_ND, target_ids_N):
-        logits_NV = model.embedding.logits(x_ND, model.num_target_ids)
+        logits_NV = model.output_embedding.logits(x_ND, model.num_target_ids)
         return loss.cross_entropy(logits_NV, target_ids_N)
 
     return (

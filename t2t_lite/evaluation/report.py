@@ -128,7 +128,7 @@ def evaluate(
         results = watch(predictor.stream(sources, _LINES_AT_ONCE), len(sources))
         outputs = [nbest[0].text for nbest in results]
         token_pairs = token_files.encode_pairs(
-            pairs, vocabulary, encode_targets or vocabulary.encode_flat
+            pairs, vocabulary, encode_targets or vocabulary.target.encode_flat
         )
         scores[name] = SplitScores(
             pairs=len(pairs),

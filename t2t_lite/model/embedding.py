@@ -23,18 +23,29 @@ class TiedEmbedding(keras.layers.Layer):
     Args:
         vocabulary_size: V.
         d_model: D.
+        scale: what the vectors of tokens are multiplied by; sqrt(d_model) when
+            not given.
+        has_logit_bias: whether each logit has a bias; the paper's has none.
 
     Source: section 3.4.
     """
 
     def __init__(
-        self, vocabulary_size: int, d_model: int, **kwargs: Any
+        self,
+        vocabulary_size: int,
+        d_model: int,
+        scale: float | None = None,
+        has_logit_bias: bool = False,
+        **kwargs: Any,
     ) -> None:
         require_int(1, vocabulary_size=vocabulary_size, d_model=d_model)
         super().__init__(**kwargs)
         self.supports_masking = True
         self.vocabulary_size = vocabulary_size
         self.d_model = d_model
+        self.scale = d_model**0.5 if scale is None else scale
+        self.has_logit_bias = has_logit_bias
+        self.logit_bias = None
 
     def build(self, ids_shape: Shape | None = None) -> None:
         self.embedding = self.add_weight(
@@ -44,9 +55,15 @@ class TiedEmbedding(keras.layers.Layer):
                 stddev=self.d_model**-0.5
             ),
         )
+        if self.has_logit_bias:
+            self.logit_bias = self.add_weight(
+                name="logit_bias",
+                shape=(self.vocabulary_size,),
+                initializer="zeros",
+            )
 
     def call(self, ids: Tensor) -> Tensor:
-        """Returns [..., D]: the vectors of ids [...] times sqrt(d_model).
+        """Returns [..., D]: the vectors of ids [...] times the scale.
 
         Raises:
             InputError: ids is no integers; or, outside of graphs, some are not
@@ -54,7 +71,7 @@ class TiedEmbedding(keras.layers.Layer):
                 one that counts from the end.
         """
         require_ids_below(self.vocabulary_size, ids=ids)
-        return ops.take(self.embedding, ids, axis=0) * self.d_model**0.5
+        return ops.take(self.embedding, ids, axis=0) * self.scale
 
     def compute_mask(
         self, ids: Tensor, previous_mask: Tensor | None = None
@@ -90,7 +107,32 @@ class TiedEmbedding(keras.layers.Layer):
         """
         x_ND = ops.cast(rows.flatten(x), self.compute_dtype)
         logits_NV = ops.cast(ops.matmul(x_ND, projection_DV), "float32")
+        if self.logit_bias is not None:
+            bias_V = self.logit_bias[: logits_NV.shape[-1]]
+            logits_NV = logits_NV + ops.cast(bias_V, "float32")
         return rows.restore(logits_NV, like=x)
+
+    def factors(
+        self, x: Tensor, num_ids: int | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Returns vectors and a matrix whose product are the logits.
+
+        They are x and the matrix as kept; where logits have a bias, it is one
+        more column of the matrix, and x has ones there.
+
+        Args:
+            x: float [..., D].
+            num_ids: V; None for all.
+
+        Returns:
+            (float [..., J], float [V, J]), J being D or D + 1.
+        """
+        matrix_VD = self.first_rows(num_ids)
+        if self.logit_bias is None:
+            return x, matrix_VD
+        bias_V1 = self.logit_bias[: matrix_VD.shape[0], None]
+        x = ops.concatenate([x, ops.ones_like(x[..., :1])], -1)
+        return x, ops.concatenate([matrix_VD, bias_V1], 1)
 
     def first_rows(self, num_ids: int | None = None) -> Tensor:
         """Returns [V, D]: the vectors of the ids 0 to num_ids - 1, as kept.
@@ -109,6 +151,8 @@ class TiedEmbedding(keras.layers.Layer):
         return super().get_config() | {
             "vocabulary_size": self.vocabulary_size,
             "d_model": self.d_model,
+            "scale": self.scale,
+            "has_logit_bias": self.has_logit_bias,
         }
 
 
@@ -120,10 +164,15 @@ class PositionEmbedding(keras.layers.Layer):
         d_model: D, even.
         learned: None for sines and cosines of any length (section 3.5), or the
             number of rows of a learned table (Table 3, row E).
+        marian: that of `sinusoids`.
     """
 
     def __init__(
-        self, d_model: int, learned: int | None = None, **kwargs: Any
+        self,
+        d_model: int,
+        learned: int | None = None,
+        marian: bool = False,
+        **kwargs: Any,
     ) -> None:
         require_int(1, d_model=d_model)
         if learned is None:
@@ -135,6 +184,7 @@ class PositionEmbedding(keras.layers.Layer):
         self.supports_masking = True
         self.d_model = d_model
         self.learned = learned
+        self.marian = marian
         self.table = None
 
     def build(self, x_shape: Shape | None = None) -> None:
@@ -165,7 +215,7 @@ class PositionEmbedding(keras.layers.Layer):
         length = ops.shape(x)[1]
         if self.learned is None:
             position_L = start + ops.arange(length, dtype="int32")
-            encodings_LD = sinusoids(position_L, self.d_model)
+            encodings_LD = sinusoids(position_L, self.d_model, self.marian)
         else:
             self._check(length)
             ends = (length, self.d_model)
@@ -187,10 +237,11 @@ class PositionEmbedding(keras.layers.Layer):
         return super().get_config() | {
             "d_model": self.d_model,
             "learned": self.learned,
+            "marian": self.marian,
         }
 
 
-def sinusoids(position_L: Tensor, d_model: int) -> Tensor:
+def sinusoids(position_L: Tensor, d_model: int, marian: bool = False) -> Tensor:
     """Returns the encodings of positions, PE_LD.
 
     PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos of the
@@ -202,6 +253,9 @@ def sinusoids(position_L: Tensor, d_model: int) -> Tensor:
     Args:
         position_L: number [L], positions counted from 0.
         d_model: D, even.
+        marian: whether the exponent is 2i / (d_model - 2), so that the longest
+            wavelength is 10000 times the shortest, as in Marian and in
+            tensor2tensor.
 
     Returns:
         float32 [L, D].
@@ -209,7 +263,8 @@ def sinusoids(position_L: Tensor, d_model: int) -> Tensor:
     Source: section 3.5.
     """
     two_i = np.arange(0, d_model, 2)
-    frequency = np.float32(10000.0 ** (-two_i / d_model))
+    last = max(d_model - 2, 1) if marian else d_model
+    frequency = np.float32(10000.0 ** (-two_i / last))
     angle = ops.cast(position_L, "float32")[:, None] * frequency
     pairs = ops.stack([ops.sin(angle), ops.cos(angle)], axis=-1)
     return ops.reshape(pairs, (-1, d_model))

@@ -132,7 +132,11 @@ def tokens_flops(
     )
 
 
-def num_parameters(hparams: HParams, vocabulary_size: int | None = None) -> int:
+def num_parameters(
+    hparams: HParams,
+    vocabulary_size: int | None = None,
+    num_target_ids: int | None = None,
+) -> int:
     """Returns how many weights a Transformer has.
 
     >>> from t2t_lite.hparams import PRESETS
@@ -142,14 +146,37 @@ def num_parameters(hparams: HParams, vocabulary_size: int | None = None) -> int:
     Args:
         hparams: HParams.
         vocabulary_size: V; that of the hparams when not given.
+        num_target_ids: V of targets, where they have a matrix of their own;
+            as many when not given.
     """
     D, F = hparams.d_model, hparams.d_ff
     attention = 2 * D * hparams.num_heads * (hparams.d_k + hparams.d_v)
+    if hparams.attention_bias:
+        attention += hparams.num_heads * hparams.d_k + D
     feed_forward = (D * F + F) + (F * D + D)
     norm = 2 * D
     encoder = hparams.num_layers * (attention + feed_forward + 2 * norm)
     decoder = hparams.decoder_layers * (2 * attention + feed_forward + 3 * norm)
     is_learned = hparams.positions == "learned"
     positions = 2 * hparams.learned_positions * D if is_learned else 0
-    embedding = (vocabulary_size or hparams.vocabulary_size) * D
-    return embedding + positions + encoder + decoder
+    top_norms = 2 * norm if hparams.norm == "pre" else 0
+    stacks = encoder + decoder + top_norms
+    return _embeddings(hparams, vocabulary_size, num_target_ids) + (
+        positions + stacks
+    )
+
+
+def _embeddings(
+    hparams: HParams, vocabulary_size: int | None, num_target_ids: int | None
+) -> int:
+    """Returns the weights of the embeddings and of the pre-softmax."""
+    sources = vocabulary_size or hparams.vocabulary_size
+    targets = num_target_ids or sources
+    rows = {
+        "all": sources,
+        "target": sources + targets,
+        "input": sources + targets,
+        "none": sources + 2 * targets,
+    }[hparams.tied_embeddings]
+    logits = sources if hparams.tied_embeddings == "all" else targets
+    return rows * hparams.d_model + logits * hparams.logit_bias

@@ -10,8 +10,6 @@ from t2t_lite.model.cache import PastView
 from t2t_lite.model.multi_head_attention import KeysValues, MultiHeadAttention
 from t2t_lite.tensor import Shape, Tensor
 
-_EPSILON = 1e-6  # Of layer normalization; the paper does not say.
-
 
 @keras.saving.register_keras_serializable("t2t_lite")
 class FeedForward(keras.layers.Layer):
@@ -20,21 +18,31 @@ class FeedForward(keras.layers.Layer):
     Args:
         d_ff: F, the width of the hidden layer.
         dropout: the rate on the hidden layer, after its ReLU.
+        activation: "relu", or another of Keras' in its place.
 
     Source: section 3.3, Eq. 2; the paper does not drop here.
     """
 
-    def __init__(self, d_ff: int, dropout: float = 0.0, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        d_ff: int,
+        dropout: float = 0.0,
+        activation: str = "relu",
+        **kwargs: Any,
+    ) -> None:
         require_int(1, d_ff=d_ff)
         require_rate(dropout=dropout)
         super().__init__(**kwargs)
         self.supports_masking = True
         self.d_ff = int(d_ff)  # Keras' Dense takes no NumPy integer.
         self.dropout = dropout
+        self.activation = activation
 
     def build(self, x_shape: Shape) -> None:
         dense, policy = keras.layers.Dense, self.dtype_policy
-        self.hidden = dense(self.d_ff, "relu", dtype=policy, name="hidden")
+        self.hidden = dense(
+            self.d_ff, self.activation, dtype=policy, name="hidden"
+        )
         self.output_layer = dense(x_shape[-1], dtype=policy, name="output")
         self.hidden_dropout = keras.layers.Dropout(
             self.dropout, dtype=policy, name="hidden_dropout"
@@ -57,7 +65,23 @@ class FeedForward(keras.layers.Layer):
         return super().get_config() | {
             "d_ff": self.d_ff,
             "dropout": self.dropout,
+            "activation": self.activation,
         }
+
+
+def layer_norm(
+    name: str, epsilon: float, policy: keras.DTypePolicy
+) -> keras.layers.LayerNormalization:
+    """Returns a layer normalization whose weights stay float32.
+
+    Args:
+        name: of the layer.
+        epsilon: what is added to the variance.
+        policy: of the model.
+    """
+    return keras.layers.LayerNormalization(
+        epsilon=epsilon, dtype=_float32_weights(policy), name=name
+    )
 
 
 def _float32_weights(policy: keras.DTypePolicy) -> keras.DTypePolicy:
@@ -80,6 +104,10 @@ class _TransformerLayer(keras.layers.Layer):
         attention_dropout: float = 0.0,
         relu_dropout: float = 0.0,
         attention_window: int = 0,
+        norm: str = "post",
+        norm_epsilon: float = 1e-6,
+        activation: str = "relu",
+        attention_bias: bool = False,
         **kwargs: Any,
     ) -> None:
         d_v = d_k if d_v is None else d_v
@@ -96,6 +124,8 @@ class _TransformerLayer(keras.layers.Layer):
             attention_window == 0 or attention_window % 2 == 1,
             attention_window=attention_window,
         )
+        rule = "norm must be post or pre"
+        require(rule, norm in ("post", "pre"), norm=norm)
         super().__init__(**kwargs)
         self.supports_masking = True
         self.d_ff = d_ff
@@ -106,6 +136,10 @@ class _TransformerLayer(keras.layers.Layer):
         self.attention_dropout = attention_dropout
         self.relu_dropout = relu_dropout
         self.attention_window = attention_window
+        self.norm = norm
+        self.norm_epsilon = norm_epsilon
+        self.activation = activation
+        self.attention_bias = attention_bias
         self.norms, self.dropouts = {}, {}
 
     def _build_attention(
@@ -121,6 +155,7 @@ class _TransformerLayer(keras.layers.Layer):
             self.d_v,
             dropout=self.attention_dropout,
             window=window,
+            use_bias=self.attention_bias,
             dtype=self.dtype_policy,
             name=name,
         )
@@ -132,6 +167,7 @@ class _TransformerLayer(keras.layers.Layer):
         layer = FeedForward(
             self.d_ff,
             dropout=self.relu_dropout,
+            activation=self.activation,
             dtype=self.dtype_policy,
             name="feed_forward",
         )
@@ -140,16 +176,18 @@ class _TransformerLayer(keras.layers.Layer):
         return layer
 
     def _build_add_and_norm(self, name: str, x_shape: Shape) -> None:
-        self.norms[name] = keras.layers.LayerNormalization(
-            epsilon=_EPSILON,
-            dtype=_float32_weights(self.dtype_policy),
-            name=f"{name}_norm",
+        self.norms[name] = layer_norm(
+            f"{name}_norm", self.norm_epsilon, self.dtype_policy
         )
         self.norms[name].build(x_shape)
         self.dropouts[name] = keras.layers.Dropout(
             self.dropout, dtype=self.dtype_policy, name=f"{name}_dropout"
         )
         self.dropouts[name].build(x_shape)
+
+    def _input(self, x: Tensor, sublayer: keras.layers.Layer) -> Tensor:
+        """Returns what a sub-layer takes: x, normalized before if "pre"."""
+        return self.norms[sublayer.name](x) if self.norm == "pre" else x
 
     def _add_and_norm(
         self,
@@ -161,10 +199,13 @@ class _TransformerLayer(keras.layers.Layer):
     ) -> Tensor:
         """Returns LayerNorm(x + Dropout(output of the sublayer)).
 
+        Where the norm stands before the sub-layer, the sum alone.
+
         Source: sections 3.1 and 5.4.
         """
         dropped = self.dropouts[sublayer.name](output, training=training)
-        return self.norms[sublayer.name](x + dropped)
+        x = x + dropped
+        return x if self.norm == "pre" else self.norms[sublayer.name](x)
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {
@@ -176,6 +217,10 @@ class _TransformerLayer(keras.layers.Layer):
             "attention_dropout": self.attention_dropout,
             "relu_dropout": self.relu_dropout,
             "attention_window": self.attention_window,
+            "norm": self.norm,
+            "norm_epsilon": self.norm_epsilon,
+            "activation": self.activation,
+            "attention_bias": self.attention_bias,
         }
 
 
@@ -193,6 +238,11 @@ class EncoderLayer(_TransformerLayer):
         relu_dropout: the rate after the ReLU.
         attention_window: r, odd: to how many positions around each one
             self-attention is restricted; 0 for all.
+        norm: "post", or "pre": x + Sublayer(LayerNorm(x)), as in Xiong et al.
+            2020.
+        norm_epsilon: what layer normalization adds to the variance.
+        activation: that of FeedForward.
+        attention_bias: `use_bias` of MultiHeadAttention.
 
     Source: section 3.1, "Encoder".
     """
@@ -226,12 +276,16 @@ class EncoderLayer(_TransformerLayer):
         """
         may_attend = masks.merge(may_attend, x_mask if mask is None else mask)
         attended = self.self_attention(
-            x, may_attend=may_attend, training=training
+            self._input(x, self.self_attention),
+            may_attend=may_attend,
+            training=training,
         )
         x = self._add_and_norm(
             x, self.self_attention, attended, training=training
         )
-        output = self.feed_forward(x, training=training)
+        output = self.feed_forward(
+            self._input(x, self.feed_forward), training=training
+        )
         return self._add_and_norm(
             x, self.feed_forward, output, training=training
         )
@@ -284,18 +338,25 @@ class DecoderLayer(_TransformerLayer):
         """
         may_attend_memory = masks.merge(may_attend_memory, memory_mask)
         attended = self.self_attention(
-            x, may_attend=may_attend, training=training
+            self._input(x, self.self_attention),
+            may_attend=may_attend,
+            training=training,
         )
         x = self._add_and_norm(
             x, self.self_attention, attended, training=training
         )
         attended = self.memory_attention(
-            x, memory, may_attend=may_attend_memory, training=training
+            self._input(x, self.memory_attention),
+            memory,
+            may_attend=may_attend_memory,
+            training=training,
         )
         x = self._add_and_norm(
             x, self.memory_attention, attended, training=training
         )
-        output = self.feed_forward(x, training=training)
+        output = self.feed_forward(
+            self._input(x, self.feed_forward), training=training
+        )
         return self._add_and_norm(
             x, self.feed_forward, output, training=training
         )
@@ -324,17 +385,19 @@ class DecoderLayer(_TransformerLayer):
             (float [B, W, D], KeysValues).
         """
         attention = self.self_attention
-        q_BHWK, k_BHWK, v_BHWK = attention.project_qkv(x_BWD, fused_qkv_DJ)
+        q_BHWK, k_BHWK, v_BHWK = attention.project_qkv(
+            self._input(x_BWD, attention), fused_qkv_DJ
+        )
         past = view.write(past, KeysValues(k_BHWK, v_BHWK))
         attended = attention.attend(
             q_BHWK, view.read(past), view.is_ancestor_B1WP
         )
         x_BWD = self._add_and_norm(x_BWD, attention, attended)
         attention = self.memory_attention
-        q_BHWK = attention.queries(x_BWD)
+        q_BHWK = attention.queries(self._input(x_BWD, attention))
         attended = attention.attend(q_BHWK, memory, may_attend_B11S)
         x_BWD = self._add_and_norm(x_BWD, attention, attended)
-        output = self.feed_forward(x_BWD)
+        output = self.feed_forward(self._input(x_BWD, self.feed_forward))
         return self._add_and_norm(x_BWD, self.feed_forward, output), past
 
     def compute_output_shape(

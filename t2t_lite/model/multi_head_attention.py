@@ -48,9 +48,9 @@ class MultiHeadAttention(keras.layers.Layer):
 
     MultiHead(Q, K, V) = Concat(head_1 .. head_h) W^O, where
     head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V). The projections have no
-    biases. The matrices of all heads lie side by side in one variable each:
-    `query` [D, h d_k], `key` [D, h d_k], `value` [D, h d_v] and `output`
-    [h d_v, D], drawn by Glorot's uniform rule.
+    biases in the paper. The matrices of all heads lie side by side in one
+    variable each: `query` [D, h d_k], `key` [D, h d_k], `value` [D, h d_v] and
+    `output` [h d_v, D], drawn by Glorot's uniform rule.
 
     Args:
         num_heads: h.
@@ -59,6 +59,10 @@ class MultiHeadAttention(keras.layers.Layer):
         dropout: the rate at which attention weights are dropped.
         window: (before, after), how many positions before and after itself a
             position attends to in self-attention; None for all.
+        use_bias: whether queries and output have biases, `query_bias` [h d_k]
+            and `output_bias` [D]. Others would change nothing: a key's adds
+            the same to all scores of a query, and a value's, of which weights
+            of sum 1 leave the whole, is a part of the output's.
 
     Source: section 3.2.2.
     """
@@ -70,6 +74,7 @@ class MultiHeadAttention(keras.layers.Layer):
         d_v: int | None = None,
         dropout: float = 0.0,
         window: tuple[int, int] | None = None,
+        use_bias: bool = False,
         **kwargs: Any,
     ) -> None:
         d_v = d_k if d_v is None else d_v
@@ -83,6 +88,8 @@ class MultiHeadAttention(keras.layers.Layer):
         self.d_v = d_v
         self.dropout = dropout
         self.window = None if window is None else tuple(window)
+        self.use_bias = use_bias
+        self.query_bias = self.output_bias = None
         self.weights_dropout = keras.layers.Dropout(
             dropout, dtype=self.dtype_policy, name="weights_dropout"
         )
@@ -95,6 +102,9 @@ class MultiHeadAttention(keras.layers.Layer):
         self.key = self._add_matrix("key", d_memory, keys)
         self.value = self._add_matrix("value", d_memory, values)
         self.output_matrix = self._add_matrix("output", values, d_model)
+        if self.use_bias:
+            self.query_bias = self._add_bias("query_bias", keys)
+            self.output_bias = self._add_bias("output_bias", d_model)
         self.weights_dropout.build(None)
 
     def _add_matrix(self, name: str, *shape: int) -> keras.Variable:
@@ -102,10 +112,21 @@ class MultiHeadAttention(keras.layers.Layer):
             name=name, shape=shape, initializer="glorot_uniform"
         )
 
+    def _add_bias(self, name: str, size: int) -> keras.Variable:
+        return self.add_weight(name=name, shape=(size,), initializer="zeros")
+
     def queries(self, x: Tensor) -> Tensor:
         """Returns q_BHLK for x [B, L, D]."""
         q_NJ = self._multiply(rows.flatten(x), self.query)
-        return _split_heads(q_NJ, rows.shape(x), self.num_heads)
+        return self._biased(_split_heads(q_NJ, rows.shape(x), self.num_heads))
+
+    def _biased(self, q_BHLK: Tensor) -> Tensor:
+        """Returns queries with their bias, where they have one."""
+        if self.query_bias is None:
+            return q_BHLK
+        shape = (self.num_heads, 1, self.d_k)
+        bias_H1K = ops.reshape(ops.convert_to_tensor(self.query_bias), shape)
+        return q_BHLK + ops.cast(bias_H1K, q_BHLK.dtype)
 
     def keys_and_values(self, memory: Tensor) -> KeysValues:
         """Returns the keys and values of memory [B, M, D]."""
@@ -138,10 +159,12 @@ class MultiHeadAttention(keras.layers.Layer):
         H, shape = self.num_heads, rows.shape(x)
         qkv_NJ = self._multiply(rows.flatten(x), fused_qkv_DJ)
         if self.d_k == self.d_v:  # One transposition is enough, too.
-            return tuple(ops.split(_split_heads(qkv_NJ, shape, 3 * H), 3, 1))
-        ends = [H * self.d_k, 2 * H * self.d_k]
-        parts = ops.split(qkv_NJ, ends, -1)
-        return tuple(_split_heads(part, shape, H) for part in parts)
+            q, k, v = ops.split(_split_heads(qkv_NJ, shape, 3 * H), 3, 1)
+        else:
+            ends = [H * self.d_k, 2 * H * self.d_k]
+            parts = ops.split(qkv_NJ, ends, -1)
+            q, k, v = (_split_heads(part, shape, H) for part in parts)
+        return self._biased(q), k, v
 
     def attend(
         self,
@@ -174,6 +197,8 @@ class MultiHeadAttention(keras.layers.Layer):
         B, L = rows.shape(heads_BLHK)[:2]
         joined_NJ = ops.reshape(heads_BLHK, (-1, self.num_heads * self.d_v))
         output_ND = self._multiply(joined_NJ, self.output_matrix)
+        if self.output_bias is not None:
+            output_ND = output_ND + ops.cast(self.output_bias, output_ND.dtype)
         return ops.reshape(output_ND, (B, L, output_ND.shape[-1]))
 
     def call(
@@ -281,6 +306,7 @@ class MultiHeadAttention(keras.layers.Layer):
             "d_v": self.d_v,
             "dropout": self.dropout,
             "window": self.window,
+            "use_bias": self.use_bias,
         }
 
 

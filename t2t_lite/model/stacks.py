@@ -10,7 +10,7 @@ from t2t_lite.model import cache as decoder_cache
 from t2t_lite.model import masks
 from t2t_lite.model.cache import DecoderCache
 from t2t_lite.model.embedding import PositionEmbedding
-from t2t_lite.model.layers import DecoderLayer, EncoderLayer
+from t2t_lite.model.layers import DecoderLayer, EncoderLayer, layer_norm
 from t2t_lite.tensor import Shape, Tensor
 
 
@@ -35,6 +35,11 @@ class _Stack(keras.layers.Layer):
         relu_dropout: float = 0.0,
         attention_window: int = 0,
         learned_positions: int | None = None,
+        marian_positions: bool = False,
+        norm: str = "post",
+        norm_epsilon: float = 1e-6,
+        activation: str = "relu",
+        attention_bias: bool = False,
         **kwargs: Any,
     ) -> None:
         require_int(1, num_layers=num_layers)
@@ -50,15 +55,24 @@ class _Stack(keras.layers.Layer):
             "attention_dropout": attention_dropout,
             "relu_dropout": relu_dropout,
             "attention_window": attention_window,
+            "norm": norm,
+            "norm_epsilon": norm_epsilon,
+            "activation": activation,
+            "attention_bias": attention_bias,
         }
         self._settings = layer_config | {
             "num_layers": num_layers,
             "d_model": d_model,
             "learned_positions": learned_positions,
+            "marian_positions": marian_positions,
         }
         policy = self.dtype_policy
         self.position_embedding = PositionEmbedding(
-            d_model, learned_positions, dtype=policy, name="positions"
+            d_model,
+            learned_positions,
+            marian_positions,
+            dtype=policy,
+            name="positions",
         )
         self.input_dropout = keras.layers.Dropout(
             dropout, dtype=policy, name="input_dropout"
@@ -67,10 +81,19 @@ class _Stack(keras.layers.Layer):
             self.layer_class(**layer_config, dtype=policy, name=f"layer_{n}")
             for n in range(num_layers)
         ]
+        self.top_norm = None
+        if norm == "pre":  # Else the last layer ends with one.
+            self.top_norm = layer_norm("top_norm", norm_epsilon, policy)
 
-    def _build_input(self, x_shape: Shape) -> None:
+    def _build_ends(self, x_shape: Shape) -> None:
         self.position_embedding.build(x_shape)
         self.input_dropout.build(x_shape)
+        if self.top_norm is not None:
+            self.top_norm.build(x_shape)
+
+    def _top(self, x: Tensor) -> Tensor:
+        """Returns what the stack gives: x, normalized if it was not yet."""
+        return x if self.top_norm is None else self.top_norm(x)
 
     def embed(
         self, x: Tensor, start: int | Tensor = 0, training: bool = False
@@ -95,7 +118,7 @@ class Encoder(_Stack):
     layer_class = EncoderLayer
 
     def build(self, x_shape: Shape) -> None:
-        self._build_input(x_shape)
+        self._build_ends(x_shape)
         for layer in self.layers:
             layer.build(x_shape)
 
@@ -122,7 +145,7 @@ class Encoder(_Stack):
         x = self.embed(x, training=training)
         for layer in self.layers:
             x = layer(x, may_attend=may_attend, training=training)
-        return x
+        return self._top(x)
 
     def compute_output_shape(self, x_shape: Shape) -> Shape:
         return x_shape
@@ -146,6 +169,12 @@ class Decoder(_Stack):
             self-attention is restricted; 0 for all.
         learned_positions: rows of a learned table of positions, or None for
             sines and cosines.
+        marian_positions: `marian` of PositionEmbedding.
+        norm: that of EncoderLayer; with "pre", the stack's output is
+            normalized too.
+        norm_epsilon: that of EncoderLayer.
+        activation: that of FeedForward.
+        attention_bias: `use_bias` of MultiHeadAttention.
 
     Source: section 3.1, "Decoder".
     """
@@ -153,7 +182,7 @@ class Decoder(_Stack):
     layer_class = DecoderLayer
 
     def build(self, x_shape: Shape, memory_shape: Shape | None = None) -> None:
-        self._build_input(x_shape)
+        self._build_ends(x_shape)
         for layer in self.layers:
             layer.build(x_shape, memory_shape)
 
@@ -190,7 +219,7 @@ class Decoder(_Stack):
                 may_attend_memory=may_attend_memory,
                 training=training,
             )
-        return x
+        return self._top(x)
 
     def compute_output_shape(
         self, x_shape: Shape, memory_shape: Shape | None = None
@@ -271,7 +300,7 @@ class Decoder(_Stack):
                 may_attend_B11S=cache.may_attend_B11S,
             )
             past.append(layer_past)
-        return x_BWD, cache._replace(
+        return self._top(x_BWD), cache._replace(
             position=cache.position + 1, past=tuple(past)
         )
 

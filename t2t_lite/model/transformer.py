@@ -38,13 +38,17 @@ class Transformer(keras.Model):
     Its call gives logits for the next target tokens, so it compiles and fits
     on batches ((source_ids, shift_right(target_ids)), target_ids).
 
+    Its layers: `embedding` of the targets and, unless the hparams untie them,
+    of all else; `source_embedding`; `output_embedding`, whose matrix gives the
+    logits; `encoder` and `decoder`.
+
     Args:
         hparams: HParams, such as PRESETS["transformer_base"], or the dict of
             one.
-        vocabulary_size: how many ids there are; that of the hparams when not
-            given.
+        vocabulary_size: how many ids sources have; that of the hparams when
+            not given.
         num_target_ids: V of the logits: a parser's targets are the first few
-            ids, the symbols of trees; all when not given.
+            ids, the symbols of trees; as many as sources have when not given.
 
     Raises:
         InputError: no such model can be.
@@ -67,9 +71,10 @@ class Transformer(keras.Model):
         require_int(
             1, vocabulary_size=vocabulary_size, num_target_ids=num_target_ids
         )
+        has_own_source = hparams.tied_embeddings in ("target", "none")
         require(
             f"num_target_ids must be at most vocabulary_size={vocabulary_size}",
-            num_target_ids <= vocabulary_size,
+            num_target_ids <= vocabulary_size or has_own_source,
             num_target_ids=num_target_ids,
         )
         kwargs.setdefault("name", "transformer")
@@ -91,14 +96,14 @@ class Transformer(keras.Model):
             "learned_positions": (
                 hparams.learned_positions if is_learned else None
             ),
+            "marian_positions": hparams.positions == "marian",
+            "norm": hparams.norm,
+            "norm_epsilon": hparams.norm_epsilon,
+            "activation": hparams.activation,
+            "attention_bias": hparams.attention_bias,
             "dtype": self.dtype_policy,
         }
-        self.embedding = TiedEmbedding(
-            self.vocabulary_size,
-            hparams.d_model,
-            dtype=self.dtype_policy,
-            name="embedding",
-        )
+        self._add_embeddings(has_own_source)
         self.encoder = Encoder(
             hparams.num_layers, **stack_config, name="encoder"
         )
@@ -106,9 +111,43 @@ class Transformer(keras.Model):
             hparams.decoder_layers, **stack_config, name="decoder"
         )
 
+    def _add_embeddings(self, has_own_source: bool) -> None:
+        """Makes the one embedding, or as many as the hparams say."""
+        has_own_output = self.hparams.tied_embeddings in ("input", "none")
+        has_bias = self.hparams.logit_bias
+        self.embedding = self._make_embedding(
+            "embedding",
+            self.num_target_ids if has_own_source else self.vocabulary_size,
+            has_bias and not has_own_output,
+        )
+        self.source_embedding = self.output_embedding = self.embedding
+        if has_own_source:
+            self.source_embedding = self._make_embedding(
+                "source_embedding", self.vocabulary_size
+            )
+        if has_own_output:
+            self.output_embedding = self._make_embedding(
+                "output_embedding", self.num_target_ids, has_bias
+            )
+
+    def _make_embedding(
+        self, name: str, size: int, has_logit_bias: bool = False
+    ) -> TiedEmbedding:
+        return TiedEmbedding(
+            size,
+            self.hparams.d_model,
+            self.hparams.embedding_scale or None,
+            has_logit_bias,
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
     def build(self, input_shape: Any = None) -> None:
         D = self.hparams.d_model
         self.embedding.build()
+        for embedding in (self.source_embedding, self.output_embedding):
+            if embedding is not self.embedding:
+                embedding.build()
         self.encoder.build((None, None, D))
         self.decoder.build((None, None, D), (None, None, D))
 
@@ -123,7 +162,7 @@ class Transformer(keras.Model):
             training: whether to drop.
         """
         x_BTD = self.decode(inputs, training=training)
-        return self.embedding.logits(x_BTD, self.num_target_ids)
+        return self.output_embedding.logits(x_BTD, self.num_target_ids)
 
     def decode(
         self, inputs: tuple[Tensor, Tensor], training: bool = False
@@ -134,8 +173,11 @@ class Transformer(keras.Model):
         """
         source_ids, target_ids = inputs
         _require_ids(source_ids, target_ids)
+        x_BTD = self.embedding(target_ids)
+        if self.hparams.decoder_start == "zeros":
+            x_BTD = _zero_where(ops.arange(ops.shape(x_BTD)[1]) == 0, x_BTD)
         return self.decoder(
-            self.embedding(target_ids),
+            x_BTD,
             self.encode(source_ids, training=training),
             may_attend_memory=masks.not_padding(source_ids),
             training=training,
@@ -144,7 +186,7 @@ class Transformer(keras.Model):
     def encode(self, source_ids: Tensor, training: bool = False) -> Tensor:
         """Returns memory_BSD for int source_ids [B, S]."""
         may_attend = masks.not_padding(source_ids)
-        x = self.embedding(source_ids)
+        x = self.source_embedding(source_ids)
         return self.encoder(x, may_attend=may_attend, training=training)
 
     def start_decoding(
@@ -170,14 +212,16 @@ class Transformer(keras.Model):
         grows = max_length is None
         # Once, not in each step: that takes longer than the product.
         fused_qkv = self.decoder.fused_qkv()
-        projection_DV = self.embedding.projection(self.num_target_ids)
+        projection_DV = self.output_embedding.projection(self.num_target_ids)
 
         def step(ids_BW, cache):
             x_BWD = self.embedding(ids_BW)
+            if self.hparams.decoder_start == "zeros":
+                x_BWD = _zero_where(cache.position == 0, x_BWD)
             x_BWD, cache = self.decoder.step(
                 x_BWD, cache, fused_qkv, grows=grows
             )
-            return self.embedding.project(x_BWD, projection_DV), cache
+            return self.output_embedding.project(x_BWD, projection_DV), cache
 
         return step, self.decoder.empty_cache(
             self.encode(source_ids),
@@ -198,6 +242,16 @@ class Transformer(keras.Model):
     def compute_output_shape(self, input_shape: tuple[Shape, Shape]) -> Shape:
         _, target_shape = input_shape
         return (*target_shape, self.num_target_ids)
+
+
+def _zero_where(is_start: Tensor, x_BLD: Tensor) -> Tensor:
+    """Returns vectors, zeros in the place of those at the start.
+
+    Args:
+        is_start: bool, [L] or of all positions.
+        x_BLD: float.
+    """
+    return ops.where(ops.reshape(is_start, (-1, 1)), 0.0, x_BLD)
 
 
 def _require_ids(source_ids: Tensor, target_ids: Tensor) -> None:

@@ -125,14 +125,16 @@ def _save(
     with tempfile.TemporaryDirectory() as folder:
         metadata_path = pathlib.Path(folder, "metadata.json")
         metadata_path.write_text(json.dumps(metadata, indent=2), "utf-8")
-        vocabulary_path = pathlib.Path(folder, "vocabulary.model")
-        vocabulary_path.write_bytes(vocabulary.model)
+        vocabulary.save_in(folder)
         # What the functions refer to must hang on what is saved.
         root = tf.Module()
         root.weights = served.variables
         root.translate_ids = served.translate_ids
         root.metadata = tf.saved_model.Asset(str(metadata_path))
-        root.vocabulary = tf.saved_model.Asset(str(vocabulary_path))
+        root.vocabulary = [
+            tf.saved_model.Asset(os.path.join(folder, name))
+            for name in vocabulary.sides()
+        ]
         tf.saved_model.save(root, str(path), served.signatures())
 
 

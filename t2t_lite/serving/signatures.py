@@ -109,7 +109,7 @@ class ServedModel:
         parts = self._split(inputs)
         ids, is_truncated_P = self._encode(parts.flat_values)
         found = self.translate_ids(ids)
-        text_P = self._vocabulary.decode_tensor(found.ids_BWT[:, 0])
+        text_P = self._vocabulary.target.decode_tensor(found.ids_BWT[:, 0])
         scores = parts.with_flat_values(found.scores_BW[:, 0])
         return {
             "outputs": sentences.join_tensor(
@@ -132,7 +132,7 @@ class ServedModel:
         found = self._translate_ids_nbest(ids)
         W = self._options.search.beam_width
         ids_RT = tf.reshape(found.ids_BWT, [-1, tf.shape(found.ids_BWT)[2]])
-        text_PW = self._vocabulary.decode_tensor(ids_RT)
+        text_PW = self._vocabulary.target.decode_tensor(ids_RT)
         row_PW = parts.value_rowids()[:, None] * W + tf.range(W, dtype=tf.int64)
         B = parts.nrows()
         text_BW = sentences.join_tensor(
@@ -174,7 +174,9 @@ class ServedModel:
         source_ids_BS, target_ids_BT = ids.to_tensor(), target_ids_BT[:, :T]
         return {
             "source_tokens": self._vocabulary.tokens_tensor(source_ids_BS),
-            "target_tokens": self._vocabulary.tokens_tensor(target_ids_BT),
+            "target_tokens": self._vocabulary.target.tokens_tensor(
+                target_ids_BT
+            ),
             "attention": self._attention(source_ids_BS, target_ids_BT),
             "truncated": is_truncated_B,
         }
@@ -225,7 +227,7 @@ class ServedModel:
             "there must be one target for each source",
         )
         source_ids = self._vocabulary.encode_tensor(sources)
-        target_ids = self._vocabulary.encode_tensor(targets)
+        target_ids = self._vocabulary.target.encode_tensor(targets)
         num_tokens_B = target_ids.row_lengths()
         fits_B = (source_ids.row_lengths() <= self._options.max_length) & (
             num_tokens_B <= self._max_target_length

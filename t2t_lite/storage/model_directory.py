@@ -1,7 +1,8 @@
 """The model directory: all that a later command needs to know of a run.
 
 settings.json          the resolved hparams, the corpus and its hashes
-vocabulary.model       the SentencePiece model
+vocabulary.model       the SentencePiece model; source.model and target.model,
+                       where each side has its own
 tokens/                the training corpus as token ids, unless in a cache
 checkpoints/step-N.*   the last ones, N updates into training
 best/step-N.*          the one that scores best on dev
@@ -39,6 +40,7 @@ from t2t_lite.errors import (
 from t2t_lite.model.flops import num_parameters
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage import checkpoints, settings_file
+from t2t_lite.text import vocabulary
 from t2t_lite.text.sentences import Splitting
 from t2t_lite.text.vocabulary import Vocabulary
 
@@ -52,6 +54,8 @@ _WRITTEN = (
     "settings",
     "scores.json",
     "vocabulary.model",
+    "source.model",
+    "target.model",
     "tokens",
     "tags.npz",
     "preflight",
@@ -75,6 +79,8 @@ class Settings:
     vocabulary_is_learned: bool | None = None  # from this text; None: not known
     # Of the corpora of the training text; None: all pairs count the same.
     corpus_weights: list | None = None
+    # Where targets have a vocabulary of their own.
+    target_vocabulary_size: int | None = None
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -149,7 +155,6 @@ class ModelDirectory:
         self.path = files.to_path(path)
         checkpoints.require_read_right(self.path)
         self.settings_path = self.path / settings_file.NAME
-        self.vocabulary_path = self.path / "vocabulary.model"
         self.tokens = self.path / "tokens"
         self.checkpoints = self.path / "checkpoints"
         self.best = self.path / "best"
@@ -261,16 +266,30 @@ class ModelDirectory:
         Raises:
             InputError: it cannot be read, or is not the one of the settings.
         """
-        vocabulary = Vocabulary.load(self.vocabulary_path)
+        found = self.unchecked_vocabulary()
         if self.settings_path.exists():
             expected = self.settings().vocabulary_sha256
-            if vocabulary.sha256 != expected:
+            if found.sha256 != expected:
+                names = " and ".join(found.sides())
                 raise InputError(
-                    f"{self.vocabulary_path} is not the vocabulary of this "
+                    f"{self.path / names} is not the vocabulary of this "
                     "model: put back the file whose SHA-256 begins with "
-                    f"{expected[:12]}; received {vocabulary.sha256[:12]}"
+                    f"{expected[:12]}; received {found.sha256[:12]}"
                 )
-        return vocabulary
+        return found
+
+    def unchecked_vocabulary(self) -> Vocabulary:
+        """Returns the Vocabulary in the directory, whatever settings say.
+
+        Raises:
+            InputError: it cannot be read.
+        """
+        return Vocabulary.load_from(self.path)
+
+    def has_vocabulary(self) -> bool:
+        """Returns whether there are files of a vocabulary."""
+        names = (vocabulary.FILE, vocabulary.SOURCE_FILE)
+        return any(files.exists(self.path / name) for name in names)
 
     def weights(
         self, which: str = "last", average_last: int = 1
@@ -381,7 +400,8 @@ class ModelDirectory:
             which: that of `weights`.
             average_last: that of `weights`.
             precision: "float32", "bfloat16" or "float16".
-            num_target_ids: int, that of the task; all ids when not given.
+            num_target_ids: int, that of the task; all ids of the vocabulary
+                of targets when not given.
 
         Raises:
             InputError: no such checkpoint, or not one of this model.
@@ -396,7 +416,7 @@ class ModelDirectory:
         model = Transformer(
             settings.hparams,
             vocabulary_size=settings.vocabulary_size,
-            num_target_ids=num_target_ids,
+            num_target_ids=num_target_ids or settings.target_vocabulary_size,
             dtype=policy,
         )
         model.build()
@@ -425,7 +445,11 @@ def read_weights(
 
 def _require_no_more_weights(settings, weights, description):
     """Raises InputError before memory is taken for a far too large model."""
-    expected = num_parameters(settings.hparams, settings.vocabulary_size)
+    expected = num_parameters(
+        settings.hparams,
+        settings.vocabulary_size,
+        settings.target_vocabulary_size,
+    )
     received = sum(weight.size for weight in weights.values())
     # Where they are as many, or fewer, `assign` says which differ.
     if expected > _FAR_TOO_MANY * received:

@@ -45,8 +45,11 @@ def encoded(vocabulary: Vocabulary) -> Step:
 
     require_vocabulary(vocabulary)
 
-    def encode(*text):
-        return tuple(vocabulary.encode_tensor(side) for side in text)
+    def encode(source, target):
+        return (
+            vocabulary.encode_tensor(source),
+            vocabulary.target.encode_tensor(target),
+        )
 
     def step(dataset):
         _require_dataset(dataset)

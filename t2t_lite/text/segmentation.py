@@ -21,7 +21,13 @@ import numpy as np
 from sentencepiece import sentencepiece_model_pb2
 
 from t2t_lite.errors import InputError
-from t2t_lite.text.vocabulary import FIRST_PIECE, SPACE, FlatIds, Vocabulary
+from t2t_lite.text.vocabulary import (
+    FIRST_PIECE,
+    OUTSIDE,
+    SPACE,
+    FlatIds,
+    Vocabulary,
+)
 
 _MAX_NODES = 2_000_000  # Of a graph, before it is begun anew.
 _ROOM = 1 << 16  # For nodes, at first.
@@ -285,9 +291,15 @@ def make_graph(vocabulary: Vocabulary, rate: float) -> "SegmentationGraph":
         rate: float, that of SubwordSampler.
 
     Raises:
-        InputError: the vocabulary is neither BPE nor unigram.
+        InputError: the vocabulary is neither BPE nor unigram, or has pieces
+            without ids.
     """
     model = sentencepiece_model_pb2.ModelProto.FromString(vocabulary.model)
+    if any(piece.piece == OUTSIDE for piece in model.pieces):
+        raise InputError(
+            "subword_sampling must be 0 with a vocabulary that has pieces "
+            "which the model does not know, as imported ones may have"
+        )
     spec = model.trainer_spec
     if spec.model_type == spec.BPE:
         return BpeGraph(vocabulary, model.pieces, rate)

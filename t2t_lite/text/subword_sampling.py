@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from t2t_lite import files
-from t2t_lite.text.segmentation import make_graph
+from t2t_lite.text.segmentation import SegmentationGraph, make_graph
 from t2t_lite.text.token_files import TokenPairs
 from t2t_lite.text.vocabulary import FlatIds, Vocabulary
 
@@ -45,7 +45,9 @@ class SubwordSampler:
     ):
         self._seed = seed
         self._sides = _SIDES if targets_are_text else _SIDES[:1]
-        self._graph = make_graph(vocabulary, rate)
+        self._graphs = [make_graph(vocabulary, rate)]
+        if vocabulary.target is not vocabulary and targets_are_text:
+            self._graphs.append(make_graph(vocabulary.target, rate))
 
     def sample(
         self,
@@ -72,7 +74,8 @@ class SubwordSampler:
             offsets = getattr(pairs, f"{side}_offsets")
             if side in self._sides:
                 key = _SUBWORDS, self._seed, epoch, n
-                blocks = self._blocks(ids, offsets, key, max_lengths[n])
+                graph = self._graphs[min(n, len(self._graphs) - 1)]
+                blocks = _blocks(graph, ids, offsets, key, max_lengths[n])
                 found = _write(blocks, folder, should_stop)
                 if found is None:
                     return None
@@ -80,24 +83,25 @@ class SubwordSampler:
             sampled |= {f"{side}_ids": ids, f"{side}_offsets": offsets}
         return TokenPairs(**sampled)
 
-    def _blocks(
-        self,
-        ids: np.ndarray,
-        offsets: np.ndarray,
-        key: tuple[int, ...],
-        max_length: int,
-    ) -> Iterator[FlatIds]:
-        """Yields the samples of one side, some lines after the other."""
-        num_lines = len(offsets) - 1
-        for start in range(0, num_lines, _LINES_AT_ONCE):
-            end = min(start + _LINES_AT_ONCE, num_lines)
-            unsampled = FlatIds(
-                np.asarray(ids[offsets[start] : offsets[end]]),
-                np.diff(offsets[start : end + 1]),
-            )
-            generator = np.random.default_rng((*key, start))
-            sample = self._graph.sample(unsampled, generator)
-            yield _select(sample.lengths <= max_length, sample, unsampled)
+
+def _blocks(
+    graph: SegmentationGraph,
+    ids: np.ndarray,
+    offsets: np.ndarray,
+    key: tuple[int, ...],
+    max_length: int,
+) -> Iterator[FlatIds]:
+    """Yields the samples of one side, some lines after the other."""
+    num_lines = len(offsets) - 1
+    for start in range(0, num_lines, _LINES_AT_ONCE):
+        end = min(start + _LINES_AT_ONCE, num_lines)
+        unsampled = FlatIds(
+            np.asarray(ids[offsets[start] : offsets[end]]),
+            np.diff(offsets[start : end + 1]),
+        )
+        generator = np.random.default_rng((*key, start))
+        sample = graph.sample(unsampled, generator)
+        yield _select(sample.lengths <= max_length, sample, unsampled)
 
 
 def _select(is_first: np.ndarray, first: FlatIds, other: FlatIds) -> FlatIds:

@@ -1,8 +1,9 @@
-"""Text as token ids and back: one SentencePiece vocabulary for both languages.
+"""Text as token ids and back, by a SentencePiece vocabulary.
 
-Id 0 fills sequences up, id 1 ends them, and piece i of the SentencePiece model
-is id i + 2. So any SentencePiece model can be used, whatever control symbols it
-has. Corpora are tokenized by the sentencepiece library, text inside a graph by
+It serves both languages, unless it has another one for targets. Id 0 fills
+sequences up, id 1 ends them, and piece i of the SentencePiece model is id
+i + 2. So any SentencePiece model can be used, whatever control symbols it has.
+Corpora are tokenized by the sentencepiece library, text inside a graph by
 tensorflow-text's op; both give the same ids.
 """
 
@@ -26,7 +27,14 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 SPACE = "\u2581"  # What SentencePiece writes for a space.
+# In a folder: of both languages, or of one each.
+FILE = "vocabulary.model"
+SOURCE_FILE, TARGET_FILE = "source.model", "target.model"
 FIRST_PIECE = 2  # The id of the SentencePiece model's first piece.
+# A control piece that ends those which have ids. Text is still segmented by
+# pieces behind it, which are then unknown: in models of other programs, those
+# that their training never met.
+OUTSIDE = "<outside>"
 _LARGEST_LINE_BYTES = 1 << 30
 
 
@@ -111,19 +119,21 @@ class Vocabulary:
 
     Args:
         model: bytes, a serialized SentencePiece model.
+        target: Vocabulary of targets; this one when not given.
 
     Raises:
         InputError: the bytes are not such a model.
         TypeError: `model` is not bytes.
     """
 
-    def __init__(self, model: bytes):
+    def __init__(self, model: bytes, target: "Vocabulary | None" = None):
         if not isinstance(model, bytes):
             raise TypeError(
                 "model must be the bytes of a SentencePiece model; received "
                 f"{model!r} (Vocabulary.load reads a file)"
             )
         self.model = model
+        self._target = target
         self._processor = sentencepiece.SentencePieceProcessor()
         try:
             self._processor.LoadFromSerializedProto(model)
@@ -131,6 +141,16 @@ class Vocabulary:
             raise InputError(
                 "the vocabulary is not a SentencePiece model"
             ) from None
+        outside = self._processor.piece_to_id(OUTSIDE)
+        self._has_outside = self._processor.IsControl(outside)
+        self._num_pieces = (
+            outside if self._has_outside else self._processor.GetPieceSize()
+        )
+
+    @property
+    def target(self) -> "Vocabulary":
+        """The Vocabulary of targets: this one, if both languages share it."""
+        return self if self._target is None else self._target
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Vocabulary":
@@ -149,15 +169,44 @@ class Vocabulary:
         except InputError:
             raise InputError(f"{path} is not a SentencePiece model") from None
 
+    @classmethod
+    def load_from(cls, folder: str | os.PathLike) -> "Vocabulary":
+        """Returns the vocabulary of a folder, whose names `sides` gives.
+
+        Raises:
+            InputError: it cannot be read.
+        """
+        folder = files.to_path(folder)
+        if not files.exists(folder / SOURCE_FILE):
+            return cls.load(folder / FILE)
+        target = cls.load(folder / TARGET_FILE)
+        return cls(cls.load(folder / SOURCE_FILE).model, target)
+
     def save(self, path: str | os.PathLike) -> None:
         """Writes the SentencePiece model to `path`, atomically."""
         with files.atomic_file(path, "wb") as file:
             file.write(self.model)
 
+    def save_in(self, folder: str | os.PathLike) -> None:
+        """Writes the files of `sides` to a folder, each atomically."""
+        folder, sides = files.to_path(folder), self.sides()
+        for name, side in sides.items():
+            side.save(folder / name)
+        for name in {FILE, SOURCE_FILE, TARGET_FILE} - sides.keys():
+            if files.exists(folder / name):  # Of what was there before.
+                (folder / name).unlink()
+
+    def sides(self) -> dict[str, "Vocabulary"]:
+        """Returns the file names of a vocabulary, and what each file holds."""
+        if self._target is None:
+            return {FILE: self}
+        # The target's first: where the source's is, both are.
+        return {TARGET_FILE: self._target, SOURCE_FILE: self}
+
     @property
     def size(self) -> int:
         """Number of ids, V."""
-        return self._processor.GetPieceSize() + FIRST_PIECE
+        return self._num_pieces + FIRST_PIECE
 
     @functools.cached_property
     def control_symbols(self) -> dict[str, int]:
@@ -200,8 +249,12 @@ class Vocabulary:
 
     @functools.cached_property
     def sha256(self) -> str:
-        """Hex digest that names this vocabulary."""
-        return hashlib.sha256(self.model).hexdigest()
+        """Hex digest that names this vocabulary, with that of targets."""
+        digest = hashlib.sha256(self.model).hexdigest()
+        if self._target is None:
+            return digest
+        both = digest + self._target.sha256
+        return hashlib.sha256(both.encode()).hexdigest()
 
     def encode(
         self, lines: Sequence[str], num_threads: int | None = None
@@ -235,9 +288,13 @@ class Vocabulary:
 
     def _pieces(self, lines, num_threads=None):
         lines = as_list(lines, "lines must be a list of str")
-        return self._processor.encode(
+        sequences = self._processor.encode(
             lines, out_type=int, num_threads=num_threads or os.cpu_count()
         )
+        if not self._has_outside:
+            return sequences
+        unknown, end = self._processor.unk_id(), self._num_pieces
+        return [[p if p < end else unknown for p in ps] for ps in sequences]
 
     def decode(self, sequences: Iterable[Iterable[int]]) -> list[str]:
         """Returns the text of each sequence of ids, up to its first EOS.
@@ -261,10 +318,17 @@ class Vocabulary:
         if not pieces:
             return []  # The processor takes no sequences for an empty one.
         try:
+            if self._has_outside:
+                self._require_ids(pieces)
             return self._processor.decode(pieces)
         except (IndexError, TypeError):  # The latter beyond 32 bits.
             ids = [i + FIRST_PIECE for each in pieces for i in each]
             raise self._out_of_range(ids) from None
+
+    def _require_ids(self, sequences: list[list[int]]) -> None:
+        """Raises IndexError where a piece that is known has no id."""
+        if any(p >= self._num_pieces for pieces in sequences for p in pieces):
+            raise IndexError
 
     def _out_of_range(self, ids):
         """Returns the IndexError that names the first id that is none."""
@@ -342,7 +406,11 @@ class Vocabulary:
         """
         import tensorflow as tf
 
-        ids = self._new_op().tokenize(text_B) + FIRST_PIECE
+        pieces = self._new_op().tokenize(text_B)
+        if self._has_outside:
+            has_no_id = pieces >= self._num_pieces
+            pieces = tf.where(has_no_id, self._processor.unk_id(), pieces)
+        ids = pieces + FIRST_PIECE
         eos = tf.fill([tf.shape(text_B)[0], 1], EOS)
         return tf.concat([ids, tf.RaggedTensor.from_tensor(eos)], axis=1)
 

@@ -165,6 +165,9 @@ def _settings(
         data_sha256=report.data_sha256,
         vocabulary_sha256=vocabulary.sha256,
         vocabulary_size=vocabulary.size,
+        target_vocabulary_size=(
+            None if vocabulary.target is vocabulary else vocabulary.target.size
+        ),
         micro_batch_tokens=_micro_batch_tokens(start, vocabulary),
         **_sentence_figures(start, vocabulary, pairs),
         vocabulary_is_learned=(
@@ -181,7 +184,7 @@ def _save(start: _Start, vocabulary: Vocabulary, settings: Settings) -> None:
         start.task.save_extras(
             directory, start.hparams, vocabulary, start.read_pairs
         )
-    vocabulary.save(directory.vocabulary_path)
+    vocabulary.save_in(directory.path)
     # Last, so that a directory with settings has all the rest.
     directory.save_settings(settings)
 
@@ -324,7 +327,7 @@ def _unchecked_vocabulary(
     directory, hparams = start.directory, start.hparams
     if start.options.vocabulary:
         return Vocabulary.load(start.options.vocabulary), False
-    if start.begun is not None and directory.vocabulary_path.exists():
+    if start.begun is not None and directory.has_vocabulary():
         return directory.vocabulary(), False
     if warm is not None:
         return warm, False
@@ -347,7 +350,7 @@ def _has_vocabulary(start: _Start) -> bool:
         return False  # It may be of another text, or of another size.
     try:
         before = directory.settings()
-        left = Vocabulary.load(directory.vocabulary_path)
+        left = directory.unchecked_vocabulary()
     except InputError:
         return False
     return (
@@ -371,9 +374,7 @@ def _vocabulary_beside(warm_start_from: str | None) -> Vocabulary | None:
     if not files.is_folder(path):
         folder = [path, *path.absolute().parents][:3][-1]
     directory = ModelDirectory(folder)
-    if not directory.vocabulary_path.exists():
-        return None
-    return directory.vocabulary()
+    return directory.vocabulary() if directory.has_vocabulary() else None
 
 
 def _tokens(

@@ -18,17 +18,35 @@ class Begun(NamedTuple):
     corpus: dict[str, str] | None = None  # the flags that name it
 
 
-def begun_with(model_dir: str | None) -> Begun:
+def begun_with(
+    model_dir: str | None, warm_start_from: str | None = None
+) -> Begun:
     """Returns what the settings.json of a model directory says.
 
-    One that cannot be used counts as none here; `prepare` refuses it.
+    One that cannot be used counts as none here; `prepare` refuses it. A run
+    that is new has the hparams of the model that it starts from.
 
     Args:
         model_dir: path, which need not exist; None for none.
+        warm_start_from: path of a model directory or a checkpoint, or None.
 
     Raises:
         InputError: it is a file, a pipe, or a link to nowhere.
     """
+    begun = _begun_in(model_dir)
+    if begun.hparams is not None or warm_start_from is None:
+        return begun
+    try:
+        values = settings_file.read(warm_start_from)
+    except InputError:  # A checkpoint; or nothing, which is refused later.
+        return begun
+    logging.info(
+        "Settings that no flag gives are those of %s.", warm_start_from
+    )
+    return Begun(values["hparams"])
+
+
+def _begun_in(model_dir: str | None) -> Begun:
     if model_dir is None:
         return Begun()
     path = os.path.expanduser(model_dir)

@@ -147,7 +147,7 @@ def _locked_directory(
     with files.private_folder("t2t-lite-worker") as path:
         temporary = ModelDirectory(path)
         if is_trained(directory):
-            directory.vocabulary().save(temporary.vocabulary_path)
+            directory.vocabulary().save_in(temporary.path)
         yield temporary
 
 

@@ -282,8 +282,9 @@ class Trainer:
                 (source_ids, shift_right(target_ids)), training=True
             )
             loss_sum, tokens = loss.projected_cross_entropy(
-                x_BTD,
-                self.model.embedding.first_rows(self.model.num_target_ids),
+                *self.model.output_embedding.factors(
+                    x_BTD, self.model.num_target_ids
+                ),
                 target_ids,
                 self.hparams.label_smoothing,
                 scale,

@@ -218,15 +218,18 @@ class Watchdog:
 
         Targets that are no text, such as trees, are named token by token.
         """
-        decode, tokens = self._vocabulary.decode, self._vocabulary.tokens
+        sources = self._vocabulary.decode(source_ids)
+        vocabulary = self._vocabulary.target
         if self._task.targets_are_text:
-            targets = decode(target_ids)
+            targets = vocabulary.decode(target_ids)
         else:
             targets = [
-                " ".join(tokens(i for i in ids if i not in (PAD, EOS)))
+                " ".join(
+                    vocabulary.tokens(i for i in ids if i not in (PAD, EOS))
+                )
                 for ids in target_ids
             ]
-        return list(map(list, zip(decode(source_ids), targets, strict=True)))
+        return list(map(list, zip(sources, targets, strict=True)))
 
 
 def _number(value: Any) -> float | str:

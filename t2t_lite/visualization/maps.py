@@ -127,7 +127,7 @@ def compute_maps(
         target_ids = _translate(translator, source_ids)
     else:
         target_ids = _encode(
-            vocabulary,
+            vocabulary.target,
             translation,
             "translation",
             max_length=max_target_length(
@@ -198,8 +198,9 @@ def compute_maps_from_ids(
 
     encoder, decoder = model.encoder.layers, model.decoder.layers
     source_tokens = vocabulary.tokens(source_ids)
-    predicted_tokens = vocabulary.tokens(target_ids)
-    source, target = vocabulary.decode([source_ids, target_ids])
+    predicted_tokens = vocabulary.target.tokens(target_ids)
+    (source,) = vocabulary.decode([source_ids])
+    (target,) = vocabulary.target.decode([target_ids])
     return AttentionMaps(
         source,
         target,

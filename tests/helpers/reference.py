@@ -1,10 +1,25 @@
 """The paper in NumPy, float64: what the tests compare with.
 
 Written for the eye, one sentence and one head at a time, and independent of
-t2t_lite. Masks are bool, True where attention is allowed.
+t2t_lite. Masks are bool, True where attention is allowed. What only models of
+other programs have is a Style, or a weight that may be missing.
 """
 
+import math
+from typing import NamedTuple
+
 import numpy as np
+
+
+class Style(NamedTuple):
+    """How layers compute where there is a choice: the paper's by default."""
+
+    norm: str = "post"
+    norm_epsilon: float = 1e-6
+    activation: str = "relu"
+
+
+_PAPER = Style()
 
 
 def weights_of(model):
@@ -50,17 +65,34 @@ def multi_head_attention(x_LD, memory_MD, weights, num_heads, may_attend_LM):
         name: np.split(weights[name], num_heads, axis=1)
         for name in ("query", "key", "value")
     }
+    no_bias = np.zeros(weights["query"].shape[1])
+    biases = np.split(weights.get("query_bias", no_bias), num_heads)
     heads = [
-        attention(x_LD @ W_Q, memory_MD @ W_K, memory_MD @ W_V, may_attend_LM)
-        for W_Q, W_K, W_V in zip(*per_head.values(), strict=True)
+        attention(
+            x_LD @ W_Q + b_Q, memory_MD @ W_K, memory_MD @ W_V, may_attend_LM
+        )
+        for b_Q, W_Q, W_K, W_V in zip(biases, *per_head.values(), strict=True)
     ]
-    return np.concatenate(heads, axis=-1) @ weights["output"]
+    output = np.concatenate(heads, axis=-1) @ weights["output"]
+    return output + weights.get("output_bias", 0)
 
 
-def feed_forward(x_LD, weights):
+def gelu(x):
+    """Hendrycks & Gimpel 2016: x times the normal distribution function."""
+    return x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2
+
+
+ACTIVATIONS = {
+    "relu": lambda x: np.maximum(0, x),
+    "swish": lambda x: x / (1 + np.exp(-x)),
+    "gelu": gelu,
+}
+
+
+def feed_forward(x_LD, weights, activation="relu"):
     """Section 3.3, Eq. 2: max(0, x W_1 + b_1) W_2 + b_2."""
     hidden = x_LD @ weights["hidden/kernel"] + weights["hidden/bias"]
-    output = np.maximum(0, hidden) @ weights["output/kernel"]
+    output = ACTIVATIONS[activation](hidden) @ weights["output/kernel"]
     return output + weights["output/bias"]
 
 
@@ -72,12 +104,16 @@ def layer_norm(x, weights, epsilon=1e-6):
     return weights["gamma"] * normal + weights["beta"]
 
 
-def position_encodings(positions, d_model):
-    """Section 3.5: PE(pos, 2i) = sin(pos / 10000^(2i / d)), 2i + 1 its cos."""
+def position_encodings(positions, d_model, marian=False):
+    """Section 3.5: PE(pos, 2i) = sin(pos / 10000^(2i / d)), 2i + 1 its cos.
+
+    Marian: pos / 10000^(i / (d / 2 - 1)).
+    """
+    last = d_model - 2 if marian else d_model
     encodings_LD = np.zeros((len(positions), d_model))
     for row, pos in enumerate(positions):
         for i in range(d_model // 2):
-            angle = pos / 10000 ** (2 * i / d_model)
+            angle = pos / 10000 ** (2 * i / last)
             encodings_LD[row, 2 * i] = np.sin(angle)
             encodings_LD[row, 2 * i + 1] = np.cos(angle)
     return encodings_LD
@@ -93,49 +129,69 @@ def below(weights, name):
     }
 
 
-def encoder_layer(x_SD, weights, num_heads, may_attend_SS):
-    """Section 3.1: LayerNorm(x + Sublayer(x)) for both sub-layers."""
-    x = layer_norm(
-        x_SD
-        + multi_head_attention(
-            x_SD,
-            x_SD,
-            below(weights, "self_attention"),
-            num_heads,
-            may_attend_SS,
-        ),
-        below(weights, "self_attention_norm"),
-    )
-    return layer_norm(
-        x + feed_forward(x, below(weights, "feed_forward")),
-        below(weights, "feed_forward_norm"),
-    )
+def add_and_norm(x, sublayer, weights, style):
+    """Section 3.1: LayerNorm(x + Sublayer(x)); pre-norm x + Sublayer(LN(x))."""
+    if style.norm == "pre":
+        return x + sublayer(layer_norm(x, weights, style.norm_epsilon))
+    return layer_norm(x + sublayer(x), weights, style.norm_epsilon)
+
+
+def encoder_layer(x_SD, weights, num_heads, may_attend_SS, style=_PAPER):
+    """Section 3.1: both sub-layers, each with Add & Norm."""
+
+    def self_attention(x):
+        part = below(weights, "self_attention")
+        return multi_head_attention(x, x, part, num_heads, may_attend_SS)
+
+    def apply_feed_forward(x):
+        part = below(weights, "feed_forward")
+        return feed_forward(x, part, style.activation)
+
+    x = x_SD
+    for name, sublayer in (
+        ("self_attention", self_attention),
+        ("feed_forward", apply_feed_forward),
+    ):
+        x = add_and_norm(x, sublayer, below(weights, f"{name}_norm"), style)
+    return x
 
 
 def decoder_layer(
-    x_TD, memory_SD, weights, num_heads, may_attend_TT, may_attend_memory_TS
+    x_TD,
+    memory_SD,
+    weights,
+    num_heads,
+    may_attend_TT,
+    may_attend_memory_TS,
+    style=_PAPER,
 ):
-    """Section 3.1: LayerNorm(x + Sublayer(x)) for all three sub-layers."""
-    x = x_TD
-    for name, memory, may_attend in (
-        ("self_attention", None, may_attend_TT),
-        ("memory_attention", memory_SD, may_attend_memory_TS),
-    ):
-        attended = multi_head_attention(
-            x,
-            x if memory is None else memory,
-            below(weights, name),
-            num_heads,
-            may_attend,
+    """Section 3.1: all three sub-layers, each with Add & Norm."""
+
+    def self_attention(x):
+        part = below(weights, "self_attention")
+        return multi_head_attention(x, x, part, num_heads, may_attend_TT)
+
+    def memory_attention(x):
+        part = below(weights, "memory_attention")
+        return multi_head_attention(
+            x, memory_SD, part, num_heads, may_attend_memory_TS
         )
-        x = layer_norm(x + attended, below(weights, f"{name}_norm"))
-    return layer_norm(
-        x + feed_forward(x, below(weights, "feed_forward")),
-        below(weights, "feed_forward_norm"),
-    )
+
+    def apply_feed_forward(x):
+        part = below(weights, "feed_forward")
+        return feed_forward(x, part, style.activation)
+
+    x = x_TD
+    for name, sublayer in (
+        ("self_attention", self_attention),
+        ("memory_attention", memory_attention),
+        ("feed_forward", apply_feed_forward),
+    ):
+        x = add_and_norm(x, sublayer, below(weights, f"{name}_norm"), style)
+    return x
 
 
-def embed(ids_L, embedding_VD, stack):
+def embed(ids_L, embedding_VD, stack, hparams):
     """Sections 3.4 and 3.5: E[ids] sqrt(d_model) + positions.
 
     Args:
@@ -143,12 +199,28 @@ def embed(ids_L, embedding_VD, stack):
         embedding_VD: E.
         stack: weights of the encoder or decoder; a table of positions among
             them replaces the sines and cosines.
+        hparams: HParams.
     """
     L, D = len(ids_L), embedding_VD.shape[-1]
-    x_LD = embedding_VD[ids_L] * np.sqrt(D)
+    x_LD = embedding_VD[ids_L] * (hparams.embedding_scale or np.sqrt(D))
+    if stack["is_decoder"] and hparams.decoder_start == "zeros":
+        x_LD[0] = 0
     if "positions/table" in stack:
         return x_LD + stack["positions/table"][:L]
-    return x_LD + position_encodings(range(L), D)
+    is_marian = hparams.positions == "marian"
+    return x_LD + position_encodings(range(L), D, is_marian)
+
+
+def style_of(hparams):
+    """Returns the Style of HParams."""
+    return Style(hparams.norm, hparams.norm_epsilon, hparams.activation)
+
+
+def top(x, stack, hparams):
+    """Returns what a stack gives; with pre-norm, a norm is its last part."""
+    if hparams.norm == "post":
+        return x
+    return layer_norm(x, below(stack, "top_norm"), hparams.norm_epsilon)
 
 
 def nearby(L, window):
@@ -162,15 +234,17 @@ def nearby(L, window):
 
 def encode(weights, hparams, source_ids_S):
     """Returns memory_SD for one sentence; id 0 is padding."""
-    stack = below(weights, "encoder")
+    stack = below(weights, "encoder") | {"is_decoder": False}
+    style, shared = style_of(hparams), weights["embedding/embedding"]
     S = len(source_ids_S)
     may_attend_SS = np.tile(source_ids_S != 0, (S, 1))
     may_attend_SS &= nearby(S, hparams.attention_window)
-    x = embed(source_ids_S, weights["embedding/embedding"], stack)
+    embedding_VD = weights.get("source_embedding/embedding", shared)
+    x = embed(source_ids_S, embedding_VD, stack, hparams)
     for n in range(hparams.num_layers):
         layer = below(stack, f"layer_{n}")
-        x = encoder_layer(x, layer, hparams.num_heads, may_attend_SS)
-    return x
+        x = encoder_layer(x, layer, hparams.num_heads, may_attend_SS, style)
+    return top(x, stack, hparams)
 
 
 def transformer(weights, hparams, source_ids_BS, target_ids_BT):
@@ -183,7 +257,8 @@ def transformer(weights, hparams, source_ids_BS, target_ids_BT):
         target_ids_BT: int, shifted right already.
     """
     embedding_VD = weights["embedding/embedding"]
-    stack = below(weights, "decoder")
+    stack = below(weights, "decoder") | {"is_decoder": True}
+    output = below(weights, "embedding") | below(weights, "output_embedding")
     logits = []
     for source_ids, target_ids in zip(
         source_ids_BS, target_ids_BT, strict=True
@@ -191,7 +266,7 @@ def transformer(weights, hparams, source_ids_BS, target_ids_BT):
         memory_SD = encode(weights, hparams, source_ids)
         T = len(target_ids)
         is_past_TT = np.tril(np.ones((T, T), bool))
-        x = embed(target_ids, embedding_VD, stack)
+        x = embed(target_ids, embedding_VD, stack, hparams)
         for n in range(hparams.decoder_layers):
             x = decoder_layer(
                 x,
@@ -200,8 +275,10 @@ def transformer(weights, hparams, source_ids_BS, target_ids_BT):
                 hparams.num_heads,
                 is_past_TT & nearby(T, hparams.attention_window),
                 np.tile(source_ids != 0, (T, 1)),
+                style_of(hparams),
             )
-        logits.append(x @ embedding_VD.T)
+        x = top(x, stack, hparams)
+        logits.append(x @ output["embedding"].T + output.get("logit_bias", 0))
     return np.stack(logits)
 
 

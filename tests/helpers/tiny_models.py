@@ -39,6 +39,26 @@ TINY_MODELS = {
     "restricted": dataclasses.replace(
         _SINUSOIDAL, num_layers=1, attention_window=5
     ),
+    # What models of other programs have and the paper's has not.
+    "marian": dataclasses.replace(
+        _SINUSOIDAL,
+        num_layers=1,
+        positions="marian",
+        norm_epsilon=1e-5,
+        activation="swish",
+        attention_bias=True,
+        logit_bias=True,
+        tied_embeddings="target",
+        decoder_start="zeros",
+    ),
+    "pre_norm": dataclasses.replace(
+        _SINUSOIDAL,
+        num_layers=1,
+        norm="pre",
+        activation="gelu",
+        tied_embeddings="input",
+        embedding_scale=1.0,
+    ),
 }
 
 

@@ -77,7 +77,7 @@ def write_model(path, vocabulary, hparams=TINY, seeds=(3,)):
     """Makes a model directory with a checkpoint of each seed, as a run does."""
     directory = ModelDirectory(path)
     directory.path.mkdir()
-    vocabulary.save(directory.vocabulary_path)
+    vocabulary.save(directory.path / "vocabulary.model")
     directory.save_settings(
         Settings(
             hparams=hparams,

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import reference
+import tensorflow as tf
 
 from t2t_lite.model.embedding import (
     PositionEmbedding,
@@ -127,3 +128,16 @@ def test_an_offset_is_one_linear_map_of_all_positions():
 def test_positions_are_not_added_to_what_are_no_vectors(x, message):
     with pytest.raises(ValueError, match=message):
         PositionEmbedding(4)(x)
+
+
+def test_the_gradient_of_a_logit_bias_is_that_of_the_logits():
+    layer = TiedEmbedding(11, 6, has_logit_bias=True)
+    layer.build()
+    x = tf.random.stateless_normal([2, 3, 6], [1, 2])
+    with tf.GradientTape() as tape:
+        x_NJ, matrix_VJ = layer.factors(x, 7)
+        product = tf.linalg.matmul(x_NJ, matrix_VJ, transpose_b=True)
+        total = tf.reduce_sum(product * tf.reshape(tf.range(42.0), [2, 3, 7]))
+    gradient = tape.gradient(total, layer.logit_bias.value)
+    expected = np.arange(42.0).reshape(6, 7).sum(0)
+    np.testing.assert_allclose(gradient, [*expected, 0, 0, 0, 0])

@@ -12,9 +12,10 @@ from tiny_models import TINY_MODELS, tiny_transformer
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import HParams
 from t2t_lite.model import cache as decoder_cache
+from t2t_lite.model import flops, loss
 from t2t_lite.model.loss import LabelSmoothedCrossEntropy
 from t2t_lite.model.transformer import Transformer, shift_right
-from t2t_lite.token_ids import EOS
+from t2t_lite.token_ids import EOS, PAD
 from t2t_lite.training.optimizer import adam
 
 B, S, T, W, V = 2, 5, 7, 3, 11
@@ -367,3 +368,74 @@ def test_what_makes_no_transformer_is_refused(arguments, message):
 def test_a_config_is_a_copy(tiny_model):
     tiny_model.get_config()["hparams"]["d_model"] = 99
     assert tiny_model.get_config()["hparams"]["d_model"] < 99
+
+
+# What models of other programs have.
+
+
+@pytest.mark.parametrize(
+    ("tied", "names"),
+    [
+        ("all", {"embedding"}),
+        ("target", {"embedding", "source_embedding"}),
+        ("input", {"embedding", "output_embedding"}),
+        ("none", {"embedding", "source_embedding", "output_embedding"}),
+    ],
+)
+def test_embeddings_are_tied_as_said(tied, names):
+    hparams = dataclasses.replace(
+        TINY_MODELS["sinusoidal"], tied_embeddings=tied, logit_bias=True
+    )
+    model = tiny_transformer(hparams)
+    layers = [w.path.split("/")[1] for w in model.weights]
+    assert {name for name in layers if name.endswith("embedding")} == names
+    biases = [w.path for w in model.weights if w.path.endswith("logit_bias")]
+    assert biases == [
+        "transformer/output_embedding/logit_bias"
+        if "output_embedding" in names
+        else "transformer/embedding/logit_bias"
+    ]
+    expected = reference.transformer(
+        reference.weights_of(model), hparams, SOURCE, TARGET
+    )
+    np.testing.assert_allclose(eager_logits(model), expected, atol=1e-4)
+
+
+def test_sides_may_have_different_numbers_of_ids():
+    hparams = dataclasses.replace(
+        TINY_MODELS["sinusoidal"], tied_embeddings="none"
+    )
+    model = tiny_transformer(hparams, vocabulary_size=V, num_target_ids=V + 6)
+    target = np.where(TARGET == 9, V + 5, TARGET)
+    logits = eager_logits(model, SOURCE, target)
+    assert logits.shape == (B, T, V + 6)
+    expected = reference.transformer(
+        reference.weights_of(model), hparams, SOURCE, target
+    )
+    np.testing.assert_allclose(logits, expected, atol=1e-4)
+
+
+def test_a_first_input_of_zeros_is_no_token():
+    model = tiny_transformer(TINY_MODELS["marian"])
+    other_start = np.where(np.arange(T) == 0, 5, TARGET)
+    np.testing.assert_array_equal(
+        eager_logits(model, SOURCE, other_start), eager_logits(model)
+    )
+
+
+def test_the_parameters_are_as_many_as_said(tiny_hparams):
+    for num_target_ids in (None, V - 2):
+        model = Transformer(tiny_hparams, num_target_ids=num_target_ids)
+        model.build()
+        expected = flops.num_parameters(tiny_hparams, V, num_target_ids)
+        assert model.count_params() == expected
+
+
+def test_the_factors_of_logits_are_the_loss_of_logits(model):
+    target = np.where(np.arange(T) == T - 1, PAD, TARGET)
+    x_BTD = model.decode((SOURCE, target))
+    found, _ = loss.projected_cross_entropy(
+        *model.output_embedding.factors(x_BTD, V), target, 0.1
+    )
+    expected, _ = loss.cross_entropy(model((SOURCE, target)), target, 0.1)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)

@@ -24,7 +24,7 @@ def vocabulary():
 def directory(tmp_path, vocabulary):
     """A model directory without checkpoints."""
     directory = ModelDirectory(tmp_path)
-    vocabulary.save(directory.vocabulary_path)
+    vocabulary.save(directory.path / "vocabulary.model")
     directory.save_settings(
         Settings(HParams(), {"a": "b"}, "", vocabulary.sha256, 9, 9)
     )
@@ -91,7 +91,7 @@ def test_home_is_found(tmp_path, monkeypatch):
 
 def test_the_vocabulary_is_that_of_the_settings(directory, vocabulary):
     assert directory.vocabulary().sha256 == vocabulary.sha256
-    learning.learn(LINES, "bpe", 290).save(directory.vocabulary_path)
+    learning.learn(LINES, "bpe", 290).save(directory.path / "vocabulary.model")
     with pytest.raises(InputError, match="is not the vocabulary of this model"):
         directory.vocabulary()
     directory.settings_path.unlink()

@@ -181,7 +181,7 @@ def test_a_run_does_not_go_on_with_another_vocabulary(directory, tmp_path):
 def test_a_run_does_not_go_on_with_the_vocabulary_of_another(directory):
     prepare_with(directory)
     train(directory)
-    learning.learn(CORPUS, "bpe", 390).save(directory.vocabulary_path)
+    learning.learn(CORPUS, "bpe", 390).save(directory.path / "vocabulary.model")
     with pytest.raises(InputError, match="is not the vocabulary of this model"):
         prepare_with(directory)
 

@@ -1,0 +1,30 @@
+"""Imports a model of Marian or of Hugging Face, such as OPUS-MT's.
+
+What it writes is a model directory, for all other commands: translate,
+evaluate, export, and train with --warm_start_from.
+"""
+
+from absl import flags
+
+from t2t_lite import cli, files
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string(
+    "from",
+    None,
+    "Required: a folder or archive of Marian's (decoder.yml, .npz), or a "
+    "folder of Hugging Face's (config.json, model.safetensors).",
+)
+flags.DEFINE_string("model_dir", None, "Required: the folder to write.")
+flags.mark_flags_as_required(["from", "model_dir"])
+
+
+def main(_: list[str]) -> int:
+    files.require_new_folder(FLAGS.model_dir)
+    cli.load_tensorflow()
+    from t2t_lite.formats import imported, reading
+
+    model = reading.read(FLAGS["from"].value)
+    imported.write(model, FLAGS.model_dir)
+    print("\n".join([*model.found, f"Written to {FLAGS.model_dir}."]))
+    return 0

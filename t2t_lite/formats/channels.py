@@ -1,0 +1,73 @@
+"""The order of sines and cosines in a vector, which programs differ in.
+
+Here they alternate, as in the paper; Marian and Hugging Face have all sines
+first. A model does not care, as long as every weight that reads or writes such
+a vector has the same order: so weights are reordered, and encodings are not.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+# The axes of weights, by the end of their names, that have d_model channels.
+# Those of the others are heads' or hidden ones.
+_AXES = (
+    ("embedding/embedding", 1),
+    ("attention/query", 0),
+    ("attention/key", 0),
+    ("attention/value", 0),
+    ("attention/output", 1),
+    ("attention/output_bias", 0),
+    ("hidden/kernel", 0),
+    ("feed_forward/output/kernel", 1),
+    ("feed_forward/output/bias", 0),
+    ("norm/gamma", 0),
+    ("norm/beta", 0),
+    ("positions/table", 1),
+)
+
+
+def interleave(
+    weights: Mapping[str, np.ndarray], d_model: int
+) -> dict[str, np.ndarray]:
+    """Returns weights for vectors whose sines and cosines alternate.
+
+    Args:
+        weights: by their names in a checkpoint, for vectors that have d_model /
+            2 sines and then as many cosines.
+        d_model: D.
+    """
+    sines, cosines = np.split(np.arange(d_model), 2)
+    return _reorder(weights, np.stack([sines, cosines], 1).ravel())
+
+
+def separate(
+    weights: Mapping[str, np.ndarray], d_model: int
+) -> dict[str, np.ndarray]:
+    """Returns what `interleave` was given to return these weights.
+
+    Args:
+        weights: by their names in a checkpoint.
+        d_model: D.
+    """
+    channels = np.arange(d_model)
+    return _reorder(weights, np.concatenate([channels[::2], channels[1::2]]))
+
+
+def _reorder(
+    weights: Mapping[str, np.ndarray], order_D: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Returns weights whose n-th channel is the one that was order_D[n]-th."""
+    return {
+        name: _reorder_one(name, weight, order_D)
+        for name, weight in weights.items()
+    }
+
+
+def _reorder_one(
+    name: str, weight: np.ndarray, order_D: np.ndarray
+) -> np.ndarray:
+    for end, axis in _AXES:
+        if name.endswith(end):
+            return np.take(weight, order_D, axis)
+    return weight

@@ -1,0 +1,145 @@
+"""Files of tensors by name: those of safetensors, and torch's."""
+
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from t2t_lite import errors, files
+from t2t_lite.errors import InputError
+
+
+def read_dict(path: files.Path) -> dict[str, Any]:
+    """Returns what a JSON file holds, which must be names and values."""
+    try:
+        values = files.read_json(path)
+        if not isinstance(values, dict):
+            raise ValueError("it holds no names and values")
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    except ValueError as error:
+        raise InputError(f"{path} cannot be used: {error}") from None
+    return values
+
+
+def _unreadable(path: files.Path, error: OSError) -> InputError:
+    return InputError(f"cannot read {path}: {error.strerror or error}")
+
+
+def read_bytes(path: files.Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def read_tensors(folder: files.Path) -> tuple[str, dict[str, np.ndarray]]:
+    """Returns (which file it was, its tensors by name)."""
+    whole, index = "model.safetensors", "model.safetensors.index.json"
+    if files.exists(folder / whole):
+        return whole, _read_safetensors(folder / whole)
+    if files.exists(folder / index):
+        return index, _read_shards(folder, index)
+    pickled = "pytorch_model.bin"
+    if files.exists(folder / pickled):
+        return pickled, _read_pickled(folder / pickled)
+    raise InputError(
+        f"{folder} must have model.safetensors or pytorch_model.bin; received "
+        "neither"
+    )
+
+
+def _read_shards(folder: files.Path, index: str) -> dict[str, np.ndarray]:
+    """Returns the tensors of all the files that an index names."""
+    shards = read_dict(folder / index).get("weight_map")
+    is_map = isinstance(shards, dict) and shards
+    if not is_map or not all(_is_name(name) for name in shards.values()):
+        raise InputError(
+            f"{folder / index} must map tensors to files of its folder; "
+            "received something else"
+        )
+    tensors = {}
+    for name in sorted(set(shards.values())):
+        tensors |= _read_safetensors(folder / name)
+    missing = sorted(shards.keys() - tensors.keys())
+    if missing:
+        raise InputError(
+            f"{missing[0]} must be in {shards[missing[0]]}, by {index}; "
+            "received a file without it"
+        )
+    return tensors
+
+
+def _is_name(name: Any) -> bool:
+    """Returns whether this is the name of a file of the same folder."""
+    is_text = isinstance(name, str) and bool(name)
+    return is_text and name == pathlib.PurePath(name).name != ".."
+
+
+def _read_safetensors(path: files.Path) -> dict[str, np.ndarray]:
+    """Returns the arrays of one file, float32 or as they are there."""
+    errors.require_extra("safetensors", "formats")
+    import safetensors
+
+    data = read_bytes(path)
+    try:
+        found = safetensors.deserialize(data)
+    except safetensors.SafetensorError as error:
+        raise InputError(
+            f"{path} is not a complete safetensors file: {error}"
+        ) from None
+    return {name: _as_array(path, name, each) for name, each in found}
+
+
+_NUMPY_TYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16}
+
+
+def _as_array(path: files.Path, name: str, each: Mapping) -> np.ndarray:
+    """Returns one tensor of a safetensors file as an array."""
+    dtype, data = each["dtype"], each["data"]
+    if dtype == "BF16":  # The upper half of a float32.
+        halves = np.frombuffer(data, np.uint16).astype(np.uint32)
+        return (halves << 16).view(np.float32).reshape(each["shape"])
+    if dtype not in _NUMPY_TYPES:
+        raise InputError(
+            f"the tensors of {path} must be floats, not quantized; received "
+            f"{name} of type {dtype}"
+        )
+    return np.frombuffer(data, _NUMPY_TYPES[dtype]).reshape(each["shape"])
+
+
+def _read_pickled(path: files.Path) -> dict[str, np.ndarray]:
+    """Returns the arrays of a file of torch that holds tensors only."""
+    try:
+        import torch
+    except ImportError:
+        raise InputError(_how_to_convert(path)) from None
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    try:
+        tensors = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception:  # Of all sorts; their text says how to load it all the
+        # same, which runs what is in it.
+        raise InputError(
+            f"{path} must be a complete file that holds tensors and nothing "
+            "else; received one that torch refuses with weights_only=True"
+        ) from None
+    is_dict = isinstance(tensors, dict)
+    if not is_dict or not all(map(torch.is_tensor, tensors.values())):
+        raise InputError(f"{path} must hold tensors by name")
+    return {name: each.float().numpy() for name, each in tensors.items()}
+
+
+def _how_to_convert(path: files.Path) -> str:
+    """Returns what to do where torch is not installed."""
+    folder = path.parent
+    name = "MarianMTModel"
+    return (
+        f"{path} is read by torch, which is not installed: install it, or "
+        "where transformers is, run python -c 'from transformers import "
+        f'{name}; {name}.from_pretrained("{folder}")'
+        f'.save_pretrained("{folder}")\''
+    )
