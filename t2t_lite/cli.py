@@ -324,7 +324,8 @@ def define_model_flags(
     flags.DEFINE_string(
         "model_dir",
         None,
-        f"Required: the directory that {program('train')} wrote.",
+        f"Required: the directory that {program('train')} or "
+        f"{program('import_model')} wrote.",
     )
     flags.mark_flag_as_required("model_dir")
     flags.DEFINE_string(

@@ -14,6 +14,7 @@ _EXTRAS = {
     "figures": "drawing pictures of attention",
     "formats": "reading or writing a model of another program",
     "serving": "exporting a model",
+    "torch": "reading pytorch_model.bin",
 }
 # Counts and sizes; no machine holds as many.
 MOST = 1_000_000_000

@@ -166,7 +166,7 @@ def test_an_unknown_field_names_the_nearest():
             for symbols in ("<a>,<a>", "<a>,", "<a> <b>", "<unk>", "<0x41>")
         ),
         ("adam_beta2", 1.0, "must be in [0, 1)"),
-        ("positions", "rotary", "must be sinusoidal or learned"),
+        ("positions", "rotary", "must be sinusoidal or learned or marian"),
         ("vocabulary_type", "word", "must be bpe or unigram"),
         ("d_model", 513, "must be even, for its sines and cosines"),
         ("tokens_per_batch", 255, "must be at least max_length=256"),

@@ -50,6 +50,10 @@ flags.DEFINE_integer(
     "Which head's attention translate_aligned returns, from 0. Default: the "
     "mean of all heads.",
 )
+_CHECKED = (
+    *("export_dir", "max_length", "attention_layer", "attention_head"),
+    "quantization",
+)
 cli.refuse_beside(
     "format",
     *("max_length", "attention_layer", "attention_head"),
@@ -63,12 +67,15 @@ def main(_: list[str]) -> int:
     )
     which = {n: FLAGS[n].value for n in ("checkpoint", "average_last")}
     if FLAGS.format != "saved_model":
+        hparams = search_options.replaced(hparams, **cli.search_flags())
         target = (FLAGS.format, hparams, FLAGS.export_dir, FLAGS.quantization)
         exporting.require_possible(*target)
         cli.load_tensorflow()
         print(exporting.export(*target, FLAGS.model_dir, **which))
         return 0
-    max_length = checks.checked_max_length(hparams, FLAGS)
+    max_length = checks.checked_max_length(
+        hparams, **{name: FLAGS[name].value for name in _CHECKED}
+    )
     cli.load_tensorflow()
     logging.set_verbosity(logging.WARNING)  # Saving logs a lot.
     from t2t_lite.serving.export import export

@@ -50,7 +50,8 @@ flags.DEFINE_enum(
     "quantization",
     None,
     ["int8", "int8_float32", "float16", "bfloat16"],
-    "What CTranslate2 keeps weights in. Default: float32.",
+    "What CTranslate2 keeps weights in. Default: float32, or what an exported "
+    "folder has.",
 )
 cli.refuse_beside("engine", "precision", "xla")
 cli.require_beside("quantization", "engine", "ctranslate2")

@@ -7,7 +7,7 @@ from absl import logging
 
 from t2t_lite.text import sentences
 from t2t_lite.text.sentences import Splitting
-from t2t_lite.text.vocabulary import SPACE, Vocabulary
+from t2t_lite.text.vocabulary import SPACE, Vocabulary, is_language_token
 from t2t_lite.token_ids import EOS
 
 
@@ -76,13 +76,21 @@ class LineSplitter:
 
     def _cut(self, ids: list[int]) -> Iterator[list[int]]:
         """Yields pieces of a sentence's ids, cut before a word if possible."""
-        ids, room = ids[:-1], self._max_length - 1
+        first = self._language_token(ids)
+        ids, room = ids[len(first) : -1], self._max_length - 1 - len(first)
         while len(ids) > room:
             tokens = self._vocabulary.tokens(ids[: room + 1])
             word_starts = [
                 n for n in range(1, len(tokens)) if tokens[n].startswith(SPACE)
             ]
             end = word_starts[-1] if word_starts else room
-            yield [*ids[:end], EOS]
+            yield [*first, *ids[:end], EOS]
             ids = ids[end:]
-        yield [*ids, EOS]
+        yield [*first, *ids, EOS]
+
+    def _language_token(self, ids: list[int]) -> list[int]:
+        """Returns the first id, if it is a token such as >>deu<<; else none."""
+        if not self._splitting.language_tokens:
+            return []
+        (token,) = self._vocabulary.tokens(ids[:1])
+        return ids[:1] if is_language_token(token.lstrip(SPACE)) else []

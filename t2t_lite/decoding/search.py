@@ -137,7 +137,7 @@ def max_target_length(
         options: SearchOptions.
     """
     most = source_length + options.max_extra_length
-    if hparams.positions == "sinusoidal":
+    if hparams.positions != "learned":
         return most
     if isinstance(most, int):  # XLA wants shapes that stay numbers.
         return min(most, hparams.learned_positions)

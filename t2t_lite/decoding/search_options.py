@@ -1,5 +1,6 @@
 """How to search. What is wrong is refused before TensorFlow is loaded."""
 
+import dataclasses
 import difflib
 import inspect
 import numbers
@@ -81,7 +82,7 @@ def _unknown(name, fields, given_to):
 
 
 def checked_hparams(model_dir: str | os.PathLike, **changes: Any) -> HParams:
-    """Returns the HParams of a model directory that can be searched so.
+    """Returns the HParams of a model directory, once it can be searched so.
 
     Args:
         model_dir: path of a model directory.
@@ -94,3 +95,16 @@ def checked_hparams(model_dir: str | os.PathLike, **changes: Any) -> HParams:
     hparams = settings_file.read(model_dir)["hparams"]
     SearchOptions.from_hparams(hparams, **changes)
     return hparams
+
+
+def replaced(hparams: HParams, **changes: Any) -> HParams:
+    """Returns HParams with other options of the search.
+
+    Args:
+        hparams: HParams.
+        **changes: those of `SearchOptions.from_hparams`; None for none. What
+            no HParams have, such as `tokens_at_once`, is left out.
+    """
+    names = {field.name for field in dataclasses.fields(hparams)}
+    given = {k: v for k, v in changes.items() if v is not None and k in names}
+    return dataclasses.replace(hparams, **given)

@@ -1,6 +1,7 @@
 """Archives from others, unpacked with care: they may be made to do harm."""
 
 import gzip
+import lzma
 import pathlib
 import shutil
 import stat
@@ -21,7 +22,9 @@ DAMAGED = (
     tarfile.TarError,
     gzip.BadGzipFile,
     zlib.error,
+    lzma.LZMAError,
     EOFError,
+    OverflowError,
     NotImplementedError,  # A compression that Python does not know.
     RuntimeError,  # A password.
 )
@@ -72,7 +75,9 @@ def unpack(path: pathlib.Path, folder: pathlib.Path) -> None:
     try:
         is_zip = path.name.lower().endswith(".zip")
         (_unpack_zip if is_zip else _unpack_tar)(path, folder)
-    except DAMAGED:
+    except InputError:
+        raise
+    except (*DAMAGED, ValueError):
         raise InputError(
             f"{path} is damaged or cut short: put it back from a copy"
         ) from None
@@ -111,14 +116,16 @@ class _Counted:
 
 def _unpack_tar(path: pathlib.Path, folder: pathlib.Path) -> None:
     budget = _Budget(path)
-    opener = open if path.suffix == ".tar" else gzip.open
+    opener = open if path.suffix.lower() == ".tar" else gzip.open
     with opener(path, "rb") as file:
         counted_file = _Counted(file, budget)
         with tarfile.open(fileobj=counted_file, mode="r|") as archive:
             for member in archive:
                 budget.spend(0, 1)
                 budget.require(member.size)
+                # What a sparse file holds may be far more than the archive.
                 is_plain = member.isfile() or member.isdir()
+                is_plain &= not member.issparse()
                 _require_file(path, member.name, is_plain)
                 if member.isfile():
                     with archive.extractfile(member) as source:
@@ -132,7 +139,8 @@ def _require_file(path: pathlib.Path, name: str, is_plain: bool) -> None:
     parts = pathlib.PureWindowsPath(name)  # Slashes of both kinds.
     leaves = parts.root or parts.drive or ".." in parts.parts
     if leaves or not is_plain or "\0" in name:
-        what = "a link or a device" if not is_plain else "no path inside it"
+        what = "a link or a device, or sparse"
+        what = "no path inside it" if is_plain else what
         raise InputError(
             f"an archive must hold plain files; {name!r} in {path.name} is "
             f"{what}, and nothing was unpacked"

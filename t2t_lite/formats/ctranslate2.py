@@ -28,6 +28,7 @@ from t2t_lite.errors import (
     require,
     require_extra,
 )
+from t2t_lite.formats.length_penalty import nearest_exponent
 from t2t_lite.formats.portable import PortableModel
 from t2t_lite.hparams import HParams, from_dict
 from t2t_lite.storage import settings_file
@@ -136,6 +137,11 @@ def read_metadata(folder: str | os.PathLike) -> dict[str, Any]:
     path = files.to_path(folder) / METADATA
     try:
         values = files.read_json(path)
+        require(
+            "splitting must be the fields of a Splitting",
+            isinstance(values["splitting"], dict),
+            splitting=values["splitting"],
+        )
         return values | {"hparams": from_dict(values["hparams"])}
     except (LookupError, OSError, TypeError, ValueError) as error:
         raise InputError(
@@ -167,9 +173,17 @@ def load_vocabulary(folder: str | os.PathLike) -> Vocabulary:
     """
     folder = files.to_path(folder)
     if files.exists(folder / FILE):
-        return Vocabulary.load(folder / FILE)
-    target = Vocabulary.load(folder / TARGET_FILE)
-    return Vocabulary(Vocabulary.load(folder / SOURCE_FILE).model, target)
+        vocabulary = Vocabulary.load(folder / FILE)
+    else:
+        target = Vocabulary.load(folder / TARGET_FILE)
+        source = Vocabulary.load(folder / SOURCE_FILE)
+        vocabulary = Vocabulary(source.model, target)
+    if vocabulary.sha256 != read_metadata(folder)["vocabulary_sha256"]:
+        raise InputError(
+            f"the SentencePiece models in {folder} are not those of its "
+            "model: export it again"
+        )
+    return vocabulary
 
 
 def token_names(vocabulary: Vocabulary) -> list[str]:
@@ -510,6 +524,7 @@ def _write_beside(
         "hparams": dataclasses.asdict(model.hparams),
         "quantization": quantization,
         "splitting": model.splitting or {},
+        "vocabulary_sha256": model.vocabulary.sha256,
         **metadata,
     }
     text = json.dumps(values, indent=2) + "\n"
@@ -531,8 +546,7 @@ def _readme(
         extra=extra,
         beam=hparams.beam_width,
         alpha=f"{hparams.length_penalty:g}",
-        # Where d log ((5 + L) / 6)^alpha / d log L = alpha L / (5 + L), L 20.
-        nearest=f"{0.8 * hparams.length_penalty:g}",
+        nearest=f"{nearest_exponent(hparams.length_penalty):g}",
         positions=num_positions(hparams),
     )
 
@@ -565,10 +579,9 @@ print(target.decode([result.hypotheses[0] for result in results]))
 - **Length penalty.** The paper divides log probabilities by
   ((5 + length) / 6)^{alpha} in this model's settings, and CTranslate2 by
   length^`length_penalty`. At `length_penalty=0` both score alike. For
-  outputs of some 20 tokens `length_penalty={nearest}` comes nearest, four
-  fifths of the paper's. To have the paper's own, ask for
-  `num_hypotheses={beam}`, `length_penalty=0` and `return_scores=True`, divide
-  each score by ((5 + length) / 6)^{alpha}, where the length counts `</s>`, and
-  take the best.
+  outputs of some 25 tokens `length_penalty={nearest}` comes nearest. To have
+  the paper's own, ask for `num_hypotheses={beam}`, `length_penalty=0` and
+  `return_scores=True`, divide each score by ((5 + length) / 6)^{alpha}, where
+  the length counts `</s>`, and take the best.
 - `metadata.json` has the settings of the model.
 """

@@ -203,7 +203,7 @@ def _open_folder(
         find_workers(devices, quantization).load(folder),
         hparams,
         ctranslate2.load_vocabulary(folder),
-        f"{files.sha256(folder / ctranslate2.MODEL)}-{quantization}",
+        f"{files.sha256(folder / ctranslate2.MODEL)}-{quantization}-{hparams}",
         str(folder),
     )
     if sentences != "auto":
@@ -387,7 +387,9 @@ class _Conversion:
             description, weights = self._directory.weights(*self._which)
             # Where a checkpoint is damaged, it is that of the one before.
             is_right = description == self.description
-            self.description = description
+            if not is_right:
+                self.description = description
+                self.name += f"-{os.path.basename(description)}"
             if not (is_right and self._keep(kept, weights)):
                 with tempfile.TemporaryDirectory() as temporary:
                     folder = pathlib.Path(temporary, "model")
@@ -418,7 +420,12 @@ class _Conversion:
         self, folder: pathlib.Path, weights: dict[str, np.ndarray]
     ) -> None:
         ctranslate2.write(
-            PortableModel(self.hparams, weights, self.vocabulary),
+            PortableModel(
+                self.hparams,
+                weights,
+                self.vocabulary,
+                self._directory.settings().splitting()._asdict(),
+            ),
             folder,
             quantization=self._quantization,
             metadata={

@@ -24,9 +24,6 @@ import numpy as np
 from t2t_lite.errors import InputError
 
 EPSILON = 1e-5  # Of layer normalization: fixed in the class.
-# length^p there, ((5 + length) / 6)^alpha here: with alpha = 1.2 p, one more
-# token weighs the same in both in an output of 25 tokens.
-ALPHA_PER_EXPONENT = 1.2
 MOST_LENGTH = 512  # What MarianTokenizer takes if nothing is said.
 # (share_encoder_decoder_embeddings, tie_word_embeddings) of tied_embeddings.
 SHARED_AND_TIED = {

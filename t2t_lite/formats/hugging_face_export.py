@@ -10,10 +10,16 @@ import numpy as np
 from t2t_lite import errors, files
 from t2t_lite.errors import InputError
 from t2t_lite.formats import channels, hugging_face
+from t2t_lite.formats.length_penalty import nearest_exponent
 from t2t_lite.formats.portable import PortableModel
-from t2t_lite.formats.sentence_pieces import is_language_token, parse
+from t2t_lite.formats.sentence_pieces import parse
 from t2t_lite.hparams import HParams
-from t2t_lite.text.vocabulary import FIRST_PIECE, SPACE, Vocabulary
+from t2t_lite.text.vocabulary import (
+    FIRST_PIECE,
+    SPACE,
+    Vocabulary,
+    is_language_token,
+)
 from t2t_lite.token_ids import EOS, PAD
 
 NEEDS = ("safetensors", "formats")  # A module, and the extra it comes with.
@@ -298,13 +304,8 @@ def _generation_config(hparams: HParams) -> dict[str, Any]:
         "bad_words_ids": [[PAD]],
         "max_length": _most_positions(hparams),
         "num_beams": hparams.beam_width,
-        "length_penalty": _exponent(hparams),
+        "length_penalty": nearest_exponent(hparams.length_penalty),
     }
-
-
-def _exponent(hparams: HParams) -> float:
-    """Returns the p of length^p that comes nearest to the length penalty."""
-    return round(hparams.length_penalty / hugging_face.ALPHA_PER_EXPONENT, 4)
 
 
 def _tokenizer_config(hparams: HParams, are_separate: bool) -> dict[str, Any]:
@@ -349,7 +350,7 @@ def _readme(hparams: HParams) -> str:
     return _README.format(
         epsilon=f"{hparams.norm_epsilon:g}",
         alpha=f"{hparams.length_penalty:g}",
-        exponent=f"{_exponent(hparams):g}",
+        exponent=f"{nearest_exponent(hparams.length_penalty):g}",
         extra=hparams.max_extra_length,
         most=_most_positions(hparams),
     )

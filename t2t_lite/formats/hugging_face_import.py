@@ -1,5 +1,6 @@
 """Reads Hugging Face's Marian models: `MarianMTModel` of transformers."""
 
+import dataclasses
 import json
 import math
 import pathlib
@@ -11,14 +12,16 @@ import numpy as np
 from t2t_lite import errors, files
 from t2t_lite.errors import InputError
 from t2t_lite.formats import channels, hugging_face, tensor_files
+from t2t_lite.formats.length_penalty import nearest_alpha
 from t2t_lite.formats.portable import PortableModel
-from t2t_lite.formats.sentence_pieces import (
-    is_language_token,
-    parse,
-    reordered,
-)
+from t2t_lite.formats.sentence_pieces import kind_of, parse, reordered
 from t2t_lite.hparams import HParams
-from t2t_lite.text.vocabulary import FIRST_PIECE, SPACE, Vocabulary
+from t2t_lite.text.vocabulary import (
+    FIRST_PIECE,
+    SPACE,
+    Vocabulary,
+    is_language_token,
+)
 
 # What MarianConfig takes where config.json says nothing.
 _DEFAULTS = {
@@ -100,6 +103,8 @@ def read(path: str | pathlib.Path) -> PortableModel:
         elif name.startswith(hugging_face.SOURCE_EMBEDDING):
             weights[name] = weights[name][sides.source.order]
     vocabulary, normalizer = _vocabulary(folder, sides)
+    kind = kind_of(vocabulary.target)
+    hparams = dataclasses.replace(hparams, vocabulary_type=kind)
     found = [
         _say_model(config),
         f"weights: {file}, {sum(t.size for t in tensors.values()):,} numbers",
@@ -350,7 +355,7 @@ def _alpha(exponent: Any) -> float:
     rule = "length_penalty must be a finite number"
     holds = is_number and math.isfinite(exponent)
     errors.require(rule, holds, length_penalty=exponent)
-    return round(max(0.0, hugging_face.ALPHA_PER_EXPONENT * exponent), 4)
+    return nearest_alpha(exponent)
 
 
 def _check_positions(

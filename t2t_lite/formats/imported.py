@@ -45,6 +45,7 @@ def _write_parts(model, directory):
             target_vocabulary_size=None if has_one else vocabulary.target.size,
             micro_batch_tokens=hparams.tokens_per_batch,
             vocabulary_is_learned=False,
+            language_tokens=bool(vocabulary.language_tokens),
         )
     )
 

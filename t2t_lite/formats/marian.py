@@ -16,6 +16,7 @@ import dataclasses
 import os
 import pathlib
 import re
+import reprlib
 import zipfile
 from collections.abc import Iterable
 from typing import Any
@@ -25,16 +26,19 @@ import numpy as np
 from t2t_lite import files
 from t2t_lite.english import counted
 from t2t_lite.errors import InputError, require_extra
-from t2t_lite.formats import archives, marian_vocabulary, marian_weights
+from t2t_lite.formats import (
+    archives,
+    marian_vocabulary,
+    marian_weights,
+    sentence_pieces,
+)
+from t2t_lite.formats.length_penalty import nearest_alpha
 from t2t_lite.formats.marian_vocabulary import Side
 from t2t_lite.formats.portable import PortableModel
 from t2t_lite.hparams import HParams
 from t2t_lite.text.vocabulary import SPACE, Vocabulary
 
 OPTIONS = "special:model.yml"  # The array that holds the model's options.
-# Scores are divided by length^p there, and by ((5 + length) / 6)^alpha here:
-# with alpha = 1.2 p, one more token weighs the same in both after 25.
-_ALPHA_PER_EXPONENT = 1.2
 _MOST_EXPONENT = 8
 
 
@@ -145,7 +149,7 @@ def _read(
     hparams = dataclasses.replace(
         hparams,
         vocabulary_size=vocabulary.target.size,
-        vocabulary_type=marian_vocabulary.kind_of(vocabulary.target),
+        vocabulary_type=sentence_pieces.kind_of(vocabulary.target),
         **changes,
     )
     return PortableModel(hparams, weights, vocabulary, found=tuple(found))
@@ -193,7 +197,7 @@ def _names(config: dict, key: str, count: int, where: str) -> list[str]:
         }[key]
         raise InputError(
             f"{key} in {where} must be {counted(count, 'file')}; received "
-            f"{names!r}: {why}"
+            f"{reprlib.repr(names)}: {why}"
         )
     return names
 
@@ -330,7 +334,7 @@ def _search_settings(config: dict) -> tuple[dict[str, Any], list[str]]:
         changes["beam_width"] = beam
         found.append(f"beam_width is {beam}, as in decoder.yml")
     if type(alpha) in (int, float) and 0 <= alpha <= _MOST_EXPONENT:
-        ours = round(_ALPHA_PER_EXPONENT * alpha, 6)
+        ours = nearest_alpha(alpha)
         changes["length_penalty"] = ours
         found.append(
             f"length_penalty is {ours:g}: ((5 + length) / 6)^{ours:g} grows "

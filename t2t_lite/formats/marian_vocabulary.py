@@ -164,10 +164,3 @@ def join(source: Side, target: Side) -> Vocabulary:
     if source_model == target_model:
         return Vocabulary(source_model)
     return Vocabulary(source_model, target=Vocabulary(target_model))
-
-
-def kind_of(vocabulary: Vocabulary) -> str:
-    """Returns "unigram" or "bpe", as HParams have it."""
-    proto = sentence_pieces.parse(vocabulary.model)
-    spec = proto.trainer_spec
-    return "unigram" if spec.model_type == spec.UNIGRAM else "bpe"

@@ -15,6 +15,7 @@ and src/layers/.
 """
 
 import re
+import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -194,8 +195,8 @@ def _option(options: Mapping[str, Any], name: str, default: Any) -> Any:
 
 def _refuse(name: str, value: Any, rule: str) -> None:
     raise InputError(
-        f"{rule}; received {name}={value!r}: such a model of Marian cannot be "
-        "imported"
+        f"{rule}; received {name}={reprlib.repr(value)}: such a model of "
+        "Marian cannot be imported"
     )
 
 

@@ -1,8 +1,8 @@
 """Reads a model of another program, whichever it is."""
 
 import os
-import pathlib
 
+from t2t_lite import files
 from t2t_lite.errors import InputError
 from t2t_lite.formats import hugging_face_import, marian
 from t2t_lite.formats.portable import PortableModel
@@ -17,7 +17,7 @@ def read(path: str | os.PathLike) -> PortableModel:
     Raises:
         InputError: it is of neither kind, or cannot be represented.
     """
-    place = pathlib.Path(path).expanduser()
+    place = files.to_path(path)
     if not place.exists():
         raise InputError(f"there is no {path}: give a folder or an archive")
     if hugging_face_import.is_hugging_face(place):

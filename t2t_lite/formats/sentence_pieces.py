@@ -11,7 +11,12 @@ from collections.abc import Sequence
 from sentencepiece import sentencepiece_model_pb2
 
 from t2t_lite.errors import InputError, require
-from t2t_lite.text.vocabulary import OUTSIDE, SPACE
+from t2t_lite.text.vocabulary import (
+    OUTSIDE,
+    SPACE,
+    Vocabulary,
+    is_language_token,
+)
 
 UNKNOWN = "<unk>"
 
@@ -68,9 +73,12 @@ def reordered(model: bytes, pieces: Sequence[str]) -> bytes:
     }
     outside = [own[name] for name in own.keys() - set(pieces)]
     characters = set("".join(own.keys() - {UNKNOWN}))
+    has_bytes = any(piece.type == _Piece.BYTE for piece in own.values())
     least = min(piece.score for piece in own.values())
     ordered = [
-        own.get(name) or _foreign(name, characters, least) for name in pieces
+        own.get(name)
+        or _foreign(name, None if has_bytes else characters, least)
+        for name in pieces
     ]
     if outside:
         ordered.append(_Piece(piece=OUTSIDE, type=_Piece.CONTROL))
@@ -96,25 +104,24 @@ def _with_pieces(proto: _Model, pieces: list[_Piece]) -> bytes:
     return new.SerializeToString(deterministic=True)
 
 
-def _foreign(name: str, characters: set[str], score: float) -> _Piece:
+def _foreign(name: str, characters: set[str] | None, score: float) -> _Piece:
     """Returns a piece that the SentencePiece model does not have.
 
     Args:
         name: of the piece.
-        characters: those that are in pieces of the model.
+        characters: those that are in pieces of the model; None for all.
         score: the least of them.
     """
     if is_language_token(name):
         return _Piece(piece=SPACE + name, type=_Piece.USER_DEFINED)
-    if len(name) == 1 and name not in characters:
+    is_known = characters is None or name in characters
+    if len(name) == 1 and not is_known:
         return _Piece(piece=name, score=score, type=_Piece.NORMAL)
     return _Piece(piece=name, type=_Piece.UNUSED)
 
 
-def is_language_token(name: str) -> bool:
-    """Returns whether a piece names the language to translate to.
-
-    >>> is_language_token(">>deu<<"), is_language_token("deu")
-    (True, False)
-    """
-    return name.startswith(">>") and name.endswith("<<")
+def kind_of(vocabulary: Vocabulary) -> str:
+    """Returns "unigram" or "bpe", as HParams have it."""
+    proto = parse(vocabulary.model)
+    spec = proto.trainer_spec
+    return "unigram" if spec.model_type == spec.UNIGRAM else "bpe"

@@ -92,6 +92,8 @@ def _read_safetensors(path: files.Path) -> dict[str, np.ndarray]:
     return {name: _as_array(path, name, each) for name, each in found}
 
 
+# Before, weights_only=True was no protection (CVE-2025-32434).
+_FIRST_SAFE_TORCH = (2, 6)
 _NUMPY_TYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16}
 
 
@@ -111,10 +113,14 @@ def _as_array(path: files.Path, name: str, each: Mapping) -> np.ndarray:
 
 def _read_pickled(path: files.Path) -> dict[str, np.ndarray]:
     """Returns the arrays of a file of torch that holds tensors only."""
-    try:
-        import torch
-    except ImportError:
-        raise InputError(_how_to_convert(path)) from None
+    errors.require_extra("torch", "torch", _how_to_convert(path))
+    import torch
+
+    if tuple(map(int, torch.__version__.split(".")[:2])) < _FIRST_SAFE_TORCH:
+        raise InputError(
+            f"{path} is not read by torch {torch.__version__}, which a file "
+            "can make run programs: install torch 2.6 or later"
+        )
     try:
         path.open("rb").close()
     except OSError as error:
@@ -134,12 +140,8 @@ def _read_pickled(path: files.Path) -> dict[str, np.ndarray]:
 
 
 def _how_to_convert(path: files.Path) -> str:
-    """Returns what to do where torch is not installed."""
-    folder = path.parent
-    name = "MarianMTModel"
+    """Returns what to do where torch is not to be installed."""
     return (
-        f"{path} is read by torch, which is not installed: install it, or "
-        "where transformers is, run python -c 'from transformers import "
-        f'{name}; {name}.from_pretrained("{folder}")'
-        f'.save_pretrained("{folder}")\''
+        f'convert {path} elsewhere: MarianMTModel.from_pretrained("FOLDER")'
+        '.save_pretrained("FOLDER") writes a model.safetensors'
     )

@@ -118,7 +118,9 @@ class TiedEmbedding(keras.layers.Layer):
         """Returns vectors and a matrix whose product are the logits.
 
         They are x and the matrix as kept; where logits have a bias, it is one
-        more column of the matrix, and x has ones there.
+        more column of the matrix, and x has ones there. So in a product of
+        lower precision the bias is rounded as the matrix is; that of `project`
+        is not.
 
         Args:
             x: float [..., D].

@@ -1,7 +1,6 @@
 """What an export needs, checked before TensorFlow is loaded."""
 
 import os
-from typing import Any
 
 from t2t_lite import files
 from t2t_lite.errors import InputError, require_extra, require_index
@@ -10,29 +9,37 @@ from t2t_lite.hparams import HParams
 _LARGEST_VERSION = 2**63 - 1
 
 
-def checked_max_length(hparams: HParams, flags: Any) -> int:
+def checked_max_length(
+    hparams: HParams,
+    export_dir: str | os.PathLike,
+    max_length: int | None = None,
+    attention_layer: int | None = None,
+    attention_head: int | None = None,
+    quantization: str | None = None,
+) -> int:
     """Returns the most tokens of a source that an export takes.
 
     Args:
         hparams: HParams of the model.
-        flags: with the attributes export_dir, max_length, attention_layer,
-            attention_head and quantization, those of bin/export.
+        export_dir: path of the folder of all versions.
+        max_length: what was asked for; None for the model's.
+        attention_layer: that of `require_parts`.
+        attention_head: that of `require_parts`.
+        quantization: must be None: a SavedModel has none.
 
     Raises:
         InputError: such an export cannot be written.
     """
     require_extra("tensorflow_serving", "serving")
-    if flags.quantization is not None:
+    if quantization is not None:
         raise InputError(
             "--quantization has no effect on a saved_model: give --precision, "
             "or another --format"
         )
-    require_folder_of_versions(flags.export_dir)
-    max_length = flags.max_length
+    require_folder_of_versions(export_dir)
     if max_length is None:
         max_length = hparams.max_length
-    layer, head = flags.attention_layer, flags.attention_head
-    require_parts(hparams, max_length, layer, head)
+    require_parts(hparams, max_length, attention_layer, attention_head)
     return max_length
 
 

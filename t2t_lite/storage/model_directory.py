@@ -9,6 +9,7 @@ best/step-N.*          the one that scores best on dev
 averaged/step-N.*      written by bin/average_checkpoints
 summaries/             for TensorBoard
 train.log              what the run has logged, all its processes
+ctranslate2/           the model converted, where CTranslate2 has searched
 divergence-step-N-batch-M.json  an update that diverged
 scores.json            the final scores: BLEU, chrF, perplexity and checks
 training.png           the curves of the run, where matplotlib is installed
@@ -81,6 +82,8 @@ class Settings:
     corpus_weights: list | None = None
     # Where targets have a vocabulary of their own.
     target_vocabulary_size: int | None = None
+    # Whether lines may begin with a token such as >>deu<<.
+    language_tokens: bool = False
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -129,7 +132,9 @@ class Settings:
                 "sentences must be auto, split or whole; received "
                 f"sentences={sentences!r}"
             )
-        return Splitting(self.source_language, whole_up_to)
+        return Splitting(
+            self.source_language, whole_up_to, self.language_tokens
+        )
 
 
 class LoadedModel(NamedTuple):

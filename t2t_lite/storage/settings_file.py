@@ -65,5 +65,7 @@ def _what_it_is(path: files.Path) -> str:
                 "it is an export, for TensorFlow Serving and "
                 f'Translator.from_saved_model("{export}")'
             )
+    if files.exists(path / "model.bin"):
+        return "it is a folder for CTranslate2: give --engine=ctranslate2"
     is_there = files.exists(path / NAME)
     return f"{NAME} cannot be read" if is_there else f"it has no {NAME}"

@@ -23,7 +23,6 @@ from sentencepiece import sentencepiece_model_pb2
 from t2t_lite.errors import InputError
 from t2t_lite.text.vocabulary import (
     FIRST_PIECE,
-    OUTSIDE,
     SPACE,
     FlatIds,
     Vocabulary,
@@ -283,6 +282,20 @@ class UnigramGraph(SegmentationGraph):
         return node, largest + math.log(total)
 
 
+def require_all_ids(vocabulary: Vocabulary) -> None:
+    """Raises InputError where text has pieces that have no ids.
+
+    Args:
+        vocabulary: Vocabulary, of whose two sides neither may.
+    """
+    for side in (vocabulary, vocabulary.target):
+        if side.has_outside:
+            raise InputError(
+                "subword_sampling must be 0 with a vocabulary that has pieces "
+                "without ids, as imported ones may have: start without it"
+            )
+
+
 def make_graph(vocabulary: Vocabulary, rate: float) -> "SegmentationGraph":
     """Returns the graph of a vocabulary's words.
 
@@ -294,12 +307,8 @@ def make_graph(vocabulary: Vocabulary, rate: float) -> "SegmentationGraph":
         InputError: the vocabulary is neither BPE nor unigram, or has pieces
             without ids.
     """
+    require_all_ids(vocabulary)
     model = sentencepiece_model_pb2.ModelProto.FromString(vocabulary.model)
-    if any(piece.piece == OUTSIDE for piece in model.pieces):
-        raise InputError(
-            "subword_sampling must be 0 with a vocabulary that has pieces "
-            "which the model does not know, as imported ones may have"
-        )
     spec = model.trainer_spec
     if spec.model_type == spec.BPE:
         return BpeGraph(vocabulary, model.pieces, rate)

@@ -19,6 +19,7 @@ import tensorflow as tf
 # What str.strip takes for space: Unicode's separators and some controls.
 BLANK = r"[\s\p{Z}\x{b}\x{1c}-\x{1f}\x{85}]*"
 _LINES_AT_ONCE = 10_000
+_LANGUAGE_TOKEN = r">>[^<>\s]+<<"
 
 # Letters whose dot ends no sentence: "J. S. Bach", "z. B.", but "So do I."
 _INITIAL = "[A-HJ-Za-hj-zÀ-ÖØ-öø-ÿΑ-Ωα-ωА-Юа-ю]"
@@ -66,6 +67,8 @@ class Splitting(NamedTuple):
 
     language: str | None = None  # ISO 639-1; None if not known
     whole_up_to: int = 0
+    # Whether a token such as >>deu<< at the start of a line is for all of it.
+    language_tokens: bool = False
 
     def limited_to(self, max_length: int) -> "Splitting":
         """Returns one that splits all lines longer than a model takes."""
@@ -93,9 +96,29 @@ def split_tensor(
         marked_B = tf.where(is_long_B, marked_B, text_B)
     sentences = tf.strings.split(marked_B, "\n")
     is_blank = tf.strings.regex_full_match(sentences.flat_values, BLANK)
-    return tf.ragged.boolean_mask(
+    sentences = tf.ragged.boolean_mask(
         sentences, sentences.with_flat_values(~is_blank)
     )
+    if splitting.language_tokens:
+        sentences = _with_language_tokens(sentences, text_B)
+    return sentences
+
+
+def _with_language_tokens(
+    sentences: tf.RaggedTensor, text_B: tf.Tensor
+) -> tf.RaggedTensor:
+    """Returns sentences, each with the language token that its text begins."""
+    token_B = tf.strings.regex_replace(
+        text_B, rf"(?s)^\s*({_LANGUAGE_TOKEN})?.*$", "\\1"
+    )
+    token_P = tf.gather(token_B, sentences.value_rowids())
+    text_P = sentences.flat_values
+    has_token_P = tf.strings.regex_full_match(
+        text_P, rf"(?s)\s*{_LANGUAGE_TOKEN}.*"
+    )
+    is_alone_P = (token_P == "") | has_token_P
+    joined_P = tf.strings.join([token_P, text_P], " ")
+    return sentences.with_flat_values(tf.where(is_alone_P, text_P, joined_P))
 
 
 def join_tensor(

@@ -142,9 +142,9 @@ class Vocabulary:
                 "the vocabulary is not a SentencePiece model"
             ) from None
         outside = self._processor.piece_to_id(OUTSIDE)
-        self._has_outside = self._processor.IsControl(outside)
+        self.has_outside = self._processor.IsControl(outside)
         self._num_pieces = (
-            outside if self._has_outside else self._processor.GetPieceSize()
+            outside if self.has_outside else self._processor.GetPieceSize()
         )
 
     @property
@@ -226,6 +226,15 @@ class Vocabulary:
             if name.startswith("<<") and name.endswith(">>")
         }
 
+    @functools.cached_property
+    def language_tokens(self) -> list[str]:
+        """The pieces that name a language, such as ">>deu<<"."""
+        names = (
+            self._processor.id_to_piece(piece).lstrip(SPACE)
+            for piece in range(self._num_pieces)
+        )
+        return [*filter(is_language_token, names)]
+
     def reserved_ids(self, symbols: Iterable[str]) -> dict[str, int]:
         """Returns the ids of those symbols that are each one id in a text.
 
@@ -291,7 +300,7 @@ class Vocabulary:
         sequences = self._processor.encode(
             lines, out_type=int, num_threads=num_threads or os.cpu_count()
         )
-        if not self._has_outside:
+        if not self.has_outside:
             return sequences
         unknown, end = self._processor.unk_id(), self._num_pieces
         return [[p if p < end else unknown for p in ps] for ps in sequences]
@@ -318,7 +327,7 @@ class Vocabulary:
         if not pieces:
             return []  # The processor takes no sequences for an empty one.
         try:
-            if self._has_outside:
+            if self.has_outside:
                 self._require_ids(pieces)
             return self._processor.decode(pieces)
         except (IndexError, TypeError):  # The latter beyond 32 bits.
@@ -369,6 +378,14 @@ class Vocabulary:
         return piece, len(processor.decode([piece]).encode())
 
     @functools.cached_property
+    def _drops_spaces(self):
+        """Whether text has no spaces at its start, whatever its pieces say."""
+        from sentencepiece import sentencepiece_model_pb2
+
+        proto = sentencepiece_model_pb2.ModelProto.FromString(self.model)
+        return proto.normalizer_spec.remove_extra_whitespaces
+
+    @functools.cached_property
     def _is_control_P(self):
         """Which pieces no text is tokenized to, bool."""
         processor = self._processor
@@ -407,7 +424,7 @@ class Vocabulary:
         import tensorflow as tf
 
         pieces = self._new_op().tokenize(text_B)
-        if self._has_outside:
+        if self.has_outside:
             has_no_id = pieces >= self._num_pieces
             pieces = tf.where(has_no_id, self._processor.unk_id(), pieces)
         ids = pieces + FIRST_PIECE
@@ -449,11 +466,23 @@ class Vocabulary:
         first_B1 = tf.ragged.boolean_mask(pieces, is_text)[:, :1]
         begins_B1 = tf.gather(self._begins_with_space_P, first_B1)
         num_spaces_B = tf.reduce_sum(tf.cast(begins_B1, tf.int32), axis=1)
-        return tf.strings.substr(
+        text_B = tf.strings.substr(
             text_B,
             num_bytes + num_spaces_B,
             tf.fill(tf.shape(text_B), _LARGEST_LINE_BYTES),
         )
+        if self._drops_spaces:
+            text_B = tf.strings.regex_replace(text_B, "^ +", "")
+        return text_B
+
+
+def is_language_token(name: str) -> bool:
+    """Returns whether a piece names the language to translate to.
+
+    >>> is_language_token(">>deu<<"), is_language_token("deu")
+    (True, False)
+    """
+    return name.startswith(">>") and name.endswith("<<")
 
 
 def require_vocabulary(vocabulary: Any) -> None:

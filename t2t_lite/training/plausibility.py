@@ -46,11 +46,16 @@ def _as_bytes(
 def warn_of_unknown(pairs: TokenPairs, vocabulary: Vocabulary) -> None:
     """Warns of a vocabulary of others that lacks characters of the text."""
     ids = pairs.source_ids, pairs.target_ids
-    unknown = sum(int((i == vocabulary.unknown_id).sum()) for i in ids)
+    sides = vocabulary, vocabulary.target
+    unknown = sum(
+        int((i == side.unknown_id).sum())
+        for i, side in zip(ids, sides, strict=True)
+    )
     if unknown:
         logging.warning(
             "The vocabulary lacks what %d of the %d training tokens stand for, "
-            "which are lost: learn one from this text, without --vocabulary.",
+            "which are lost: learn one from this text, without --vocabulary "
+            "and --warm_start_from.",
             unknown,
             sum(map(len, ids)),
         )

@@ -18,7 +18,12 @@ from t2t_lite.hparams import MAY_CHANGE, HParams
 from t2t_lite.storage import settings_file
 from t2t_lite.storage.model_directory import ModelDirectory, Settings
 from t2t_lite.task import Task
-from t2t_lite.text import sentences, token_cache, token_files
+from t2t_lite.text import (
+    segmentation,
+    sentences,
+    token_cache,
+    token_files,
+)
 from t2t_lite.text.epochs import Weighting
 from t2t_lite.text.token_files import (
     CorpusReport,
@@ -27,7 +32,7 @@ from t2t_lite.text.token_files import (
     TokenPairs,
 )
 from t2t_lite.text.vocabulary import Vocabulary
-from t2t_lite.training import plausibility
+from t2t_lite.training import plausibility, resuming
 from t2t_lite.training.micro_batches import fitting_micro_batch_tokens
 from t2t_lite.training.options import RunOptions
 from t2t_lite.training.training_text import TrainingText
@@ -110,6 +115,7 @@ def prepare(
         cache_dir=token_folder(directory, options),
         begun=directory.settings() if _is_begun(directory) else None,
     )
+    _require_begun_here(start)
     _require_same_hparams(start)
     _require_same_weights(start)
     settings_file.require_own(directory.path)
@@ -174,6 +180,7 @@ def _settings(
             is_learned if begun is None else begun.vocabulary_is_learned
         ),
         corpus_weights=list(start.text.weights) or None,
+        language_tokens=bool(vocabulary.language_tokens),
     )
 
 
@@ -218,6 +225,16 @@ def token_folder(
     return folder
 
 
+def _require_begun_here(start: _Start) -> None:
+    """Raises InputError where the model directory is of an imported model."""
+    if start.begun is not None and not start.begun.data_sha256:
+        path = start.directory.path
+        raise InputError(
+            f"{path} holds an imported model: train it on with "
+            f"--warm_start_from={path}, in a new --model_dir"
+        )
+
+
 def _require_same_hparams(start: _Start) -> None:
     if start.begun is None:
         return
@@ -253,7 +270,7 @@ def _micro_batch_tokens(start: _Start, vocabulary: Vocabulary) -> int:
         return start.begun.micro_batch_tokens
     return fitting_micro_batch_tokens(
         start.hparams,
-        vocabulary.size,
+        max(vocabulary.size, vocabulary.target.size),
         options.precision,
         find_hardware(options.memory_limit_gib),
     )
@@ -293,6 +310,8 @@ def _vocabulary(start: _Start) -> tuple[Vocabulary, bool]:
         vocabulary, start.read_pairs if is_new_to_text else None
     )
     _require_reserved(start.hparams, vocabulary)
+    if start.hparams.subword_sampling:
+        segmentation.require_all_ids(vocabulary)
     if warm is not None and warm.sha256 != vocabulary.sha256:
         raise InputError(
             f"{options.warm_start_from} has another vocabulary than this run: "
@@ -368,12 +387,7 @@ def _vocabulary_beside(warm_start_from: str | None) -> Vocabulary | None:
     """Returns the Vocabulary of the model to start from, None if not known."""
     if warm_start_from is None:
         return None
-    path = files.to_path(warm_start_from)
-    # A model directory, or a checkpoint in one of its folders.
-    folder = path
-    if not files.is_folder(path):
-        folder = [path, *path.absolute().parents][:3][-1]
-    directory = ModelDirectory(folder)
+    directory = ModelDirectory(resuming.directory_of(warm_start_from))
     return directory.vocabulary() if directory.has_vocabulary() else None
 
 

@@ -36,14 +36,27 @@ def begun_with(
     begun = _begun_in(model_dir)
     if begun.hparams is not None or warm_start_from is None:
         return begun
-    try:
-        values = settings_file.read(warm_start_from)
-    except InputError:  # A checkpoint; or nothing, which is refused later.
-        return begun
+    directory = directory_of(warm_start_from)
+    if not files.exists(directory / settings_file.NAME):
+        return begun  # A lone checkpoint; or nothing, which is refused later.
+    values = settings_file.read(directory)
     logging.info(
         "Settings that no flag gives are those of %s.", warm_start_from
     )
     return Begun(values["hparams"])
+
+
+def directory_of(warm_start_from: str) -> files.Path:
+    """Returns where the settings and the vocabulary of a model would lie.
+
+    Args:
+        warm_start_from: path of a model directory, or of a checkpoint in one of
+            its folders.
+    """
+    path = files.to_path(warm_start_from)
+    if files.is_folder(path):
+        return path
+    return [path, *path.absolute().parents][:3][-1]
 
 
 def _begun_in(model_dir: str | None) -> Begun:

@@ -13,6 +13,7 @@ from absl import logging
 from t2t_lite import hardware
 from t2t_lite.errors import InputError
 from t2t_lite.hardware import GIB, Hardware
+from t2t_lite.model.transformer import Transformer
 from t2t_lite.training.micro_batches import halves, num_micro_batches
 from t2t_lite.training.strategies import total_over_replicas
 from t2t_lite.training.trainer import Trainer
@@ -54,7 +55,7 @@ def try_update(
         num_replicas=trainer.strategy.num_replicas_in_sync,
     )
     hardware.reset_peak_memory(on.kind)
-    batch = _random_ids(trainer.model.num_target_ids, shape)
+    batch = _random_ids(trainer.model, shape)
     trainer.trace()  # Not counted, for it is done once.
     start = time.perf_counter()
     has_failed, num_run = False, min(count, _MOST_RUN)
@@ -76,12 +77,16 @@ def try_update(
 
 
 def _random_ids(
-    V: int, shape: tuple[int, int, int]
+    model: Transformer, shape: tuple[int, int, int]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns ids of (S, T, B), int32 [B, S] and [B, T], without padding."""
     S, T, B = shape
     generator = np.random.default_rng(0)
-    return tuple(generator.integers(1, V, (B, L), np.int32) for L in (S, T))
+    sizes = (model.source_embedding.vocabulary_size, model.num_target_ids)
+    return tuple(
+        generator.integers(1, V, (B, L), np.int32)
+        for V, L in zip(sizes, (S, T), strict=True)
+    )
 
 
 def first_fitting(

@@ -7,6 +7,7 @@ The files below golden/hugging_face are transformers' own:
 """
 
 import dataclasses
+import importlib.util
 import json
 import math
 import pathlib
@@ -392,7 +393,7 @@ def test_a_damaged_folder_is_refused_in_one_line(folder, change, says):
 
 def test_without_torch_a_pickle_is_refused_with_what_to_do(folder, monkeypatch):
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"\.save_pretrained") as error:
         hugging_face_import.read(folder)
     assert "\n" not in str(error.value)
@@ -413,7 +414,9 @@ class FakeTensor:
 def fake_torch(folder, monkeypatch):
     """What `read` needs of torch, which loads whatever is in `loaded`."""
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    torch = types.SimpleNamespace(asked={}, loaded={})
+    torch = types.SimpleNamespace(
+        asked={}, loaded={}, __version__="2.6.1+cpu", __spec__="found"
+    )
 
     def load(path, **options):
         torch.asked |= options

@@ -3,18 +3,26 @@
 import dataclasses
 import io
 
+import in_process
 import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
+import tiny_run
 from bilingual_text import CORPUS
+from refusal import assert_refused
 from tiny_models import TINY_MODELS, tiny_transformer
 
 from t2t_lite import Translator
+from t2t_lite.decoding.long_lines import LineSplitter
+from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.errors import InputError
 from t2t_lite.formats import imported, sentence_pieces
 from t2t_lite.formats.portable import PortableModel
+from t2t_lite.serving import export
+from t2t_lite.serving.signatures import ServingOptions
 from t2t_lite.storage.model_directory import ModelDirectory
+from t2t_lite.text.sentences import Splitting
 from t2t_lite.text.vocabulary import Vocabulary
 
 
@@ -27,6 +35,9 @@ def sentencepiece_model(lines):
         minloglevel=2,
     )
     return trained.getvalue()
+
+
+MODEL = sentencepiece_model(CORPUS)
 
 
 @pytest.fixture(scope="module")
@@ -105,3 +116,78 @@ def test_weights_that_do_not_fit_are_refused(model, tmp_path, change, message):
     with pytest.raises(InputError, match=message):
         imported.write(model._replace(weights=weights), tmp_path / "m")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_export_translates_as_the_translator_does(model, tmp_path):
+    imported.write(model, tmp_path / "m")
+    directory = ModelDirectory(tmp_path / "m")
+    hparams = model.hparams
+    options = ServingOptions(SearchOptions.from_hparams(hparams), 40)
+    path = export.export(directory, tmp_path / "export", options)
+    lines = [*CORPUS[:3], ""]
+    found = Translator.from_saved_model(path)(lines)
+    assert found == Translator(tmp_path / "m", sentences="whole")(lines)
+    served = tf.saved_model.load(str(path))
+    score = served.signatures["score"](
+        sources=tf.constant(CORPUS[:2]), targets=tf.constant(CORPUS[1:3])
+    )
+    targets = model.vocabulary.target.encode(CORPUS[1:3])
+    assert score["num_tokens"].numpy().tolist() == [*map(len, targets)]
+
+
+def test_it_is_trained_on_by_ids_of_both_sides(model, tmp_path):
+    """The target has ids that the source has not, and the other way round."""
+    swapped = _swapped(model)
+    imported.write(swapped, tmp_path / "m")
+    corpus = tiny_run.write_corpus(tmp_path)
+    new = tmp_path / "new"
+    status, _, errors = in_process.run(
+        "train",
+        *corpus,
+        f"--warm_start_from={tmp_path / 'm'}",
+        f"--model_dir={new}",
+        "--steps=2",
+        "--override=tokens_per_batch=256",
+    )
+    assert status == 0, errors
+    directory = ModelDirectory(new)
+    assert directory.settings().target_vocabulary_size == 42
+    assert directory.vocabulary().sha256 == swapped.vocabulary.sha256
+    _, weights = directory.weights()
+    name = "transformer/embedding/logit_bias"
+    assert (weights[name] != swapped.weights[name]).any()
+
+
+def _swapped(model):
+    """Returns a model that has the sides of another's vocabulary swapped."""
+    sides = model.vocabulary.target.model, model.vocabulary.model
+    vocabulary = Vocabulary(sides[0], target=Vocabulary(sides[1]))
+    transformer = tiny_transformer(
+        model.hparams,
+        vocabulary_size=vocabulary.size,
+        num_target_ids=vocabulary.target.size,
+    )
+    weights = {w.path: w.numpy() for w in transformer.trainable_variables}
+    return model._replace(vocabulary=vocabulary, weights=weights)
+
+
+def test_an_imported_model_is_not_trained_in_place(model, tmp_path):
+    imported.write(model, tmp_path / "m")
+    corpus = tiny_run.write_corpus(tmp_path)
+    found = in_process.run("train", *corpus, f"--model_dir={tmp_path / 'm'}")
+    assert_refused(found, "train it on with --warm_start_from=")
+
+
+def test_long_lines_keep_their_language_token(model):
+    names = [p.piece for p in sentence_pieces.parse(MODEL).pieces][3:30]
+    pieces = ["<unk>", *names, ">>deu<<"]
+    vocabulary = Vocabulary(sentence_pieces.reordered(MODEL, pieces))
+    assert vocabulary.language_tokens == [">>deu<<"]
+    splitter = LineSplitter(vocabulary, 12, Splitting(language_tokens=True))
+    line = f">>deu<< {CORPUS[0]}"
+    found = splitter.split_lines([line]).ids
+    (whole,) = vocabulary.encode([line])
+    assert len(found) > 1
+    assert all(len(ids) <= 12 for ids in found)
+    assert all(ids[0] == whole[0] for ids in found)
+    assert [i for ids in found for i in ids[1:-1]] == whole[1:-1]

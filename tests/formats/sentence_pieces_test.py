@@ -106,6 +106,20 @@ def test_an_unknown_character_is_looked_up(model):
     assert len(pieces) - 3 + FIRST_PIECE in found[1]
 
 
+def test_a_graph_drops_the_spaces_that_python_drops(model):
+    """A piece that is but a space, then a word: SentencePiece strips both."""
+    pieces = pieces_of(model)
+    assert "▁" in pieces
+    vocabulary = Vocabulary(reordered(model, pieces))
+    space = pieces.index("▁") + FIRST_PIECE
+    (ids,) = vocabulary.encode([CORPUS[0]])
+    sequences = [[space, *ids], [space, space, *ids], ids]
+    expected = vocabulary.decode(sequences)
+    padded = tf.ragged.constant(sequences, tf.int32).to_tensor()
+    found = vocabulary.decode_tensor(padded).numpy()
+    assert [text.decode() for text in found] == expected
+
+
 def test_a_piece_that_no_text_has_is_still_decoded(model):
     vocabulary = Vocabulary(reordered(model, [*pieces_of(model), "▁never"]))
     assert vocabulary.decode([[vocabulary.size - 1]]) == ["never"]

@@ -101,7 +101,7 @@ def test_tensorflow_loads_it_as_the_readme_says(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "export/multi30k").mkdir(parents=True)
     (tmp_path / "export/multi30k/1").symlink_to(exported[1])
-    exec(example_with("tf.saved_model.load"), {})
+    exec(example_with("served = tf.saved_model.load"), {})
     assert capsys.readouterr().out == f"{translator('A dog runs.')}\n"
 
 

@@ -175,7 +175,7 @@ def test_lines_are_split_by_what_the_model_was_trained_on(
     directory = write_model(tmp_path / "m", learn_vocabulary())
     figures["source_language"] = "en"
     settings = dataclasses.replace(directory.settings(), **figures)
-    assert settings.splitting(sentences) == ("en", whole_up_to)
+    assert settings.splitting(sentences) == ("en", whole_up_to, False)
 
 
 def test_an_unknown_way_to_split_lines_is_refused(tmp_path):

@@ -98,3 +98,23 @@ def test_the_share_of_lines_with_several_sentences():
     lines = (f"A dog. {'A cat.' * (n % 5 == 0)}" for n in range(20_015))
     assert sentences.multi_sentence_share(lines) == 0.2
     assert sentences.multi_sentence_share([]) == 0
+
+
+def test_a_language_token_is_that_of_each_sentence():
+    lines = [
+        ">>deu<< A dog runs. A cat sleeps.",
+        ">>fra<< One. Two.",
+        "No token. None.",
+        ">>deu<<",
+        "",
+    ]
+    splitting = Splitting(language_tokens=True)
+    assert sentences.split_lines(lines, splitting) == [
+        [">>deu<< A dog runs.", ">>deu<< A cat sleeps."],
+        [">>fra<< One.", ">>fra<< Two."],
+        ["No token.", "None."],
+        [">>deu<<"],
+        [],
+    ]
+    plain = sentences.split_lines(lines[:1], Splitting())
+    assert plain == [[">>deu<< A dog runs.", "A cat sleeps."]]

@@ -132,6 +132,12 @@ OTHER_NAMES = {
     "vocabulary_type": "unigram",
     "task": "parsing",
     "reserved_symbols": "<bt>",
+    "norm": "pre",
+    "activation": "gelu",
+    "tied_embeddings": "none",
+    "decoder_start": "zeros",
+    "attention_bias": True,
+    "logit_bias": True,
 }
 
 
