@@ -207,7 +207,7 @@ class LogFormatter(python_logging.Formatter):
 def _show_in_help(command: ModuleType) -> None:
     """Makes --help show the docstring and the flags of a program's module."""
     sys.modules["__main__"].__doc__ = re.sub(
-        r"\bbin/(\w+)", lambda found: program(found[1]), command.__doc__
+        r"\bbin/(\w+)", lambda found: program(found[1]), command.__doc__ or ""
     )
     if shutil.get_terminal_size().columns < _HELP_WIDTH:
         os.environ["COLUMNS"] = str(_HELP_WIDTH)

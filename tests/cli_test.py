@@ -186,3 +186,12 @@ def test_what_stdout_cannot_encode_is_printed_all_the_same():
 def test_a_program_that_a_signal_ended_says_so_by_its_status():
     assert cli.signal_status(0) == 0
     assert cli.signal_status(signal.SIGTERM) == 143
+
+
+def test_help_without_docstrings_is_shown(capsys, monkeypatch):
+    """As under python -OO."""
+    command = types.ModuleType("t2t_lite_commands.bare")
+    command.__doc__ = None
+    monkeypatch.setattr(sys.modules["__main__"], "__doc__", None)
+    cli._show_in_help(command)
+    assert sys.modules["__main__"].__doc__ == ""

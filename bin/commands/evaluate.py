@@ -12,6 +12,7 @@ from absl import flags
 
 from t2t_lite import cli, files, terminal
 from t2t_lite.decoding import search_options
+from t2t_lite.storage import settings_file
 from t2t_lite_data import corpus_flags
 
 FLAGS = flags.FLAGS
@@ -46,6 +47,7 @@ def main(_: list[str]) -> int:
     files.require_folder_of(FLAGS.report, ".md")
     card = FLAGS.report and f"{FLAGS.report}.json"
     files.require_apart([FLAGS.json, card], corpus_flags.given_files())
+    settings_file.require_no_output_in(FLAGS.model_dir, FLAGS.json, card)
     hparams = search_options.checked_hparams(
         FLAGS.model_dir, **cli.search_flags()
     )

@@ -13,6 +13,7 @@ from absl import flags
 
 from t2t_lite import cli, engines, files, terminal
 from t2t_lite.decoding import partial_output
+from t2t_lite.storage import settings_file
 from t2t_lite_data import text_files
 
 FLAGS = flags.FLAGS
@@ -64,6 +65,7 @@ def main(_: list[str]) -> int:
     files.require_folder_of(FLAGS.output)
     partial = partial_output.partial_path(FLAGS.output)
     files.require_apart([FLAGS.output, partial], [FLAGS.input])
+    settings_file.require_no_output_in(FLAGS.model_dir, FLAGS.output)
     hparams = engines.checked_hparams(
         FLAGS.engine, FLAGS.model_dir, **cli.search_flags(), nbest=FLAGS.nbest
     )

@@ -43,6 +43,7 @@ class LineOutput:
         self, file: IO[str], first_line: int = 1, window: int | None = None
     ):
         self.first_line = first_line
+        self.is_complete = False  # Whether all lines are written.
         # How many lines are done that another process need not do again.
         self.lines_kept = first_line - 1
         self._file, self._window = file, window
@@ -123,6 +124,7 @@ def opened(
         ):
             yield output
             text.flush()
+            output.is_complete = True
             file.seek(len(header))
             _complete(file, path)
             os.remove(os.path.expanduser(partial))
@@ -223,7 +225,9 @@ def _kept_if_begun(output: LineOutput, partial: str) -> Iterator[LineOutput]:
     try:
         yield output
     except BaseException:
-        if not output.lines_kept:
+        if output.is_complete:
+            logging.info("All lines are done, and lie in %s.", partial)
+        elif not output.lines_kept:
             os.remove(os.path.expanduser(partial))
         else:
             logging.info(

@@ -171,11 +171,15 @@ class LineTranslator(LinePredictor):
                 scores float32 (log probability in nats / length penalty).
 
         Returns:
-            a str, a list of str, or a string tensor, as `text` is.
+            a str, a list of str, or a string tensor, as `text` is; inside a
+            tf.function always a tensor.
 
         Raises:
             TypeError: `text` is none of these.
         """
+        if not tf.is_tensor(text) and not tf.executing_eagerly():
+            self._lines(text)  # Refuses what is no text.
+            text = tf.constant(text, tf.string)
         if not tf.is_tensor(text):
             return super().__call__(text, with_scores=with_scores)
         require_bool(with_scores=with_scores)

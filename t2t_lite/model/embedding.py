@@ -144,6 +144,11 @@ class TiedEmbedding(keras.layers.Layer):
         """
         if num_ids in (None, self.vocabulary_size):
             return self.embedding  # A slice copies, its gradient too.
+        require(
+            f"num_ids must be from 1 to {self.vocabulary_size}",
+            1 <= num_ids <= self.vocabulary_size,
+            num_ids=num_ids,
+        )
         return self.embedding[:num_ids]
 
     def compute_output_shape(self, ids_shape: Shape) -> Shape:

@@ -84,6 +84,12 @@ def layer_norm(
     )
 
 
+def require_memory(memory: Tensor | None) -> None:
+    """Raises InputError where a decoder would attend to itself instead."""
+    rule = "memory must be [B, S, D], the encoder's output"
+    require(rule, memory is not None, memory=memory)
+
+
 def _float32_weights(policy: keras.DTypePolicy) -> keras.DTypePolicy:
     """Returns a policy for weights that are never used in a lower precision."""
     if policy.variable_dtype in ("bfloat16", "float16"):
@@ -336,6 +342,7 @@ class DecoderLayer(_TransformerLayer):
             memory_mask: bool [B, S], the mask of the memory that Keras hands
                 on.
         """
+        require_memory(memory)
         may_attend_memory = masks.merge(may_attend_memory, memory_mask)
         attended = self.self_attention(
             self._input(x, self.self_attention),

@@ -10,7 +10,12 @@ from t2t_lite.model import cache as decoder_cache
 from t2t_lite.model import masks
 from t2t_lite.model.cache import DecoderCache
 from t2t_lite.model.embedding import PositionEmbedding
-from t2t_lite.model.layers import DecoderLayer, EncoderLayer, layer_norm
+from t2t_lite.model.layers import (
+    DecoderLayer,
+    EncoderLayer,
+    layer_norm,
+    require_memory,
+)
 from t2t_lite.tensor import Shape, Tensor
 
 
@@ -205,6 +210,7 @@ class Decoder(_Stack):
             memory_mask: bool [B, S], the mask of the memory that Keras hands
                 on.
         """
+        require_memory(memory)
         may_attend_memory = masks.merge(may_attend_memory, memory_mask)
         # A window of the past needs no mask, which would be L x L.
         may_attend = (

@@ -1,6 +1,7 @@
 """What an export needs, checked before TensorFlow is loaded."""
 
 import os
+import pathlib
 
 from t2t_lite import files
 from t2t_lite.errors import InputError, require_extra, require_index
@@ -87,7 +88,9 @@ def require_folder_of_versions(path: str | os.PathLike) -> None:
     Raises:
         InputError: it is within a version, or is one.
     """
-    path = files.to_path(path).resolve()
+    path = files.to_path(path)
+    if not files.is_remote(path):  # Path.resolve has a traceback for loops.
+        path = pathlib.Path(os.path.realpath(path))
     for folder in (path, *path.parents):
         if (folder / "saved_model.pb").exists():
             raise InputError(

@@ -106,6 +106,11 @@ class Settings:
                 "corpus_weights must be numbers above 0; received "
                 f"corpus_weights={weights!r}"
             )
+        if self.long_line_tokens is not None and self.long_line_tokens < 1:
+            raise TypeError(
+                "long_line_tokens must be at least 1; received "
+                f"long_line_tokens={self.long_line_tokens}"
+            )
         share = self.multi_sentence_share
         if share is not None and not 0 <= share <= 1:
             raise TypeError(
@@ -363,6 +368,11 @@ class ModelDirectory:
             count,
         )
         if len(paths) < count:
+            if not paths:
+                raise InputError(
+                    f"{self.path} has no checkpoint in checkpoints/: train "
+                    "first"
+                )
             raise InputError(
                 f"{self.path} keeps {counted(len(paths), 'checkpoint')}, too "
                 f"few to average the last {count}: give a smaller "

@@ -7,6 +7,19 @@ from t2t_lite import files, hparams
 from t2t_lite.errors import InputError
 
 NAME = "settings.json"
+# What a model directory has that no output may take the place of.
+_OF_A_MODEL = (
+    NAME,
+    "vocabulary.model",
+    "source.model",
+    "target.model",
+    "tags.npz",
+    "tokens",
+    "checkpoints",
+    "best",
+    "averaged",
+    "ctranslate2",
+)
 
 
 def read(model_dir: str | os.PathLike) -> dict[str, Any]:
@@ -69,3 +82,28 @@ def _what_it_is(path: files.Path) -> str:
         return "it is a folder for CTranslate2: give --engine=ctranslate2"
     is_there = files.exists(path / NAME)
     return f"{NAME} cannot be read" if is_there else f"it has no {NAME}"
+
+
+def require_no_output_in(
+    model_dir: str | os.PathLike, *outputs: str | None
+) -> None:
+    """Checks that no output takes the place of a part of the model.
+
+    Args:
+        model_dir: path of a model directory.
+        *outputs: paths of files that are about to be written, or None.
+
+    Raises:
+        InputError: one is such a part.
+    """
+    if files.is_remote(model_dir):
+        return
+    folder = os.path.realpath(os.path.expanduser(model_dir))
+    for output in filter(files.is_whole_file, outputs):
+        path = os.path.realpath(os.path.expanduser(output))
+        first, *_ = os.path.relpath(path, folder).split(os.sep)
+        if first in _OF_A_MODEL:
+            raise InputError(
+                f"cannot write {output}: it is a part of the model that is "
+                "read; give another file"
+            )

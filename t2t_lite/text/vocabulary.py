@@ -160,8 +160,9 @@ class Vocabulary:
             InputError: the file cannot be read or is not a SentencePiece model.
         """
         require_path(path=path)
+        path = files.to_path(path)
         try:
-            return cls(files.to_path(path).read_bytes())
+            return cls(path.read_bytes())
         except OSError as error:
             raise InputError(
                 f"cannot read the vocabulary {path}: {error.strerror}"

@@ -268,3 +268,16 @@ def test_home_is_found(tmp_path, source, monkeypatch):
     write("~/output", source)
     assert (tmp_path / "output").read_text("utf-8") == expected()
     assert names(tmp_path) == ["output", "source"]
+
+
+def test_lines_that_cannot_be_moved_to_their_place_are_kept(
+    tmp_path, source, monkeypatch
+):
+    def complete(file, path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(partial_output, "_complete", complete)
+    with pytest.raises(OSError, match="No space"):
+        write(tmp_path / "output", source, window=100)
+    kept = (tmp_path / "output.partial").read_text("utf-8")
+    assert kept.endswith(expected())

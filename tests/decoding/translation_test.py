@@ -824,3 +824,10 @@ def test_models_and_searches_work_where_keras_prefers_float64(
     ids = tf.ragged.constant(vocabulary.encode(lines), tf.int32).to_tensor()
     model.compile("sgd", t2t_lite.LabelSmoothedCrossEntropy())
     model.fit((ids, ids), ids, verbose=0)
+
+
+def test_text_inside_a_graph_is_taken_as_a_tensor(translator):
+    lines = ["a red boat", "two men"]
+    assert tf.function(lambda: translator(lines[0]))() == translator(lines[0])
+    found = tf.function(lambda: translator(lines))().numpy()
+    assert [text.decode() for text in found] == translator(lines)

@@ -855,3 +855,59 @@ def test_a_program_within_this_process_leaves_its_log_as_it_was():
     before = logging.get_verbosity()
     in_process.run("evaluate", "--help")
     assert logging.get_verbosity() == before
+
+
+@pytest.mark.parametrize(
+    "name", ["settings.json", "vocabulary.model", "checkpoints/step-1.index"]
+)
+def test_no_output_takes_the_place_of_the_model(copy, files, name):
+    target = copy / name
+    before = target.read_bytes()
+    source = _write(files / "some.en", "the dog\n")
+    flags = [f"--model_dir={copy}", f"--input={source}", f"--output={target}"]
+    _refused("it is a part of the model", "translate", *flags)
+    assert target.read_bytes() == before
+
+
+def test_an_output_beside_the_model_is_written(copy, files):
+    source = _write(files / "some.en", "the dog\n")
+    flags = [f"--model_dir={copy}", f"--input={source}"]
+    output = copy / "some.de"
+    status, _, errors = in_process.run(
+        "translate", *flags, f"--output={output}"
+    )
+    assert status == 0, errors
+    assert output.read_text("utf-8").count("\n") == 1
+
+
+def test_a_scores_file_in_the_place_of_the_settings_is_refused(copy):
+    target = copy / "settings.json"
+    flags = [f"--model_dir={copy}", f"--json={target}"]
+    _refused("it is a part of the model", "evaluate", *flags)
+
+
+def test_a_loop_of_links_is_refused_as_a_place_of_exports(copy, tmp_path):
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    flags = [f"--model_dir={copy}", f"--export_dir={loop / 'a'}"]
+    _refused("symbolic links", "export", *flags)
+
+
+def test_an_average_of_nothing_says_so(copy):
+    shutil.rmtree(copy / "checkpoints")
+    _refused(
+        "has no checkpoint in checkpoints/: train first",
+        "average_checkpoints",
+        f"--model_dir={copy}",
+    )
+
+
+def test_a_negative_length_of_lines_is_refused(copy):
+    path = copy / "settings.json"
+    values = json.loads(path.read_text("utf-8")) | {"long_line_tokens": -4}
+    path.write_text(json.dumps(values), "utf-8")
+    _refused(
+        "long_line_tokens must be at least 1",
+        "translate",
+        f"--model_dir={copy}",
+    )

@@ -141,3 +141,11 @@ def test_the_gradient_of_a_logit_bias_is_that_of_the_logits():
     gradient = tape.gradient(total, layer.logit_bias.value)
     expected = np.arange(42.0).reshape(6, 7).sum(0)
     np.testing.assert_allclose(gradient, [*expected, 0, 0, 0, 0])
+
+
+@pytest.mark.parametrize("num_ids", [0, -3, V + 1])
+def test_logits_of_ids_that_are_none_are_refused(num_ids):
+    layer = TiedEmbedding(V, D)
+    layer.build()
+    with pytest.raises(ValueError, match=f"num_ids must be from 1 to {V}"):
+        layer.logits(X, num_ids)

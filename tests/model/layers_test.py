@@ -171,3 +171,13 @@ def test_what_no_layer_can_have_is_refused_when_it_is_made(
 ):
     with pytest.raises(ValueError, match=message):
         getattr(t2t_lite, name)(**arguments)
+
+
+@pytest.mark.parametrize("inside", ["layer", "stack"])
+def test_a_decoder_without_a_memory_is_refused(inside):
+    """It would attend to itself, also ahead."""
+    decoder = DecoderLayer(**SIZES)
+    if inside == "stack":
+        decoder = t2t_lite.Decoder(1, D, F, H, K)
+    with pytest.raises(ValueError, match="memory must be"):
+        decoder(X, None)
