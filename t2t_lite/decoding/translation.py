@@ -171,15 +171,16 @@ class LineTranslator(LinePredictor):
                 scores float32 (log probability in nats / length penalty).
 
         Returns:
-            a str, a list of str, or a string tensor, as `text` is; inside a
-            tf.function always a tensor.
+            a str, a list of str, or a string tensor, as `text` is.
 
         Raises:
-            TypeError: `text` is none of these.
+            TypeError: `text` is none of these, or no tensor in a tf.function.
         """
         if not tf.is_tensor(text) and not tf.executing_eagerly():
-            self._lines(text)  # Refuses what is no text.
-            text = tf.constant(text, tf.string)
+            raise TypeError(
+                "text must be a string tensor that a tf.function is given; "
+                f"received a {type(text).__name__} inside of one"
+            )
         if not tf.is_tensor(text):
             return super().__call__(text, with_scores=with_scores)
         require_bool(with_scores=with_scores)

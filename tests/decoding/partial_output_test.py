@@ -277,7 +277,7 @@ def test_lines_that_cannot_be_moved_to_their_place_are_kept(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(partial_output, "_complete", complete)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(InputError, match="No space"):
         write(tmp_path / "output", source, window=100)
     kept = (tmp_path / "output.partial").read_text("utf-8")
     assert kept.endswith(expected())
