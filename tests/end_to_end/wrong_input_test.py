@@ -860,17 +860,17 @@ def test_a_program_within_this_process_leaves_its_log_as_it_was():
 @pytest.mark.parametrize(
     "name", ["settings.json", "vocabulary.model", "checkpoints/step-1.index"]
 )
-def test_no_output_takes_the_place_of_the_model(copy, files, name):
+def test_no_output_takes_the_place_of_the_model(copy, tmp_path, name):
     target = copy / name
     before = target.read_bytes()
-    source = _write(files / "some.en", "the dog\n")
+    source = _write(tmp_path / "some.en", "the dog\n")
     flags = [f"--model_dir={copy}", f"--input={source}", f"--output={target}"]
     _refused("it is a part of the model", "translate", *flags)
     assert target.read_bytes() == before
 
 
-def test_an_output_beside_the_model_is_written(copy, files):
-    source = _write(files / "some.en", "the dog\n")
+def test_an_output_beside_the_model_is_written(copy, tmp_path):
+    source = _write(tmp_path / "some.en", "the dog\n")
     flags = [f"--model_dir={copy}", f"--input={source}"]
     output = copy / "some.de"
     status, _, errors = in_process.run(
