@@ -58,9 +58,8 @@ def main(_: list[str]) -> int:
     from t2t_lite.evaluation.report import evaluate
     from t2t_lite.storage.model_directory import ModelDirectory
 
-    translator = tasks.open_model(
-        **cli.model_flags(), sentences=FLAGS.sentences, devices=FLAGS.devices
-    )
+    options = {name: FLAGS[name].value for name in ("sentences", "devices")}
+    translator = tasks.open_model(**cli.model_flags(), **options)
     directory = ModelDirectory(FLAGS.model_dir)
     given = corpus_flags.given_flags(default=None)
     corpus = corpus_flags.find_corpus(given or directory.settings().corpus)

@@ -57,6 +57,7 @@ flags.DEFINE_enum(
 cli.refuse_beside("engine", "precision", "xla")
 cli.require_beside("quantization", "engine", "ctranslate2")
 cli.refuse_beside("nbest", "scores", because=", which prints the score of each")
+_OPTIONS = ("quantization", "sentences", "devices", "nbest")
 # Beside the search's own options.
 _SHAPING = ("engine", "precision", "quantization", "xla", "sentences", "scores")
 
@@ -81,13 +82,9 @@ def main(_: list[str]) -> int:
     cli.settle_precision(hparams, begun.get("precision"))
     from t2t_lite.decoding.line_predictor import as_lines
 
+    options = {name: FLAGS[name].value for name in _OPTIONS}
     translator = engines.open_model(
-        FLAGS.engine,
-        **cli.model_flags(),
-        quantization=FLAGS.quantization,
-        sentences=FLAGS.sentences,
-        devices=FLAGS.devices,
-        nbest=FLAGS.nbest,
+        FLAGS.engine, **cli.model_flags(), **options
     )
     options = {name: FLAGS[name].value for name in _SHAPING}
     with partial_output.opened(
