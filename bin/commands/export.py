@@ -29,7 +29,7 @@ flags.DEFINE_enum(
 flags.DEFINE_enum(
     "quantization",
     None,
-    ["int8", "int8_float32", "float16", "bfloat16"],
+    exporting.QUANTIZATIONS,
     "What CTranslate2 or Hugging Face keeps weights in. Default: float32.",
 )
 flags.DEFINE_integer(

@@ -10,6 +10,7 @@ from absl import flags
 from t2t_lite import cli, files
 from t2t_lite.decoding import search_options
 from t2t_lite.errors import InputError, require_extra, require_index
+from t2t_lite.storage import settings_file
 
 FLAGS = flags.FLAGS
 cli.define_model_flags(xla=False, has_auto_precision=False)
@@ -57,6 +58,7 @@ def main(_: list[str]) -> int:
         require_extra("matplotlib", "figures", "leave out --png_prefix")
         pictures = [f"{FLAGS.png_prefix}-{n}.png" for n in ("matrix", "lines")]
         files.require_apart([FLAGS.output, *pictures])
+    settings_file.require_no_output_in(FLAGS.model_dir, FLAGS.output)
     hparams = search_options.checked_hparams(
         FLAGS.model_dir, **cli.search_flags()
     )
@@ -73,8 +75,7 @@ def main(_: list[str]) -> int:
 
     translator = Translator(**cli.model_flags())
     maps = compute_maps(translator, FLAGS.sentence, FLAGS.translation)
-    if FLAGS.words:
-        maps = join_words(maps)
+    maps = join_words(maps) if FLAGS.words else maps
     selection = select(
         maps,
         FLAGS.kind,

@@ -54,6 +54,24 @@ def separate(
     return _reorder(weights, np.concatenate([channels[::2], channels[1::2]]))
 
 
+def encodings(length: int, d_model: int, marian: bool = False) -> np.ndarray:
+    """Returns what `embedding.sinusoids` does, without Keras.
+
+    Args:
+        length: L; positions count from 0.
+        d_model: D.
+        marian: that of `embedding.sinusoids`.
+
+    Returns:
+        float32 [L, D], computed in float32 as there.
+    """
+    last = max(d_model - 2, 1) if marian else d_model
+    frequency = np.float32(10000.0 ** (-np.arange(0, d_model, 2) / last))
+    angle = np.arange(length, dtype=np.float32)[:, None] * frequency
+    pairs = np.stack([np.sin(angle), np.cos(angle)], axis=-1)
+    return pairs.reshape(length, d_model)
+
+
 def _reorder(
     weights: Mapping[str, np.ndarray], order_D: np.ndarray
 ) -> dict[str, np.ndarray]:

@@ -28,6 +28,7 @@ from t2t_lite.errors import (
     require,
     require_extra,
 )
+from t2t_lite.formats import channels
 from t2t_lite.formats.length_penalty import nearest_exponent
 from t2t_lite.formats.portable import PortableModel
 from t2t_lite.hparams import HParams, from_dict
@@ -43,8 +44,6 @@ QUANTIZATIONS = ("int8", "int8_float32", "float16", "bfloat16")
 MODEL = "model.bin"  # The weights.
 # Beside what CTranslate2 reads.
 METADATA = "metadata.json"
-FILE = "sentencepiece.model"  # Of both languages, or of one each.
-SOURCE_FILE, TARGET_FILE = "source.spm", "target.spm"
 END, UNKNOWN = "</s>", "<unk>"  # What tokens are called there.
 _FEWEST_POSITIONS = 1024
 _MODEL = "transformer/"  # Begins the names of weights.
@@ -59,8 +58,8 @@ def write(
 ) -> pathlib.Path:
     """Writes a new folder that CTranslate2 loads, whole or not at all.
 
-    Beside its files lie those of SentencePiece (sentencepiece.model, or
-    source.spm and target.spm), a README.md, and metadata.json with the
+    Beside its files lie those of SentencePiece (vocabulary.model, or
+    source.model and target.model), a README.md, and metadata.json with the
     settings.
 
     Args:
@@ -171,13 +170,7 @@ def load_vocabulary(folder: str | os.PathLike) -> Vocabulary:
     Raises:
         InputError: it cannot be read.
     """
-    folder = files.to_path(folder)
-    if files.exists(folder / FILE):
-        vocabulary = Vocabulary.load(folder / FILE)
-    else:
-        target = Vocabulary.load(folder / TARGET_FILE)
-        source = Vocabulary.load(folder / SOURCE_FILE)
-        vocabulary = Vocabulary(source.model, target)
+    vocabulary = Vocabulary.load_from(folder)
     if vocabulary.sha256 != read_metadata(folder)["vocabulary_sha256"]:
         raise InputError(
             f"the SentencePiece models in {folder} are not those of its "
@@ -385,12 +378,8 @@ def _positions(hparams: HParams, weights: _Weights, stack: str) -> np.ndarray:
     L, D = num_positions(hparams), hparams.d_model
     if hparams.positions == "learned":
         return weights.take(f"{stack}/positions/table", L, D)
-    # In float32, as the model computes them.
-    last = max(D - 2, 1) if hparams.positions == "marian" else D
-    frequency = np.float32(10000.0 ** (-np.arange(0, D, 2) / last))
-    angle = np.arange(L, dtype=np.float32)[:, None] * frequency
-    pairs = np.stack([np.sin(angle), np.cos(angle)], axis=-1)
-    return pairs.reshape(L, D).astype(weights.dtype)
+    encodings_LD = channels.encodings(L, D, hparams.positions == "marian")
+    return encodings_LD.astype(weights.dtype)
 
 
 def _fill_attention(
@@ -514,12 +503,7 @@ def _write_beside(
     metadata: Mapping[str, Any],
 ) -> None:
     """Writes what CTranslate2 does not read: vocabularies and a README."""
-    source, target = model.vocabulary, model.vocabulary.target
-    models = {SOURCE_FILE: source, TARGET_FILE: target}
-    if source is target:
-        models = {FILE: source}
-    for name, vocabulary in models.items():
-        (folder / name).write_bytes(vocabulary.model)
+    model.vocabulary.save_in(folder)
     values = {
         "hparams": dataclasses.asdict(model.hparams),
         "quantization": quantization,
@@ -529,17 +513,18 @@ def _write_beside(
     }
     text = json.dumps(values, indent=2) + "\n"
     (folder / METADATA).write_text(text, "utf-8")
-    readme = _readme(model.hparams, quantization, [*models])
+    readme = _readme(model.hparams, quantization, model.vocabulary)
     (folder / "README.md").write_text(readme, "utf-8")
 
 
 def _readme(
-    hparams: HParams, quantization: str | None, spm_names: list[str]
+    hparams: HParams, quantization: str | None, vocabulary: Vocabulary
 ) -> str:
+    target, *source = vocabulary.sides()
     extra = hparams.max_extra_length
     return _README.format(
-        source=spm_names[0],
-        target=spm_names[-1],
+        source=source[0] if source else target,
+        target=target,
         weights=quantization or "float32",
         max_length=hparams.max_length,
         most_pieces=hparams.max_length - 1,

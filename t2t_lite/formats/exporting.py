@@ -3,11 +3,13 @@
 import os
 
 from t2t_lite import files
-from t2t_lite.errors import require, require_extra
+from t2t_lite.errors import require_extra
 from t2t_lite.formats import ctranslate2, hugging_face_export
 from t2t_lite.formats.portable import PortableModel
 from t2t_lite.hparams import HParams
 
+# What some format can keep weights in.
+QUANTIZATIONS = ctranslate2.QUANTIZATIONS
 _FORMATS = {"ctranslate2": ctranslate2, "hugging_face": hugging_face_export}
 
 
@@ -27,12 +29,7 @@ def require_possible(
     """
     module = _FORMATS[format_name]
     require_extra(*module.NEEDS)
-    require(
-        f"--quantization of {format_name} must be "
-        f"{' or '.join(module.QUANTIZATIONS)}",
-        quantization is None or quantization in module.QUANTIZATIONS,
-        quantization=quantization,
-    )
+    module.require_quantization(quantization)
     module.require_carried(hparams)
     files.require_new_folder(folder)
 
@@ -63,12 +60,11 @@ def export(
         the folder's path.
 
     Raises:
-        InputError: as `require_possible`; or there is no such checkpoint, or
-            the folder cannot be written.
+        InputError: what `require_possible` refuses; or there is no such
+            checkpoint, or the folder cannot be written.
     """
     from t2t_lite.storage.model_directory import ModelDirectory
 
-    require_possible(format_name, hparams, folder, quantization)
     directory = ModelDirectory(model_dir)
     directory.require_task("translation")
     _, weights = directory.weights(checkpoint, average_last)

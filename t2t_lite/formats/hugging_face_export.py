@@ -50,11 +50,7 @@ def write(
     errors.require_extra("safetensors", "formats")
     import safetensors.numpy
 
-    errors.require(
-        f"quantization must be None or {' or '.join(QUANTIZATIONS)}",
-        quantization is None or quantization in QUANTIZATIONS,
-        quantization=quantization,
-    )
+    require_quantization(quantization)
     require_carried(model.hparams)
     files.require_new_folder(folder)
     source = model.vocabulary
@@ -86,6 +82,16 @@ def write(
 def _json(values: Mapping[str, Any]) -> bytes:
     """Returns the content of a JSON file."""
     return (json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def require_quantization(quantization: str | None) -> None:
+    """Raises InputError where weights cannot be kept in a quantization."""
+    errors.require(
+        "quantization of a Hugging Face model must be None or "
+        f"{' or '.join(QUANTIZATIONS)}",
+        quantization is None or quantization in QUANTIZATIONS,
+        quantization=quantization,
+    )
 
 
 def require_carried(hparams: HParams) -> None:

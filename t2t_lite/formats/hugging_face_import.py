@@ -14,7 +14,7 @@ from t2t_lite.errors import InputError
 from t2t_lite.formats import channels, hugging_face, tensor_files
 from t2t_lite.formats.length_penalty import nearest_alpha
 from t2t_lite.formats.portable import PortableModel
-from t2t_lite.formats.sentence_pieces import kind_of, parse, reordered
+from t2t_lite.formats.sentence_pieces import join, kind_of, parse, reordered
 from t2t_lite.hparams import HParams
 from t2t_lite.text.vocabulary import (
     FIRST_PIECE,
@@ -368,19 +368,14 @@ def _check_positions(
         if name not in taken:
             continue
         table = taken.take(name, *shape)
+        encodings = channels.encodings(*shape)
+        sines_first = np.concatenate([encodings[:, ::2], encodings[:, 1::2]], 1)
         # Half precision is as exact as this.
-        if not np.allclose(table, _sinusoids(*shape), rtol=0, atol=2e-3):
+        if not np.allclose(table, sines_first, rtol=0, atol=2e-3):
             raise InputError(
                 f"{name} must be the paper's sines and cosines; received "
                 "others, perhaps learned ones"
             )
-
-
-def _sinusoids(length: int, d_model: int) -> np.ndarray:
-    """Returns the class' positions [length, D]: sines, then cosines."""
-    frequency = 10_000.0 ** (-np.arange(0, d_model, 2) / d_model)
-    angle = np.arange(length)[:, None] * frequency
-    return np.concatenate([np.sin(angle), np.cos(angle)], axis=1)
 
 
 def _read_config(folder: files.Path) -> dict[str, Any]:
@@ -481,9 +476,7 @@ def _vocabulary(folder: files.Path, sides: _Sides) -> tuple[Vocabulary, str]:
     """Returns (the Vocabulary, how SentencePiece normalizes its sources)."""
     source, normalizer = _reordered(folder / "source.spm", sides.source)
     target, _ = _reordered(folder / "target.spm", sides.target)
-    if source == target:
-        return Vocabulary(source), normalizer
-    return Vocabulary(source, target=Vocabulary(target)), normalizer
+    return join(source, target), normalizer
 
 
 def _reordered(path: files.Path, side: _Side) -> tuple[bytes, str]:

@@ -138,7 +138,7 @@ def _read(
     hparams, weights = marian_weights.convert(
         options, arrays, source.order, target.order
     )
-    vocabulary = marian_vocabulary.join(source, target)
+    vocabulary = sentence_pieces.join(source.reordered(), target.reordered())
     changes, notes = _search_settings(config)
     found = [
         *_describe(model.name, options, hparams),

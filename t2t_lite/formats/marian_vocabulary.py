@@ -13,7 +13,6 @@ import sentencepiece
 
 from t2t_lite.errors import InputError
 from t2t_lite.formats import sentence_pieces
-from t2t_lite.text.vocabulary import Vocabulary
 
 _MAPS = (".json", ".yml", ".yaml")
 
@@ -156,11 +155,3 @@ def _special(
             f"a vocabulary must have a piece {name}; {path.name} has none"
         )
     return pieces.index(name)
-
-
-def join(source: Side, target: Side) -> Vocabulary:
-    """Returns the Vocabulary of both sides."""
-    source_model, target_model = source.reordered(), target.reordered()
-    if source_model == target_model:
-        return Vocabulary(source_model)
-    return Vocabulary(source_model, target=Vocabulary(target_model))

@@ -120,6 +120,13 @@ def _foreign(name: str, characters: set[str] | None, score: float) -> _Piece:
     return _Piece(piece=name, type=_Piece.UNUSED)
 
 
+def join(source: bytes, target: bytes) -> Vocabulary:
+    """Returns the Vocabulary of both sides' models; one, where they are one."""
+    if source == target:
+        return Vocabulary(source)
+    return Vocabulary(source, target=Vocabulary(target))
+
+
 def kind_of(vocabulary: Vocabulary) -> str:
     """Returns "unigram" or "bpe", as HParams have it."""
     proto = parse(vocabulary.model)

@@ -124,7 +124,7 @@ def test_flags_of_the_other_engine_are_refused(model, message, flags):
             ["--format=ctranslate2", "--max_length=9"],
         ),
         (
-            "--quantization of hugging_face must be float16 or bfloat16",
+            "quantization of a Hugging Face model must be None or float16",
             ["--format=hugging_face", "--quantization=int8"],
         ),
         ("d_v must be d_model / num_heads", ["--format=hugging_face"]),

@@ -911,3 +911,9 @@ def test_a_negative_length_of_lines_is_refused(copy):
         "translate",
         f"--model_dir={copy}",
     )
+
+
+def test_a_page_in_the_place_of_the_vocabulary_is_refused(copy):
+    target = copy / "vocabulary.model"
+    flags = [f"--model_dir={copy}", "--sentence=the dog", f"--output={target}"]
+    _refused("it is a part of the model", "visualize_attention", *flags)

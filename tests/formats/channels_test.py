@@ -1,9 +1,11 @@
 """Vectors with all sines first: reordered weights compute the same."""
 
 import numpy as np
+import pytest
 from tiny_models import TINY_MODELS, tiny_transformer
 
 from t2t_lite.formats import channels
+from t2t_lite.model.embedding import sinusoids
 
 D = TINY_MODELS["marian"].d_model
 
@@ -46,3 +48,11 @@ def test_every_axis_of_channels_is_reordered(monkeypatch):
         for weight in model.trainable_variables:
             weight.assign(reordered[weight.path])
         np.testing.assert_allclose(model(ids), before, atol=1e-5)
+
+
+@pytest.mark.parametrize("marian", [False, True])
+def test_encodings_are_those_of_the_model(marian):
+    expected = sinusoids(np.arange(50), 16, marian)
+    np.testing.assert_allclose(
+        channels.encodings(50, 16, marian), expected, atol=1e-6
+    )

@@ -366,10 +366,10 @@ def test_the_folder_has_all_that_its_users_need(parts, tmp_path):
         dataclasses.replace(parts, splitting={"language": "en"}),
         tmp_path / "model",
     )
-    spm = {"sentencepiece.model"}
+    spm = {"vocabulary.model"}
     vocabularies = {"shared_vocabulary.json"}
     if parts.vocabulary is not parts.vocabulary.target:
-        spm = {"source.spm", "target.spm"}
+        spm = {"source.model", "target.model"}
         vocabularies = {"source_vocabulary.json", "target_vocabulary.json"}
     assert set(os.listdir(folder)) == spm | vocabularies | {
         "README.md",
