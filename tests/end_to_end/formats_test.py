@@ -60,6 +60,7 @@ def test_an_imported_model_translates_and_leaves_as_it_came(opus, tmp_path):
     assert run("translate", f"--model_dir={back}", text=text) == output
 
 
+@pytest.mark.slow
 def test_an_imported_model_is_fine_tuned_with_its_settings(opus, tmp_path):
     flags = tiny_run.write_corpus(tmp_path)
     new = tmp_path / "new"

@@ -223,6 +223,7 @@ def ending(parts):
     return Parts(model, parts.vocabulary)
 
 
+@pytest.mark.slow
 def test_ends_behind_the_beam_are_all_that_ours_finds_more(ending, tmp_path):
     options = search_options(ending)
     ids = encoded(ending, random_sentences())

@@ -118,6 +118,7 @@ def test_weights_that_do_not_fit_are_refused(model, tmp_path, change, message):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_an_export_translates_as_the_translator_does(model, tmp_path):
     imported.write(model, tmp_path / "m")
     directory = ModelDirectory(tmp_path / "m")
@@ -135,6 +136,7 @@ def test_an_export_translates_as_the_translator_does(model, tmp_path):
     assert score["num_tokens"].numpy().tolist() == [*map(len, targets)]
 
 
+@pytest.mark.slow
 def test_it_is_trained_on_by_ids_of_both_sides(model, tmp_path):
     """The target has ids that the source has not, and the other way round."""
     swapped = _swapped(model)
