@@ -28,13 +28,16 @@ def write(model: PortableModel, model_dir: str | os.PathLike) -> None:
 
 
 def _write_parts(model, directory):
-    from t2t_lite.storage import checkpoints
+    from t2t_lite.storage import checkpoints, origin
     from t2t_lite.storage.model_directory import Settings
 
     vocabulary, hparams = model.vocabulary, model.hparams
     has_one = vocabulary.target is vocabulary
     vocabulary.save_in(directory.path)
-    checkpoints.write(directory.checkpoints / "step-0", dict(model.weights))
+    checkpoints.write(
+        directory.checkpoints / "step-0",
+        {**model.weights, **origin.tensors(hparams, vocabulary.sha256)},
+    )
     directory.save_settings(
         Settings(
             hparams=hparams,

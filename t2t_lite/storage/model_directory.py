@@ -40,7 +40,7 @@ from t2t_lite.errors import (
 )
 from t2t_lite.model.flops import num_parameters
 from t2t_lite.model.transformer import Transformer
-from t2t_lite.storage import checkpoints, settings_file
+from t2t_lite.storage import checkpoints, origin, settings_file
 from t2t_lite.text import vocabulary
 from t2t_lite.text.sentences import Splitting
 from t2t_lite.text.vocabulary import Vocabulary
@@ -329,8 +329,25 @@ class ModelDirectory:
             description = f"average of {', '.join(p.name for p in paths)}"
         else:
             description, tensors = self._read_one(which)
-        _require_finite(description, _some(tensors, is_weight))
+            self._require_own(description, tensors)
         return description, tensors
+
+    def _require_own(self, description, tensors):
+        """Raises InputError where weights are not those of this model."""
+        if origin.NAME in tensors and self.settings_path.exists():
+            settings = self.settings()
+            origin.require(
+                tensors,
+                settings.hparams,
+                settings.vocabulary_sha256,
+                description,
+            )
+        _require_finite(description, _some(tensors, is_weight))
+
+    def _own_weights(self, path, tensors):
+        """Returns the weights among a checkpoint's tensors, once checked."""
+        self._require_own(str(path), tensors)
+        return _some(tensors, is_weight)
 
     def _read_one(self, which):
         folders = {
@@ -357,12 +374,12 @@ class ModelDirectory:
         return str(path), tensors
 
     def _average(self, count):
-        """Returns (paths, tensors): mean weights, and the newest's record."""
+        """Returns (paths, tensors): mean weights; the newest's of the rest."""
         newest = checkpoints.newest(self.checkpoints, _is_kept)
         first = list(itertools.islice(newest, 1))
         paths, means = checkpoints.average(
             (
-                (path, _finite_weights(str(path), tensors))
+                (path, self._own_weights(path, tensors))
                 for path, tensors in itertools.chain(first, newest)
             ),
             count,
@@ -378,7 +395,7 @@ class ModelDirectory:
                 f"few to average the last {count}: give a smaller "
                 "--average_last, or train with --save_every_steps"
             )
-        return paths, means | _some(first[0][1], is_record)
+        return paths, first[0][1] | means
 
     def write_average(
         self, count: int | None = None
@@ -396,7 +413,9 @@ class ModelDirectory:
         """
         count = count or self.settings().hparams.average_last
         paths, tensors = self._average(count)
-        _require_finite(f"the average of {paths[0]} and others", tensors)
+        _require_finite(
+            f"the average of {paths[0]} and others", _some(tensors, is_weight)
+        )
         path = self.averaged / paths[0].name
         checkpoints.write(path, tensors)
         checkpoints.prune(self.averaged, 1, path)
@@ -446,6 +465,8 @@ def read_weights(
 ) -> tuple[str, dict[str, np.ndarray]]:
     """Returns (description, tensors): the weights in a checkpoint, by name.
 
+    Beside them is what says which model they are of (`origin`).
+
     Args:
         path: of the checkpoint, or of its index.
 
@@ -453,8 +474,8 @@ def read_weights(
         InputError: there is none, or its weights are not finite.
     """
     path = os.fspath(path).removesuffix(".index")
-    tensors = checkpoints.read(path, is_weight)
-    _require_finite(path, tensors)
+    tensors = checkpoints.read(path, _is_kept)
+    _require_finite(path, _some(tensors, is_weight))
     return path, tensors
 
 
@@ -472,13 +493,6 @@ def _require_no_more_weights(settings, weights, description):
             f"{description} does not fit this model: by the settings it has "
             f"{expected:,} weights, and there are {received:,}"
         )
-
-
-def _finite_weights(description, tensors):
-    """Returns the weights among a checkpoint's tensors, once checked."""
-    weights = _some(tensors, is_weight)
-    _require_finite(description, weights)
-    return weights
 
 
 def _require_finite(description, tensors):
@@ -540,7 +554,7 @@ def is_record(name: str) -> bool:
 
 
 def _is_kept(name):
-    return is_weight(name) or is_record(name)
+    return is_weight(name) or is_record(name) or name == origin.NAME
 
 
 def _some(tensors, is_wanted):

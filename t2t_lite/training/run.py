@@ -17,7 +17,7 @@ from t2t_lite.evaluation.accuracy import ReadChecks
 from t2t_lite.hardware import Hardware, find_hardware
 from t2t_lite.hparams import HParams
 from t2t_lite.model import flops
-from t2t_lite.storage import model_directory
+from t2t_lite.storage import model_directory, origin
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.task import Task
 from t2t_lite.text import token_files
@@ -325,6 +325,9 @@ class _Run:
         """
         if found is not None:
             path, tensors = found
+            origin.require(
+                tensors, self.hparams, self._vocabulary_sha256, str(path)
+            )
             self.trainer.restore(tensors, str(path))
             self.dev.resume(DevState.restored(tensors))
             self.cost = Cost.restored(tensors, self.cost.num_devices)
@@ -333,6 +336,9 @@ class _Run:
             logging.info("Resuming from %s.", path)
         elif self.beginning.warm_start is not None:
             description, tensors = self.beginning.warm_start
+            origin.require_vocabulary(
+                tensors, self._vocabulary_sha256, description
+            )
             model_directory.assign(self.trainer.weights, tensors, description)
             logging.info("Starting from the weights of %s.", description)
         self.trainer.copy_from_chief()
@@ -516,7 +522,12 @@ class _Run:
             | self.cost.tensors()
             | self.watchdog.tensors()
             | self.beginning.feed.tensors(self._num_fed)
+            | origin.tensors(self.hparams, self._vocabulary_sha256)
         )
+
+    @property
+    def _vocabulary_sha256(self) -> str:
+        return self.beginning.prepared.settings.vocabulary_sha256
 
     def _evaluate_if_due(self, stop: StopSignal) -> None:
         """Scores the model on dev, and keeps it if it is the best."""

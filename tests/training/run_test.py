@@ -13,7 +13,7 @@ from bilingual_text import CORPUS
 from tiny_models import TINY_MODELS
 
 from t2t_lite.errors import InputError
-from t2t_lite.storage import checkpoints
+from t2t_lite.storage import checkpoints, origin
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.training import run
 from t2t_lite.training.options import RunOptions
@@ -157,6 +157,19 @@ def test_a_warm_start_that_does_not_fit_does_not_block_its_correction(
     wider = dataclasses.replace(HPARAMS, d_ff=16)
     train(directory.path, wider)
     assert directory.settings().hparams == wider
+
+
+def test_weights_of_another_vocabulary_are_no_start(directory, tmp_path):
+    other = tmp_path / "step-1"
+    tensors = {"transformer/weight": np.ones(3, np.float32)}
+    checkpoints.write(other, tensors | origin.tensors(HPARAMS, "b" * 64))
+    message = "step-1 was trained with another vocabulary, whose SHA-256"
+    with pytest.raises(InputError, match=message):
+        train(directory.path, warm_start_from=str(other))
+    resumed = {**checkpoints.read(other), "step": np.int64(1)}
+    checkpoints.write(directory.checkpoints / "step-1", resumed)
+    with pytest.raises(InputError, match=message):
+        train(directory.path)
 
 
 @pytest.mark.slow

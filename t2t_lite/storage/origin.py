@@ -1,0 +1,111 @@
+"""Which model a checkpoint's weights are of.
+
+Shapes do not tell. The weights of another vocabulary of the same size, or of a
+model with other positions, fit as well, and translate to garbage. So each
+checkpoint says what its weights were trained with; those of version 0.1.0 do
+not, and pass.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from t2t_lite.errors import InputError
+from t2t_lite.hparams import HParams
+
+NAME = "origin"  # of the tensor: JSON, a str
+_VOCABULARY = "vocabulary_sha256"
+# Those of HParams by which the same weights compute something else.
+_HPARAMS = (
+    "num_layers",
+    "num_decoder_layers",
+    "d_model",
+    "d_ff",
+    "num_heads",
+    "d_k",
+    "d_v",
+    "positions",
+    "attention_window",
+    "norm",
+    "norm_epsilon",
+    "activation",
+    "attention_bias",
+    "logit_bias",
+    "tied_embeddings",
+    "embedding_scale",
+    "decoder_start",
+    "task",
+)
+_REMEDY = "put its own files back from a copy, or choose another checkpoint"
+
+
+def tensors(hparams: HParams, vocabulary_sha256: str) -> dict[str, str]:
+    """Returns what a checkpoint has beside its weights, by name.
+
+    Args:
+        hparams: HParams of the model.
+        vocabulary_sha256: of its vocabulary.
+    """
+    known = {name: getattr(hparams, name) for name in _HPARAMS}
+    return {NAME: json.dumps({_VOCABULARY: vocabulary_sha256} | known)}
+
+
+def require(
+    checkpoint: Mapping[str, Any],
+    hparams: HParams,
+    vocabulary_sha256: str,
+    description: str,
+) -> None:
+    """Checks that a checkpoint's weights are those of a model.
+
+    Args:
+        checkpoint: dict of names to arrays; one that does not say passes.
+        hparams: HParams of the model.
+        vocabulary_sha256: of its vocabulary.
+        description: of the checkpoint.
+
+    Raises:
+        InputError: they are of another one: the first difference is named.
+    """
+    require_vocabulary(checkpoint, vocabulary_sha256, description)
+    for name, value in _read(checkpoint, description).items():
+        here = getattr(hparams, name, value)
+        if here != value:
+            raise InputError(
+                f"{description} was trained with {name}={value}; its settings "
+                f"say {name}={here}: {_REMEDY}"
+            )
+
+
+def require_vocabulary(
+    checkpoint: Mapping[str, Any], vocabulary_sha256: str, description: str
+) -> None:
+    """Checks that a checkpoint's weights are for the ids of a vocabulary.
+
+    Args: those of `require`.
+
+    Raises:
+        InputError: they are for those of another one.
+    """
+    own = _read(checkpoint, description).get(_VOCABULARY, vocabulary_sha256)
+    if own != vocabulary_sha256:
+        raise InputError(
+            f"{description} was trained with another vocabulary, whose "
+            f"SHA-256 begins with {str(own)[:12]}; received "
+            f"{vocabulary_sha256[:12]}: {_REMEDY}"
+        )
+
+
+def _read(checkpoint, description):
+    """Returns what a checkpoint says as a dict, empty if it says nothing."""
+    if NAME not in checkpoint:
+        return {}
+    try:
+        known = json.loads(checkpoint[NAME])
+        if not isinstance(known, dict):
+            raise TypeError
+    except (ValueError, TypeError):
+        raise InputError(
+            f"{description} is damaged: {NAME} must be a JSON object; {_REMEDY}"
+        ) from None
+    return known
