@@ -119,8 +119,12 @@ def _split(patterns: str) -> list[str]:
 
 
 def _matches(pattern: str) -> list[str]:
+    if not pattern:
+        raise InputError(
+            "there is a comma with no file beside it: leave the comma out"
+        )
     pattern = os.path.expanduser(pattern)
-    if pattern and exists(pattern):
+    if exists(pattern):
         return [pattern]
     if is_url(pattern):
         paths = sorted(map(str, to_path(pattern).matching()))

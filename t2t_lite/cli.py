@@ -39,6 +39,9 @@ _MEMORY_FLAGS = (
 )
 _HELP_WIDTH = 20  # At least; absl's help has no room for its indents in less.
 _NO_SPACE = "No space left on device"
+# What is said where libraries, or threads, find too little memory.
+_NO_MEMORY = re.compile("failed to map segment|Cannot allocate memory")
+_NO_THREADS = "Resource temporarily unavailable"
 # What absl says of a required flag that is not given.
 _REQUIRED = re.compile("^flag (--.*)=None: Flag .* must have a value.*")
 
@@ -56,8 +59,7 @@ def run(command: ModuleType) -> None:
     _show_in_help(command)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     _choose_keras()
-    # Exits cleanly, so that half-written files are removed.
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    exit_on_sigterm()
     flags.FLAGS.set_default("verbosity", logging.INFO)
     logging.get_absl_handler().setFormatter(LogFormatter())
     try:
@@ -76,6 +78,11 @@ def run(command: ModuleType) -> None:
         print(f"error: {_in_one_line(line)}", file=sys.stderr)
         _flush_stdout()
         sys.exit(1)
+
+
+def exit_on_sigterm() -> None:
+    """Has SIGTERM end the program cleanly: half-written files are removed."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
 
 
 def _main(command: ModuleType, arguments: list[str]) -> int:
@@ -129,6 +136,10 @@ def _line_for_user(error: Exception) -> str | None:
     is_exhausted = type(error).__name__ == "ResourceExhaustedError"
     if is_exhausted and _NO_SPACE in str(error):
         return reason(error)
+    if isinstance(error, ImportError) and _NO_MEMORY.search(str(error)):
+        return f"memory ran out while libraries were loaded: {reason(error)}"
+    if isinstance(error, RuntimeError) and str(error) == _NO_THREADS:
+        return "the system has no memory for another thread, or allows none"
     if is_exhausted or isinstance(error, MemoryError):
         smaller = [f"--{n}" for n in _MEMORY_FLAGS if n in flags.FLAGS]
         remedy = f": try a smaller {', '.join(smaller)}" if smaller else ""

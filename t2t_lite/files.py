@@ -481,10 +481,13 @@ def read_json(path: str | os.PathLike) -> Any:
 
     Raises:
         OSError: it cannot be read.
-        ValueError: it is not JSON, or too deep.
+        ValueError: it is empty, not JSON, or too deep.
     """
+    text = to_path(path).read_text("utf-8-sig")
+    if not text.strip():
+        raise ValueError("it is empty")
     try:
-        return json.loads(to_path(path).read_text("utf-8-sig"))
+        return json.loads(text)
     except RecursionError:
         raise ValueError("its brackets are too deep") from None
 

@@ -103,22 +103,48 @@ _OF_THE_USER = [
         ),
         "f; No space left on device",
     ),
+    (
+        ImportError("libx.so: failed to map segment from shared object"),
+        "memory ran out while libraries were loaded: libx.so: failed",
+    ),
+    (
+        RuntimeError("Resource temporarily unavailable"),
+        "the system has no memory for another thread, or allows none",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("raised", "line"), _OF_THE_USER)
-def test_what_the_user_can_mend_is_one_line(monkeypatch, capsys, raised, line):
-    def fail(*_, **__):
-        raise raised
+@pytest.fixture
+def run_failing(monkeypatch):
+    """Runs a program that raises what it is given."""
 
-    monkeypatch.setattr(app, "run", fail)
-    monkeypatch.setattr(sys.modules["__main__"], "__doc__", None)
-    monkeypatch.setattr(signal, "signal", lambda *_: None)
-    with pytest.raises(SystemExit) as ended:
+    def run(raised):
+        def fail(*_, **__):
+            raise raised
+
+        monkeypatch.setattr(app, "run", fail)
+        monkeypatch.setattr(sys.modules["__main__"], "__doc__", None)
+        monkeypatch.setattr(signal, "signal", lambda *_: None)
         cli.run(types.ModuleType("command", "Fails."))
+
+    return run
+
+
+@pytest.mark.parametrize(("raised", "line"), _OF_THE_USER)
+def test_what_the_user_can_mend_is_one_line(run_failing, capsys, raised, line):
+    with pytest.raises(SystemExit) as ended:
+        run_failing(raised)
     assert ended.value.code == 1
     (said,) = capsys.readouterr().err.splitlines()
     assert said.startswith(f"error: {line}")
+
+
+@pytest.mark.parametrize("error", [ImportError("no x"), RuntimeError("x")])
+def test_what_the_program_is_to_blame_for_keeps_its_traceback(
+    run_failing, error
+):
+    with pytest.raises(type(error)):
+        run_failing(error)
 
 
 def test_keras_is_as_this_package_needs_it(monkeypatch):

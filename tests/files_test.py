@@ -252,6 +252,13 @@ def test_a_device_needs_no_folder_to_write_to(monkeypatch):
         files.require_folder_of(path)
 
 
+def test_an_empty_file_is_called_so(tmp_path):
+    path = tmp_path / "empty.json"
+    path.write_text(" \n")
+    with pytest.raises(ValueError, match="it is empty"):
+        files.read_json(path)
+
+
 def test_json_that_is_too_deep_is_no_json(tmp_path):
     path = tmp_path / "deep.json"
     path.write_text("[" * 100_000)

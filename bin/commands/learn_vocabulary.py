@@ -5,10 +5,11 @@ runs the same one, with --vocabulary.
 """
 
 import functools
+import signal
 
 from absl import flags
 
-from t2t_lite import files
+from t2t_lite import cli, files
 from t2t_lite.hparams import HParams
 from t2t_lite_data import corpus_flags
 
@@ -36,12 +37,16 @@ def main(_: list[str]) -> int:
 
     corpus = corpus_flags.find_corpus(corpus_flags.given_flags())
     task = tasks.named(corpus.task or "translation")
+    # SentencePiece would keep Python from seeing a signal for minutes.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
     vocabulary = task.learn_vocabulary(
         functools.partial(corpus.pairs, "train"),
         FLAGS.type,
         FLAGS.size,
         reserved,
     )
+    cli.exit_on_sigterm()
     vocabulary.save(FLAGS.output)
     print(f"{FLAGS.output}: {vocabulary.size} ids")
     return 0

@@ -158,6 +158,11 @@ def _can_be_read_again(source: str | None) -> bool:
 @contextlib.contextmanager
 def _locked(partial: str) -> Iterator[BinaryIO]:
     """Gives the file to read and write; it is made if there is none."""
+    if os.path.isdir(os.path.expanduser(partial)):
+        raise InputError(
+            f"{partial}, where the part that is done would lie, is a folder: "
+            "move it, or give another --output"
+        )
     refusal = (
         f"another process writes {partial}: wait for its end, or give another "
         "--output"

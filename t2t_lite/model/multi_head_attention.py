@@ -228,7 +228,8 @@ class MultiHeadAttention(keras.layers.Layer):
             float [B, L, D].
 
         Raises:
-            InputError: x or memory is of another rank; memory has another B.
+            InputError: x or memory is of another rank; memory has another B;
+                may_attend is not bool, or does not broadcast.
         """
         _require_vectors(x=x, memory=x if memory is None else memory)
         if memory is None:
@@ -239,7 +240,8 @@ class MultiHeadAttention(keras.layers.Layer):
             _require_rows(x, memory)
             q_BHLK, keys_values = self.queries(x), self.keys_and_values(memory)
         may_attend = masks.merge(may_attend, memory_mask)
-        _require_bool(may_attend)
+        k_BHMK, _ = keys_values
+        _require_mask(may_attend, (*q_BHLK.shape[:3], k_BHMK.shape[2]))
         has_window = self.window is not None and memory is None
         attend = self._attend_in_window if has_window else self.attend
         return attend(q_BHLK, keys_values, may_attend, training=training)
@@ -325,11 +327,23 @@ def _require_rows(x: Tensor, memory: Tensor) -> None:
         require(rule, rows_of_memory == B, x=B, memory=rows_of_memory)
 
 
-def _require_bool(may_attend: Tensor | None) -> None:
-    """Raises InputError where a mask might be one of numbers to be added."""
-    if may_attend is not None:
-        dtype = keras.backend.standardize_dtype(may_attend.dtype)
-        require("may_attend must be bool", dtype == "bool", dtype=dtype)
+def _require_mask(may_attend: Tensor | None, shape_BHLM: Shape) -> None:
+    """Raises InputError where a mask cannot be one of attention's logits.
+
+    One of numbers might be meant to be added.
+    """
+    if may_attend is None:
+        return
+    dtype = keras.backend.standardize_dtype(may_attend.dtype)
+    require("may_attend must be bool", dtype == "bool", dtype=dtype)
+    received = list(may_attend.shape)
+    pairs = zip(received[::-1], shape_BHLM[::-1], strict=False)
+    fits = len(received) <= 4 and all(
+        size in (1, None) or expected in (size, None)
+        for size, expected in pairs
+    )
+    rule = f"may_attend must broadcast to [B, H, L, M] = {list(shape_BHLM)}"
+    require(rule, fits, shape=received)
 
 
 def _check_window(window: Any) -> None:

@@ -55,7 +55,8 @@ class TagDictionary(NamedTuple):
         try:
             with (
                 files.to_path(path).open("rb") as file,
-                np.load(file) as arrays,
+                # That of `np.load` would take what is no zip for a pickle.
+                np.lib.npyio.NpzFile(file) as arrays,
             ):
                 may_have_RT = arrays["may_have"]
             if may_have_RT.dtype != bool:
@@ -67,7 +68,6 @@ class TagDictionary(NamedTuple):
             EOFError,
             KeyError,
             OSError,
-            TypeError,  # It holds an array by itself.
             ValueError,
             zipfile.BadZipFile,
             zlib.error,

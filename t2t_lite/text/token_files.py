@@ -327,7 +327,7 @@ def are_whole(directory: str | os.PathLike) -> bool:
     directory = pathlib.Path(directory)
     try:
         return files.read_json(directory / _CHECKSUMS) == _checksums(directory)
-    except (FileNotFoundError, ValueError):  # Absent, cut short.
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return False
 
 

@@ -77,6 +77,8 @@ def _parsed(config: Any) -> tuple[tuple[str, ...], int]:
         is_port = port.isdecimal() and int(port) in range(1, 2**16)
         if not host or not is_port:
             raise ValueError(f"{address!r} is no host:port")
+        if (chiefs + workers).count(address) > 1:
+            raise ValueError(f"two workers have the address {address!r}")
     first = len(chiefs) if kind == "worker" else 0
     return tuple(chiefs + workers), first + index
 

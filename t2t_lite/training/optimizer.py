@@ -45,6 +45,9 @@ class NoamSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
     def __call__(self, updates_done: int | Tensor) -> Tensor:
         """Returns the rate of update `updates_done` + 1, float32 []."""
+        if isinstance(updates_done, numbers.Real):
+            rule = "updates_done must be at least 0"
+            require(rule, updates_done >= 0, updates_done=updates_done)
         step = ops.cast(updates_done, "float32") + 1
         rising = step * self.warmup_steps**-1.5
         return (

@@ -434,8 +434,9 @@ def _make_tokens(
 ) -> tuple[TokenPairs, CorpusReport]:
     """Returns tokens made anew, in place of any in the model directory."""
     folder = start.directory.tokens
-    if folder.exists():
+    if folder.is_dir():
         shutil.rmtree(folder)
+    folder.unlink(missing_ok=True)
     logging.info("Tokenizing the training corpus.")
     token_files.tokenize_pairs(start.text.read_corpora(), tokenizer, folder)
     return token_files.load_pairs(folder)

@@ -212,6 +212,12 @@ def test_what_is_no_part_of_an_output_is_refused(tmp_path, source, content):
     assert partial.read_text() == content
 
 
+def test_a_folder_where_the_part_would_lie_is_refused(tmp_path, source):
+    (tmp_path / "output.partial").mkdir()
+    with pytest.raises(InputError, match=r"output.partial, where .* is a fold"):
+        write(tmp_path / "output", source)
+
+
 def test_two_processes_do_not_write_one_output(tmp_path, source):
     path = tmp_path / "output"
     predictor = types.SimpleNamespace(

@@ -114,7 +114,7 @@ _TRAIN_FLAGS = [
     (["--train_trees="], "--train_trees is empty"),
     (
         [f"--train_source={__file__},", f"--train_target={__file__},"],
-        "no file matches ''",
+        "there is a comma with no file beside it: leave the comma out",
     ),
     (["--steps=1000000001"], "--steps must be at most 1,000,000,000"),
     (

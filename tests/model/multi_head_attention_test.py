@@ -151,3 +151,16 @@ def test_a_mask_of_numbers_is_refused():
     mask = np.zeros((3, 1, 5, 5), np.float32)
     with pytest.raises(ValueError, match="may_attend must be bool; received"):
         MultiHeadAttention(num_heads=3, d_k=4)(x, may_attend=mask)
+
+
+@pytest.mark.parametrize(
+    "shape", [(2, 1, 1, 5), (3, 5, 5), (3, 1, 4, 5), (5, 4), (1, 3, 1, 5, 5)]
+)
+def test_a_mask_of_other_sizes_is_refused(shape):
+    x = np.zeros((3, 5, 16), np.float32)
+    layer = MultiHeadAttention(num_heads=4, d_k=4)
+    rule = r"may_attend must broadcast to \[B, H, L, M\] = \[3, 4, 5, 5\]"
+    with pytest.raises(InputError, match=rule):
+        layer(x, may_attend=np.ones(shape, bool))
+    for fits in [(3, 1, 1, 5), (4, 5, 5), (5, 1), (5,), ()]:
+        layer(x, may_attend=np.ones(fits, bool))

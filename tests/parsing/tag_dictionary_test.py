@@ -145,10 +145,11 @@ def test_tags_of_another_vocabulary_are_refused(dictionary, vocabulary):
         require_fits(other, vocabulary)
 
 
-@pytest.mark.parametrize("content", [None, b"", b"PK no such thing"])
+@pytest.mark.parametrize("content", [None, b"", b"PK no", b"no zip"])
 def test_a_file_that_is_none_is_refused(content, tmp_path):
     path = tmp_path / "tags.npz"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(InputError, match="cannot read the tags of words"):
+    with pytest.raises(InputError, match="cannot read the tags of") as error:
         TagDictionary.load(path)
+    assert "pickle" not in str(error.value)  # It is nobody's choice here.

@@ -57,6 +57,12 @@ def _alone(monkeypatch):
             )
             for address in ("a", ":1", "a:b", "a:0", "a:65536", 7)
         ),
+        json.dumps(
+            {
+                "cluster": {"worker": ["a:1", "a:1"]},
+                "task": {"type": "worker", "index": 0},
+            }
+        ),
     ],
 )
 def test_a_wrong_tf_config_is_refused(tf_config):

@@ -53,6 +53,14 @@ def test_a_schedule_that_lowers_no_loss_is_refused(scale):
         NoamSchedule(12, 13, scale)
 
 
+def test_there_is_no_rate_before_the_first_update():
+    schedule = NoamSchedule(12, 13)
+    for updates_done in (-1, -5.0, float("nan")):
+        with pytest.raises(ValueError, match="updates_done must be at least 0"):
+            schedule(updates_done)
+    assert float(schedule(0)) > 0
+
+
 def test_schedule_is_made_again_from_its_config():
     schedule = NoamSchedule(12, 13, 2.0)
     again = keras.optimizers.schedules.deserialize(

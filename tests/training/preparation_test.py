@@ -12,6 +12,7 @@ import pytest
 import sentencepiece
 from bilingual_text import CORPUS
 
+from t2t_lite import files
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import MAY_CHANGE, HParams
 from t2t_lite.storage import checkpoints
@@ -117,6 +118,16 @@ def test_damaged_tokens_are_made_anew(directory, caplog, name, damage):
     caplog.clear()
     prepare_with(directory)
     assert not caplog.messages
+
+
+def test_a_file_in_the_place_of_tokens_is_replaced(directory, caplog):
+    prepare_with(directory)
+    train(directory)
+    files.remove_tree(directory.tokens)
+    directory.tokens.write_text("")
+    prepare_with(directory)
+    assert "tokens is damaged, or of version 0.1.0: writing" in caplog.text
+    assert token_files.are_whole(directory.tokens)
 
 
 def test_tokens_of_a_run_that_never_began_are_made_anew(directory):
