@@ -69,6 +69,8 @@ class HParams:
     # Optimizer and schedule, section 5.3.
     learning_rate_scale: float = 1.0
     warmup_steps: int = 4000
+    # Not in the paper: the last updates, in which the rate falls to 0.
+    cooldown_steps: int = 0
     adam_beta1: float = 0.9
     adam_beta2: float = 0.98
     adam_epsilon: float = 1e-9
@@ -159,6 +161,10 @@ class HParams:
                 f"max_length={self.max_length}",
                 self.learned_positions >= self.max_length,
             )
+        yield (
+            f"cooldown_steps must be at most steps={self.steps}",
+            self.cooldown_steps <= self.steps,
+        )
         yield "norm_epsilon must be above 0", self.norm_epsilon > 0
         for field in dataclasses.fields(self):
             if field.type is float:
@@ -199,6 +205,7 @@ _AT_LEAST_ONE = (
     "beam_width",
 )
 _AT_LEAST_ZERO = (
+    "cooldown_steps",
     "num_decoder_layers",
     "attention_window",
     "adam_epsilon",
@@ -238,6 +245,7 @@ MAY_CHANGE = frozenset(
         "max_extra_length",
         "learning_rate_scale",
         "warmup_steps",
+        "cooldown_steps",
     }
 )
 

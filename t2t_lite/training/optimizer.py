@@ -1,4 +1,4 @@
-"""Adam and the learning rate of the paper."""
+"""Adam and the learning rate of the paper, which may cool down."""
 
 import math
 import numbers
@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from t2t_lite.errors import require
+from t2t_lite.errors import require, require_int
 from t2t_lite.hparams import HParams
 from t2t_lite.tensor import Tensor
 
@@ -65,13 +65,69 @@ class NoamSchedule(keras.optimizers.schedules.LearningRateSchedule):
         }
 
 
-def schedule(hparams: HParams) -> NoamSchedule:
+@keras.saving.register_keras_serializable("t2t_lite")
+class Cooldown(keras.optimizers.schedules.LearningRateSchedule):
+    """Another schedule's rate, which falls linearly in the last updates.
+
+    The last update has 1 / cooldown_steps of it, and later ones have 0.
+
+    Args:
+        schedule: the other LearningRateSchedule.
+        steps: int, how many updates there are.
+        cooldown_steps: int, how many of them are the last, at least 1.
+
+    Source: not in the paper; Hägele et al. 2024, "Scaling Laws and
+    Compute-Optimal Training Beyond Fixed Training Durations".
+    """
+
+    def __init__(
+        self,
+        schedule: keras.optimizers.schedules.LearningRateSchedule,
+        steps: int,
+        cooldown_steps: int,
+    ):
+        super().__init__()
+        require_int(1, steps=steps, cooldown_steps=cooldown_steps)
+        self.schedule = schedule
+        self.steps, self.cooldown_steps = steps, cooldown_steps
+
+    def __call__(self, updates_done: int | Tensor) -> Tensor:
+        """Returns the rate of update `updates_done` + 1, float32 []."""
+        left = self.steps - ops.cast(updates_done, "float32")
+        share = ops.clip(left / self.cooldown_steps, 0.0, 1.0)
+        return share * self.schedule(updates_done)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments, as Keras saves them."""
+        serialize = keras.optimizers.schedules.serialize
+        return {
+            "schedule": serialize(self.schedule),
+            "steps": self.steps,
+            "cooldown_steps": self.cooldown_steps,
+        }
+
+    @classmethod
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: Any = None
+    ) -> "Cooldown":
+        """Returns the schedule of `get_config`."""
+        deserialize = keras.optimizers.schedules.deserialize
+        schedule = deserialize(config["schedule"], custom_objects)
+        return cls(**config | {"schedule": schedule})
+
+
+def schedule(
+    hparams: HParams,
+) -> keras.optimizers.schedules.LearningRateSchedule:
     """Returns the learning rate of these settings."""
-    return NoamSchedule(
+    noam = NoamSchedule(
         d_model=hparams.d_model,
         warmup_steps=hparams.warmup_steps,
         scale=hparams.learning_rate_scale,
     )
+    if hparams.cooldown_steps == 0:
+        return noam
+    return Cooldown(noam, hparams.steps, hparams.cooldown_steps)
 
 
 class _AdamWithSummedGradients(keras.optimizers.Adam):

@@ -1,12 +1,14 @@
 """The schedule against Eq. 3, and Adam against NumPy."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
 import reference
 
 from t2t_lite.hparams import HParams, preset
-from t2t_lite.training.optimizer import NoamSchedule, adam
+from t2t_lite.training.optimizer import Cooldown, NoamSchedule, adam, schedule
 
 
 @pytest.mark.parametrize("warmup_steps", [4000, 17])
@@ -61,13 +63,31 @@ def test_there_is_no_rate_before_the_first_update():
     assert float(schedule(0)) > 0
 
 
-def test_schedule_is_made_again_from_its_config():
-    schedule = NoamSchedule(12, 13, 2.0)
+def test_the_rate_falls_to_nothing_in_the_last_updates():
+    noam, cooled = NoamSchedule(12, 13), Cooldown(NoamSchedule(12, 13), 40, 10)
+    share = [float(cooled(n)) / float(noam(n)) for n in range(45)]
+    falling = [1 - n / 10 for n in range(10)]
+    np.testing.assert_allclose(share, [1] * 30 + falling + [0] * 5, atol=1e-6)
+
+
+def test_the_settings_say_how_the_rate_goes():
+    plain = HParams(steps=40, learning_rate_scale=2.0)
+    assert isinstance(schedule(plain), NoamSchedule)
+    cooled = schedule(dataclasses.replace(plain, cooldown_steps=10))
+    for step, share in ((29, 1), (35, 0.5), (39, 0.1)):
+        expected = share * schedule(plain)(step)
+        np.testing.assert_allclose(cooled(step), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "made", [NoamSchedule(12, 13, 2.0), Cooldown(NoamSchedule(12, 13), 40, 10)]
+)
+def test_schedule_is_made_again_from_its_config(made):
     again = keras.optimizers.schedules.deserialize(
-        keras.optimizers.schedules.serialize(schedule)
+        keras.optimizers.schedules.serialize(made)
     )
-    assert again.get_config() == schedule.get_config()
-    assert again(5) == schedule(5)
+    assert again.get_config() == made.get_config()
+    assert again(5) == made(5)
 
 
 def test_optimizer_has_the_papers_constants():
