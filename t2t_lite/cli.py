@@ -23,14 +23,8 @@ SEARCH_FLAGS = (
     "max_extra_length",
     "tokens_at_once",
 )
-_TRANSLATOR_FLAGS = (
-    "model_dir",
-    "checkpoint",
-    "average_last",
-    "precision",
-    "xla",
-    *SEARCH_FLAGS,
-)
+_WEIGHT_FLAGS = ("model_dir", "checkpoint", "average_last", "precision")
+_TRANSLATOR_FLAGS = (*_WEIGHT_FLAGS, "xla", *SEARCH_FLAGS)
 _MEMORY_FLAGS = (
     "beam_width",
     "max_extra_length",
@@ -330,6 +324,39 @@ def define_model_flags(
 
     Args:
         xla: the default of --xla; None to let the device decide.
+        has_auto_precision: that of `define_weight_flags`.
+    """
+    define_weight_flags(has_auto_precision)
+    default = " Default: on a GPU." if xla is None else ""
+    flags.DEFINE_bool("xla", xla, f"Compile the search with XLA.{default}")
+    flags.DEFINE_integer(
+        "beam_width", None, "Width of the beam. Default: the model's."
+    )
+    flags.DEFINE_float(
+        "length_penalty",
+        None,
+        "The paper's alpha; higher prefers longer output. Default: the "
+        "model's.",
+    )
+    flags.DEFINE_integer(
+        "max_extra_length",
+        None,
+        "How many tokens longer than its source an output may be. Default: "
+        "the model's.",
+    )
+    flags.DEFINE_integer(
+        "tokens_at_once",
+        None,
+        "How many source tokens are searched at once. Default: by the device's "
+        "memory and cores.",
+        lower_bound=1,
+    )
+
+
+def define_weight_flags(has_auto_precision: bool = True) -> None:
+    """Defines the flags that choose a model, its weights and its precision.
+
+    Args:
         has_auto_precision: whether this machine may choose the precision.
     """
     flags.DEFINE_string(
@@ -358,30 +385,6 @@ def define_model_flags(
         "Precision of the computation; softmax and scores stay float32."
         + " auto: bfloat16 where the machine is faster in it."
         * has_auto_precision,
-    )
-    default = " Default: on a GPU." if xla is None else ""
-    flags.DEFINE_bool("xla", xla, f"Compile the search with XLA.{default}")
-    flags.DEFINE_integer(
-        "beam_width", None, "Width of the beam. Default: the model's."
-    )
-    flags.DEFINE_float(
-        "length_penalty",
-        None,
-        "The paper's alpha; higher prefers longer output. Default: the "
-        "model's.",
-    )
-    flags.DEFINE_integer(
-        "max_extra_length",
-        None,
-        "How many tokens longer than its source an output may be. Default: "
-        "the model's.",
-    )
-    flags.DEFINE_integer(
-        "tokens_at_once",
-        None,
-        "How many source tokens are searched at once. Default: by the device's "
-        "memory and cores.",
-        lower_bound=1,
     )
 
 
@@ -444,6 +447,11 @@ def _faster_precision(hparams: HParams) -> str:
     if flags.FLAGS.xla and hardware.find_hardware().kind == "CPU":
         return "float32"
     return hardware.faster_precision(hparams.d_model, hparams.d_ff)
+
+
+def weight_flags() -> dict[str, Any]:
+    """Returns those that choose weights as the arguments of a Translator."""
+    return {name: flags.FLAGS[name].value for name in _WEIGHT_FLAGS}
 
 
 def model_flags() -> dict[str, Any]:

@@ -15,6 +15,7 @@ NAMES = (
     "train",
     "translate",
     "evaluate",
+    "score",
     "export",
     "import_model",
     "average_checkpoints",

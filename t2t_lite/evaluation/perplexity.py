@@ -1,7 +1,7 @@
 """How well a model predicts the target tokens of a corpus: its perplexity."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -9,8 +9,10 @@ import tensorflow as tf
 
 from t2t_lite.model import loss, rows
 from t2t_lite.model.transformer import Transformer, shift_right
+from t2t_lite.tensor import NEG_INF
 from t2t_lite.text import batching
 from t2t_lite.text.batching import Bucket, TokenPairs
+from t2t_lite.token_ids import PAD
 
 _LARGEST_EXPONENT = 700.0  # exp of more overflows.
 
@@ -36,6 +38,8 @@ class TokenScorer:
         pairs: TokenPairs of the corpus.
         max_tokens_per_batch: on the longer side, padding included; a pair that
             has more is a batch by itself.
+        as_searched: whether no probability is left for padding, as in a
+            search. In training and in a perplexity it is an id as any other.
     """
 
     def __init__(
@@ -43,6 +47,7 @@ class TokenScorer:
         model: Transformer,
         pairs: TokenPairs,
         max_tokens_per_batch: int = 4096,
+        as_searched: bool = False,
     ):
         longest = np.maximum(pairs.source_lengths, pairs.target_lengths)
         fits = np.ones(len(longest), bool)
@@ -56,39 +61,52 @@ class TokenScorer:
             max_tokens_per_batch=max_tokens_per_batch,
             num_buckets=model.hparams.num_buckets,
         )
-        self._decode, self._score = _functions(model)
+        self._decode, self._score = _functions(model, as_searched)
         self._chunk_size = loss.largest_chunk(model.num_target_ids)
 
     def __call__(self) -> TokenScores:
         """Returns the TokenScores of the model as it is now."""
-        loss_sum = tokens = 0.0
+        loss_sum, tokens = 0.0, 0
+        for pairs_R, losses_RT in self.token_losses():
+            loss_sum += losses_RT.sum(dtype=np.float64)
+            tokens += int(self._pairs.target_lengths[pairs_R].sum())
+        mean_loss = float(loss_sum) / max(tokens, 1)
+        return TokenScores(mean_loss, tokens, self._left_out)
+
+    def token_losses(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yields (int32 [R], float32 [R, T]): pairs, and their tokens' nats.
+
+        Pairs are indices into those of the corpus, in no certain order; those
+        that are left out are missing. The losses of padding are 0.
+        """
         for bucket in self._buckets:
             for start in range(0, len(bucket.pairs), bucket.batch_size):
+                pairs_R = bucket.pairs[start : start + bucket.batch_size]
                 batch = batching.pad_batch(
                     self._pairs,
-                    bucket.pairs[start : start + bucket.batch_size],
+                    pairs_R,
                     source_length=bucket.source_length,
                     target_length=bucket.target_length,
                 )
-                for chunk_loss, chunk_tokens in self._cross_entropies(*batch):
-                    loss_sum += float(chunk_loss)
-                    tokens += float(chunk_tokens)
-        mean_loss = loss_sum / max(tokens, 1)
-        return TokenScores(mean_loss, int(tokens), self._left_out)
+                losses_N = np.concatenate([*self._losses(*batch)])
+                yield pairs_R, losses_N.reshape(len(pairs_R), -1)
 
-    def _cross_entropies(self, source_ids, target_ids):
-        """Yields the cross-entropy of a chunk of tokens after the other.
+    def _losses(self, source_ids, target_ids):
+        """Yields the losses of a chunk of tokens after the other.
 
         No more than one chunk's logits exist at a time.
         """
         x_ND, target_ids_N = self._decode(source_ids, target_ids)
         for start in range(0, len(target_ids_N), self._chunk_size):
             end = start + self._chunk_size
-            yield self._score(x_ND[start:end], target_ids_N[start:end])
+            losses_C, _ = self._score(x_ND[start:end], target_ids_N[start:end])
+            yield losses_C.numpy()
 
 
-def _functions(model: Transformer) -> tuple[Callable, Callable]:
-    """Returns two tf.functions: ids to vectors, and these to cross-entropy."""
+def _functions(
+    model: Transformer, as_searched: bool
+) -> tuple[Callable, Callable]:
+    """Returns two tf.functions: ids to vectors, and these to losses."""
     ids_BL = tf.TensorSpec([None, None], tf.int32)
     x_ND = tf.TensorSpec([None, model.hparams.d_model], model.compute_dtype)
     ids_N = tf.TensorSpec([None], tf.int32)
@@ -99,7 +117,11 @@ def _functions(model: Transformer) -> tuple[Callable, Callable]:
 
     def score(x_ND, target_ids_N):
         logits_NV = model.output_embedding.logits(x_ND, model.num_target_ids)
-        return loss.cross_entropy(logits_NV, target_ids_N)
+        if as_searched:
+            is_padding_V = tf.range(model.num_target_ids) == PAD
+            logits_NV = tf.cast(logits_NV, tf.float32)
+            logits_NV = tf.where(is_padding_V, NEG_INF, logits_NV)
+        return loss.token_losses(logits_NV, target_ids_N)
 
     return (
         tf.function(decode, input_signature=[ids_BL] * 2, autograph=False),

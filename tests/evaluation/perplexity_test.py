@@ -158,13 +158,13 @@ def test_perplexity_is_e_to_the_loss_and_never_overflows():
 def test_no_more_logits_than_a_chunk_exist_at_a_time(model, monkeypatch):
     pairs = pairs_in_memory(*random_pairs(19))
     expected = TokenScorer(model, pairs)()
-    sizes, cross_entropy = [], loss.cross_entropy
+    sizes, token_losses = [], loss.token_losses
 
     def noting(logits, *arguments):
         sizes.append(math.prod(logits.shape))
-        return cross_entropy(logits, *arguments)
+        return token_losses(logits, *arguments)
 
-    monkeypatch.setattr(loss, "cross_entropy", noting)
+    monkeypatch.setattr(loss, "token_losses", noting)
     monkeypatch.setattr(loss, "CHUNK_LOGITS", 7 * V + 5)
     scorer = TokenScorer(model, pairs)
     tf.config.run_functions_eagerly(True)

@@ -1,0 +1,63 @@
+"""Scores given translations: how probable a model finds them.
+
+Prints log p(target | source) in nats for each pair of lines, the end of the
+sentence included, without a length penalty. With --tokens prints a line of JSON
+for each pair, which has the log probability of each token too. Lines are not
+split into sentences.
+"""
+
+import functools
+import itertools
+
+from absl import flags, logging
+
+from t2t_lite import cli, files, terminal
+from t2t_lite.storage import settings_file
+from t2t_lite_data import text_files
+
+FLAGS = flags.FLAGS
+cli.define_weight_flags(has_auto_precision=False)
+flags.adopt_module_key_flags(cli)
+flags.DEFINE_string(
+    "source", None, "Required: text file of the sources; may be .gz."
+)
+flags.DEFINE_string(
+    "target",
+    None,
+    "Required: text file of the targets; line n is scored as the translation "
+    "of line n of --source.",
+)
+flags.mark_flags_as_required(["source", "target"])
+flags.DEFINE_string(
+    "output",
+    None,
+    "File to write, compressed if it ends in .gz. Default: stdout, as with -.",
+)
+flags.DEFINE_bool("tokens", False, "Print JSON, with the score of each token.")
+
+
+def main(_: list[str]) -> int:
+    files.require_folder_of(FLAGS.output)
+    files.require_apart([FLAGS.output], [FLAGS.source, FLAGS.target])
+    settings_file.require_no_output_in(FLAGS.model_dir, FLAGS.output)
+    hparams = settings_file.read(FLAGS.model_dir)["hparams"]
+    lines = text_files.pairs_of_files([(FLAGS.source, FLAGS.target)])
+    first = next(lines)  # What cannot be read is refused at once.
+    cli.load_tensorflow()
+    from t2t_lite import tasks
+    from t2t_lite.evaluation.pair_scores import stream_scores
+
+    task = tasks.task_of(hparams)
+    predictor = tasks.open_model(**cli.weight_flags())
+    vocabulary = predictor.vocabulary
+    encode = functools.partial(task.encode_targets, vocabulary)
+    pairs = (task.check_pair(*pair) for pair in itertools.chain([first], lines))
+    scores = stream_scores(predictor.model, vocabulary, pairs, encode)
+    with files.output_file(FLAGS.output) as output:
+        shown = terminal.with_bar(scores, None, output)
+        for n, score in enumerate(shown, start=1):
+            if not score.log_probabilities:
+                logging.warning("Pair %d is too long for this model.", n)
+            text = score.as_json() if FLAGS.tokens else score.as_text()
+            output.write(f"{text}\n")
+    return 0
