@@ -1,5 +1,6 @@
 """What every program shares: how it runs, and the flags that choose a model."""
 
+import contextlib
 import functools
 import gc
 import logging as python_logging
@@ -8,6 +9,7 @@ import re
 import shutil
 import signal
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -53,7 +55,8 @@ def run(command: ModuleType) -> None:
     _show_in_help(command)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     _choose_keras()
-    exit_on_sigterm()
+    # Exits cleanly, so that half-written files are removed.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     flags.FLAGS.set_default("verbosity", logging.INFO)
     logging.get_absl_handler().setFormatter(LogFormatter())
     try:
@@ -74,9 +77,19 @@ def run(command: ModuleType) -> None:
         sys.exit(1)
 
 
-def exit_on_sigterm() -> None:
-    """Has SIGTERM end the program cleanly: half-written files are removed."""
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+@contextlib.contextmanager
+def signals_end_at_once() -> Iterator[None]:
+    """Lets signals end a library's long work, which Python does not see.
+
+    Nothing may be half-written meanwhile.
+    """
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {n: signal.signal(n, signal.SIG_DFL) for n in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _main(command: ModuleType, arguments: list[str]) -> int:

@@ -114,6 +114,16 @@ _OF_THE_USER = [
 ]
 
 
+def test_signals_end_the_work_of_a_library_at_once():
+    handlers = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
+    with cli.signals_end_at_once():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            assert signal.getsignal(number) == signal.SIG_DFL
+    assert handlers == [
+        signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)
+    ]
+
+
 @pytest.fixture
 def run_failing(monkeypatch):
     """Runs a program that raises what it is given."""

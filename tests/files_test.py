@@ -210,6 +210,23 @@ def test_content_is_on_the_disk_before_its_name(tmp_path, monkeypatch, kind):
     assert written < moved < events.index(tmp_path.stat().st_ino)
 
 
+def test_a_process_substitution_is_written_to(tmp_path):
+    output = tmp_path / "out"
+    program = (
+        "import sys\n"
+        "from t2t_lite import files\n"
+        "with files.output_file(sys.argv[1]) as output:\n"
+        "    output.write('new')\n"
+    )
+    shell = '"$0" -c "$1" >(cat > "$2"); wait $!'
+    subprocess.run(
+        ["bash", "-c", shell, sys.executable, program, str(output)],
+        check=True,
+        cwd=ROOT,
+    )
+    assert output.read_text() == "new"
+
+
 def test_home_is_found(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     files.require_folder_of("~/file")

@@ -5,7 +5,6 @@ runs the same one, with --vocabulary.
 """
 
 import functools
-import signal
 
 from absl import flags
 
@@ -37,16 +36,13 @@ def main(_: list[str]) -> int:
 
     corpus = corpus_flags.find_corpus(corpus_flags.given_flags())
     task = tasks.named(corpus.task or "translation")
-    # SentencePiece would keep Python from seeing a signal for minutes.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_DFL)
-    vocabulary = task.learn_vocabulary(
-        functools.partial(corpus.pairs, "train"),
-        FLAGS.type,
-        FLAGS.size,
-        reserved,
-    )
-    cli.exit_on_sigterm()
+    with cli.signals_end_at_once():  # SentencePiece may take minutes.
+        vocabulary = task.learn_vocabulary(
+            functools.partial(corpus.pairs, "train"),
+            FLAGS.type,
+            FLAGS.size,
+            reserved,
+        )
     vocabulary.save(FLAGS.output)
     print(f"{FLAGS.output}: {vocabulary.size} ids")
     return 0

@@ -722,6 +722,13 @@ def test_wrong_weights_are_refused(weights, message):
         corpora.weighted(corpus, weights)
 
 
+def test_standard_input_that_is_closed_is_refused(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    for path in (None, "-"):
+        with pytest.raises(InputError, match="is closed: give --input"):
+            text_files.input_lines(path)
+
+
 def test_standard_input_that_cannot_be_read_is_named(monkeypatch, tmp_path):
     with open(tmp_path / "only_written", "wb") as file:
         stdin = open(file.fileno(), encoding="utf-8", closefd=False)  # noqa: SIM115

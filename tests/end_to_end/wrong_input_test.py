@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import shutil
+from concurrent import futures
 
 import in_process
 import numpy as np
@@ -17,6 +18,7 @@ from t2t_lite import cli
 from t2t_lite.storage import checkpoints
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text import learning
+from t2t_lite.text.vocabulary import Vocabulary
 
 
 def _write(path, text):
@@ -837,6 +839,27 @@ def test_output_to_a_device_leaves_the_device(model):
     )
     assert status == 0, errors
     assert not os.path.isfile("/dev/null")
+
+
+def test_nothing_to_translate_gives_nothing(model, tmp_path):
+    empty = tmp_path / "empty"
+    empty.write_text("")
+    for flags in ([], [f"--input={empty}"]):
+        found = in_process.run("translate", f"--model_dir={model}", *flags)
+        assert found[:2] == (0, ""), found[2]
+
+
+def test_a_vocabulary_is_written_to_a_pipe(corpus, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with futures.ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(pipe.read_bytes)
+        status, _, errors = in_process.run(
+            "learn_vocabulary", *corpus, "--size=330", f"--output={pipe}"
+        )
+        assert status == 0, errors
+        assert Vocabulary(reading.result(60)).size == 330
+    assert pipe.is_fifo()  # As /dev/null stays what it is.
 
 
 def test_a_vocabulary_too_small_for_its_characters_is_refused(corpus, tmp_path):

@@ -3,6 +3,7 @@
 import dataclasses
 import importlib.util
 import json
+import os
 import shutil
 
 import numpy as np
@@ -20,6 +21,7 @@ from tiny_translator import (
     write_model,
 )
 
+from t2t_lite import files
 from t2t_lite.decoding.search import SearchOptions, search
 from t2t_lite.decoding.shapes import batch_shapes
 from t2t_lite.decoding.translation import Translator
@@ -403,6 +405,43 @@ def test_a_long_text_is_translated_by_its_first_tokens(signatures):
     lines = [start, f"{start} the", f"{start} the" * 1000]
     found = served(signatures["serving_default"], inputs=lines)
     assert len(set(found["outputs"].tolist())) == 1
+
+
+def test_a_text_that_is_aligned_or_scored_is_not_split(signatures):
+    """Attention, and a score, are those of one pass over all sentences."""
+    text = "the dog. a cat."
+    aligned = served(signatures["translate_aligned"], inputs=[text])
+    tokens = [t.decode() for t in aligned["source_tokens"][0].tolist()]
+    assert tokens == learn_vocabulary().tokens(
+        learn_vocabulary().encode([text])[0]
+    )
+    scored = served(signatures["score"], sources=[text], targets=[text])
+    assert scored["num_tokens"].tolist() == [len(tokens)]
+
+
+def test_an_export_is_on_the_disk_before_its_name(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    made, events = tmp_path / "made", []
+    made.mkdir()
+    file = made / "saved_model.pb"
+    file.write_bytes(b"model")
+    inodes = [path.stat().st_ino for path in (file, made)]
+    (tmp_path / "export").mkdir()
+
+    def fsync(descriptor):
+        events.append(os.fstat(descriptor).st_ino)
+
+    def rename(source, target, rename=os.rename):
+        events.append("named")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "rename", rename)
+    target = export._move_to_next_version(made, files.to_path("~/export"))
+    assert target == tmp_path / "export" / "1"
+    named = events.index("named")
+    assert set(inodes) <= set(events[:named])
+    assert events[named + 1 :] == [target.parent.stat().st_ino]
 
 
 def has_xla(path):

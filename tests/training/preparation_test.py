@@ -195,6 +195,30 @@ def test_a_run_does_not_go_on_with_another_vocabulary(directory, tmp_path):
         prepare_with(directory, vocabulary=str(other))
 
 
+def test_a_vocabulary_that_was_given_and_is_lost_is_not_learned_anew(
+    directory, tmp_path
+):
+    given = tmp_path / "given.model"
+    learning.learn([line for line, _ in PAIRS], "bpe", 390).save(given)
+    prepare_with(directory, vocabulary=str(given))
+    train(directory)
+    (directory.path / "vocabulary.model").unlink()
+    message = "with another vocabulary; received one learned from the training"
+    with pytest.raises(InputError, match=message):
+        prepare_with(directory)
+
+
+def test_a_run_finds_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    given = learning.learn([line for line, _ in PAIRS], "bpe", 390)
+    given.save(tmp_path / "given.model")
+    vocabulary, *_ = prepare_with(
+        ModelDirectory("~/run"), vocabulary="~/given.model", cache_dir="~/cache"
+    )
+    assert vocabulary.sha256 == given.sha256
+    assert (tmp_path / "cache").is_dir()
+
+
 def test_a_run_does_not_go_on_with_the_vocabulary_of_another(directory):
     prepare_with(directory)
     train(directory)
