@@ -228,5 +228,8 @@ def _data_rows(card: Card) -> Iterator[tuple[str, str]]:
     yield "train", f"`{card.settings.data_sha256}`"
     for name, split in card.report.splits.items():
         yield _text(name), f"`{split.data_sha256}`"
-    vocabulary = f"vocabulary, {card.settings.vocabulary_size:,} ids"
-    yield vocabulary, f"`{card.settings.vocabulary_sha256}`"
+    settings = card.settings
+    ids = f"vocabulary, {settings.vocabulary_size:,} ids"
+    if settings.target_vocabulary_size is not None:
+        ids += f" of sources, {settings.target_vocabulary_size:,} of targets"
+    yield ids, f"`{settings.vocabulary_sha256}`"
