@@ -141,6 +141,32 @@ def find_corpus(names: dict[str, str]) -> corpora.Corpus:
     return corpora.weighted(corpus, names[_WEIGHTS])
 
 
+def scored_corpus(begun: dict[str, str]) -> corpora.Corpus:
+    """Returns the Corpus of the flags, or else the one of a run.
+
+    Args:
+        begun: the flags that name the corpus of the run.
+
+    Raises:
+        InputError: they mean no corpus, or the run's is no longer there.
+    """
+    given = given_flags(default=None)
+    if given:
+        return find_corpus(given)
+    remedy = (
+        "give text to score with --test_source and --test_target, or "
+        "--test_trees"
+    )
+    if not begun:
+        raise corpora.InputError(f"the model names no text: {remedy}")
+    try:
+        return find_corpus(begun)
+    except corpora.InputError as error:
+        raise corpora.InputError(
+            f"the text that the model was trained with: {error}; or {remedy}"
+        ) from None
+
+
 def _unweighted_corpus(names: dict[str, str]) -> corpora.Corpus:
     kinds = [
         [name for name in kind if name in names]

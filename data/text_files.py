@@ -225,7 +225,10 @@ def decode_lines(file: BinaryIO, name: str) -> Iterator[str]:
 def _require_no_utf16(line: bytes, name: str) -> None:
     # Without a byte order mark, what is ASCII in it passes for UTF-8.
     if b"\0" in line[:2]:
-        raise InputError(f"{name}: text must be UTF-8; this looks like UTF-16")
+        raise InputError(
+            f"{name}: text must be UTF-8; its first letters have a NUL byte, "
+            "as in UTF-16"
+        )
 
 
 def _require_line_ends(first_line: bytes, name: str) -> None:

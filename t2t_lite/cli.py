@@ -83,12 +83,14 @@ def signals_end_at_once() -> Iterator[None]:
 
     Nothing may be half-written meanwhile.
     """
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {n: signal.signal(n, signal.SIG_DFL) for n in numbers}
+    before = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)}
+    caught = {n: handler for n, handler in before.items() if callable(handler)}
+    for number in caught:  # Those that are ignored stay so.
+        signal.signal(number, signal.SIG_DFL)
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in caught.items():
             signal.signal(number, handler)
 
 

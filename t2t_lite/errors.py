@@ -1,6 +1,7 @@
 """The exception that programs turn into one line, and checks that raise it."""
 
 import importlib.util
+import math
 import numbers
 import os
 import pathlib
@@ -120,8 +121,36 @@ def require_bool(**arguments: Any) -> None:
         InputError: one is not.
     """
     for name, value in arguments.items():
-        is_bool = value is None or isinstance(value, bool)
+        is_bool = value is None or _is_bool(value)
         require(f"{name} must be True, False or None", is_bool, **{name: value})
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool) or type(value).__name__ == "bool_"
+
+
+def require_flag(**arguments: Any) -> None:
+    """Checks that arguments are True or False.
+
+    Raises:
+        InputError: one is not.
+    """
+    for name, value in arguments.items():
+        rule = f"{name} must be True or False"
+        require(rule, _is_bool(value), **{name: value})
+
+
+def require_positive(**arguments: Any) -> None:
+    """Checks that arguments are finite numbers above 0.
+
+    Raises:
+        InputError: one is not.
+    """
+    for name, value in arguments.items():
+        is_number = isinstance(value, numbers.Real)
+        holds = is_number and 0 < value < math.inf  # NaN is refused too.
+        rule = f"{name} must be a finite number above 0"
+        require(rule, holds, **{name: value})
 
 
 def require_path(**arguments: Any) -> None:

@@ -4,6 +4,7 @@ import dataclasses
 import difflib
 import math
 import re
+import types
 import typing
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -165,11 +166,19 @@ class HParams:
             f"cooldown_steps must be at most steps={self.steps}",
             self.cooldown_steps <= self.steps,
         )
+        yield (
+            "max_length must be at least 2: a token, and the end of sentence",
+            self.max_length >= 2,
+        )
         yield "norm_epsilon must be above 0", self.norm_epsilon > 0
         for field in dataclasses.fields(self):
             if field.type is float:
                 is_finite = math.isfinite(getattr(self, field.name))
                 yield f"{field.name} must be finite", is_finite
+        yield (
+            f"learning_rate_scale must be at most {MOST:,}",
+            self.learning_rate_scale <= MOST,
+        )
 
 
 def length_penalty_rules(alpha: float) -> Iterator[tuple[str, bool]]:
@@ -197,7 +206,6 @@ _AT_LEAST_ONE = (
     "learned_positions",
     "vocabulary_size",
     "tokens_per_batch",
-    "max_length",
     "num_buckets",
     "warmup_steps",
     "steps",
@@ -292,7 +300,7 @@ def _variation(**changes):
 # has the paper's settings; tensor2tensor's later ones differ by pre-norm, beta2
 # 0.997, 8000 steps of warm-up, twice the rate, and dropout 0.1 on attention
 # weights and after the ReLU.
-PRESETS = {
+_PRESETS = {
     # For the embedded corpus: minutes on two cores.
     "transformer_tiny": HParams(
         num_layers=2,
@@ -387,6 +395,7 @@ PRESETS = {
         max_extra_length=300,
     ),
 }
+PRESETS = types.MappingProxyType(_PRESETS)
 
 
 def preset(name: str) -> HParams:
@@ -418,7 +427,7 @@ def override(hparams: HParams, assignments: Iterable[str]) -> HParams:
     >>> override(HParams(), ["d_ff=1024", "dropout=0"]).d_ff
     1024
     """
-    types = typing.get_type_hints(HParams)
+    kinds = typing.get_type_hints(HParams)
     changes = {}
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
@@ -427,14 +436,14 @@ def override(hparams: HParams, assignments: Iterable[str]) -> HParams:
                 f"an override must look like field=value; received "
                 f"{assignment!r}"
             )
-        if name not in types:
-            near = _nearest(name, types) or "; they are those of HParams"
+        if name not in kinds:
+            near = _nearest(name, kinds) or "; they are those of HParams"
             raise InputError(f"unknown field {name!r}{near}")
         try:
-            changes[name] = _parsed(types[name], text)
+            changes[name] = _parsed(kinds[name], text)
         except ValueError:
             raise InputError(
-                f"{name} must be of type {types[name].__name__}; received "
+                f"{name} must be of type {kinds[name].__name__}; received "
                 f"{text!r}"
             ) from None
     return dataclasses.replace(hparams, **changes)

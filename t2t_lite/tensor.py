@@ -2,6 +2,10 @@
 
 from typing import Any, TypeAlias
 
+import numpy as np
+
+from t2t_lite.errors import require
+
 Tensor: TypeAlias = Any  # Of any backend, or an array of NumPy's.
 Shape: TypeAlias = tuple[int | None, ...]  # None where a graph knows no size.
 
@@ -9,3 +13,24 @@ Shape: TypeAlias = tuple[int | None, ...]  # None where a graph knows no size.
 # weight in a softmax is exactly 0 in float32, yet a softmax over nothing else
 # is not NaN, and neither are sums and differences of it.
 NEG_INF = -1e9
+
+
+def require_dense(**arguments: Any) -> None:
+    """Checks that arguments are no tensors of rows of different lengths.
+
+    Raises:
+        InputError: one is ragged or sparse.
+    """
+    for name, value in arguments.items():
+        kind = type(value).__name__
+        is_dense = not kind.startswith(("Ragged", "Sparse"))
+        rule = f"{name} must be a dense tensor, padded where rows differ"
+        require(rule, is_dense, **{name: kind})
+
+
+def known_values(tensor: Tensor) -> Tensor:
+    """Returns it as an array, or as it is where it has no values yet."""
+    try:
+        return np.asarray(tensor)
+    except (NotImplementedError, TypeError, ValueError):
+        return tensor

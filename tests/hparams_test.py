@@ -172,6 +172,13 @@ def test_an_unknown_field_names_the_nearest():
         ("tokens_per_batch", 255, "must be at least max_length=256"),
         ("learning_rate_scale", 0.0, "must be above 0"),
         ("learning_rate_scale", float("inf"), "must be finite"),
+        ("learning_rate_scale", 1e99, "must be at most 1,000,000,000"),
+        (
+            "max_length",
+            1,
+            "must be at least 2: a token, and the end of sentence",
+        ),
+        ("cooldown_steps", 100_001, "must be at most steps=100000"),
         ("length_penalty", float("inf"), "must be finite"),
         ("length_penalty", float("nan"), "must be finite"),
         ("seed", 2**32, "must be below 2^32"),
@@ -293,3 +300,8 @@ def test_saved_settings_with_an_unknown_field_name_the_nearest():
 
 def test_what_may_change_are_fields():
     assert set(dataclasses.asdict(HParams())) >= settings.MAY_CHANGE
+
+
+def test_presets_cannot_be_changed():
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        settings.PRESETS["transformer_base"] = None

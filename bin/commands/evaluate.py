@@ -61,8 +61,7 @@ def main(_: list[str]) -> int:
     options = {name: FLAGS[name].value for name in ("sentences", "devices")}
     translator = tasks.open_model(**cli.model_flags(), **options)
     directory = ModelDirectory(FLAGS.model_dir)
-    given = corpus_flags.given_flags(default=None)
-    corpus = corpus_flags.find_corpus(given or directory.settings().corpus)
+    corpus = corpus_flags.scored_corpus(directory.settings().corpus)
     task = tasks.task_of(hparams)
     corpus_flags.require_task(corpus, hparams.task)
     splits = {

@@ -45,14 +45,14 @@ def main(_: list[str]) -> int:
     first = next(lines)  # What cannot be read is refused at once.
     cli.load_tensorflow()
     from t2t_lite import tasks
-    from t2t_lite.evaluation.pair_scores import stream_scores
+    from t2t_lite.evaluation.pair_scores import score_pairs
 
     task = tasks.task_of(hparams)
     predictor = tasks.open_model(**cli.weight_flags())
     vocabulary = predictor.vocabulary
     encode = functools.partial(task.encode_targets, vocabulary)
     pairs = (task.check_pair(*pair) for pair in itertools.chain([first], lines))
-    scores = stream_scores(predictor.model, vocabulary, pairs, encode)
+    scores = score_pairs(predictor.model, vocabulary, pairs, encode)
     with files.output_file(FLAGS.output) as output:
         shown = terminal.with_bar(scores, None, output)
         for n, score in enumerate(shown, start=1):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from t2t_lite.errors import require_bool, require_int
+from t2t_lite.errors import require, require_bool, require_int
 from t2t_lite.text.vocabulary import as_list, require_lines
 
 _LINES_AT_ONCE = 4096
@@ -65,7 +65,13 @@ class LinePredictor(abc.ABC):
         """
 
     def sha256(self) -> str:
-        """Returns the hash of all that shapes an output but the options."""
+        """Returns the hash of all that shapes an output but the options.
+
+        Raises:
+            InputError: the model is not in memory, but an export's.
+        """
+        rule = "sha256 is of a model in memory, such as Translator loads"
+        require(rule, self.model is not None, model=self.description)
         found = hashlib.sha256()
         for part in self._shaping():
             found.update(repr(part).encode())

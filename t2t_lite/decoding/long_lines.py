@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from absl import logging
 
+from t2t_lite.errors import require
 from t2t_lite.text import sentences
 from t2t_lite.text.sentences import Splitting
 from t2t_lite.text.vocabulary import SPACE, Vocabulary, is_language_token
@@ -77,7 +78,14 @@ class LineSplitter:
     def _cut(self, ids: list[int]) -> Iterator[list[int]]:
         """Yields pieces of a sentence's ids, cut before a word if possible."""
         first = self._language_token(ids)
-        ids, room = ids[len(first) : -1], self._max_length - 1 - len(first)
+        ids = ids[len(first) : -1]
+        room = self._max_length - 1 - len(first)
+        require(
+            "max_length must be at least 3 where lines begin with language "
+            "tokens",
+            room > 0,
+            max_length=self._max_length,
+        )
         while len(ids) > room:
             tokens = self._vocabulary.tokens(ids[: room + 1])
             word_starts = [

@@ -75,6 +75,8 @@ def _load(path: files.Path) -> SavedModel:
         raise InputError(f"its {names} is that of another model")
     with checkpoints.readable_path(path) as readable:
         root = tf.saved_model.load(readable)
+    if not callable(getattr(root, "translate_ids", None)):
+        raise InputError("its saved_model.pb is that of another program")
 
     def translate_ids(ids):
         # Through `root`: its functions live only as long as it does.

@@ -17,13 +17,15 @@ from t2t_lite.decoding.devices import (
     trace_on,
 )
 from t2t_lite.decoding.search_options import SearchOptions
-from t2t_lite.errors import require_bool
+from t2t_lite.errors import require, require_bool
 from t2t_lite.hardware import Hardware, find_hardware
 from t2t_lite.hparams import HParams
 from t2t_lite.model import cache as decoder_cache
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.tensor import NEG_INF
 from t2t_lite.token_ids import EOS, PAD
+
+_MOST_CANDIDATES = 2**31 - 1
 
 
 class Engine(NamedTuple):
@@ -182,6 +184,7 @@ def ids_translator(
         xla = bool(tf.config.get_visible_devices("GPU"))
     if max_length is None:
         max_length = model.hparams.max_length
+    _require_countable(options.beam_width, model.num_target_ids)
     capacity = shapes.capacity(
         hardware or find_hardware(), options.beam_width, options.tokens_at_once
     )
@@ -211,6 +214,15 @@ def ids_translator(
         for replica in replicas
     ]
     return DividedSearch(searches, functools.partial(shapes.batches, **limits))
+
+
+def _require_countable(beam_width: int, V: int) -> None:
+    """Raises InputError where 32 bits do not number a beam's continuations."""
+    require(
+        f"beam_width must be at most {_MOST_CANDIDATES // V:,} for {V:,} ids",
+        beam_width * V <= _MOST_CANDIDATES,
+        beam_width=beam_width,
+    )
 
 
 def _translate_function(

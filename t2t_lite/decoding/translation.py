@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from keras import ops
 
 from t2t_lite.decoding import saved_model
 from t2t_lite.decoding.devices import find_devices
@@ -84,7 +85,8 @@ class LineTranslator(LinePredictor):
             xla: that of Translator.
 
         Raises:
-            InputError: the model has other ids than the vocabulary.
+            InputError: the model has other ids than the vocabulary, or
+                weights that are not finite.
             TypeError: it is no Transformer, or the vocabulary or the options
                 are none.
         """
@@ -111,6 +113,10 @@ class LineTranslator(LinePredictor):
             )
         if not model.built:  # It has not been called yet.
             model.build()
+        for weight in model.weights:
+            rule = "the weights of a model must be finite"
+            is_finite = bool(ops.all(ops.isfinite(weight)))
+            require(rule, is_finite, weight=weight.path)
         engine = model_engine(model, options, xla)
         return LineTranslator(engine, vocabulary, options, splitting)
 

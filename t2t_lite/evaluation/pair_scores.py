@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from t2t_lite.evaluation.perplexity import TokenScorer
+from t2t_lite.evaluation.perplexity import TokenScorer, scoring_functions
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.text import token_files
+from t2t_lite.text.token_files import TokenPairs
 from t2t_lite.text.vocabulary import FlatIds, Vocabulary
 
 _PAIRS_AT_ONCE = 4096  # Sorted by length, so that they need little padding.
@@ -54,28 +55,13 @@ class PairScore(NamedTuple):
         )
 
 
-def stream_scores(
+def score_pairs(
     model: Transformer,
     vocabulary: Vocabulary,
     pairs: Iterable[tuple[str, str]],
     encode_targets: Callable[[list[str]], FlatIds] | None = None,
 ) -> Iterator[PairScore]:
     """Yields the PairScore of each pair, in order, however many there are.
-
-    Args: those of `score_pairs`.
-    """
-    pairs = iter(pairs)
-    while block := [*itertools.islice(pairs, _PAIRS_AT_ONCE)]:
-        yield from score_pairs(model, vocabulary, block, encode_targets)
-
-
-def score_pairs(
-    model: Transformer,
-    vocabulary: Vocabulary,
-    pairs: Iterable[tuple[str, str]],
-    encode_targets: Callable[[list[str]], FlatIds] | None = None,
-) -> list[PairScore]:
-    """Returns the PairScore of each pair, in order.
 
     They are those of a search, which never finds padding: its probability goes
     to the other ids. Lines are not split into sentences. The target's tokens
@@ -89,26 +75,24 @@ def score_pairs(
         encode_targets: from list of str to FlatIds, that of the task; that of
             the vocabulary of targets when not given.
     """
-    pairs = list(pairs)
-    if not pairs:
-        return []
-    token_pairs = token_files.encode_pairs(
-        pairs, vocabulary, encode_targets or vocabulary.target.encode_flat
-    )
-    lengths = token_pairs.target_lengths.tolist()
-    log_probabilities: list[list[float]] = [[] for _ in pairs]
-    scorer = TokenScorer(model, token_pairs, as_searched=True)
+    functions = scoring_functions(model, as_searched=True)
+    encode_targets = encode_targets or vocabulary.target.encode_flat
+    pairs = iter(pairs)
+    while block := [*itertools.islice(pairs, _PAIRS_AT_ONCE)]:
+        ids = token_files.encode_pairs(block, vocabulary, encode_targets)
+        scorer = TokenScorer(model, ids, functions=functions)
+        yield from _scores_in_order(scorer, ids, vocabulary)
+
+
+def _scores_in_order(
+    scorer: TokenScorer, ids: TokenPairs, vocabulary: Vocabulary
+) -> Iterator[PairScore]:
+    lengths = ids.target_lengths.tolist()
+    log_probabilities: list[list[float]] = [[] for _ in lengths]
     for indices, losses_RT in scorer.token_losses():
         for index, losses_T in zip(indices, losses_RT, strict=True):
             losses = losses_T[: lengths[index]]
             log_probabilities[index] = (0.0 - losses).tolist()
-    starts = token_pairs.target_offsets
-    return [
-        PairScore(
-            vocabulary.target.tokens(
-                token_pairs.target_ids[starts[n] : starts[n + 1]]
-            ),
-            log_probabilities[n],
-        )
-        for n in range(len(pairs))
-    ]
+    for n, (start, end) in enumerate(itertools.pairwise(ids.target_offsets)):
+        tokens = vocabulary.target.tokens(ids.target_ids[start:end])
+        yield PairScore(tokens, log_probabilities[n])

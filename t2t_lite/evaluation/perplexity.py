@@ -38,8 +38,8 @@ class TokenScorer:
         pairs: TokenPairs of the corpus.
         max_tokens_per_batch: on the longer side, padding included; a pair that
             has more is a batch by itself.
-        as_searched: whether no probability is left for padding, as in a
-            search. In training and in a perplexity it is an id as any other.
+        functions: what `scoring_functions` returned for the model, for several
+            scorers to share.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class TokenScorer:
         model: Transformer,
         pairs: TokenPairs,
         max_tokens_per_batch: int = 4096,
-        as_searched: bool = False,
+        functions: "ScoringFunctions | None" = None,
     ):
         longest = np.maximum(pairs.source_lengths, pairs.target_lengths)
         fits = np.ones(len(longest), bool)
@@ -61,7 +61,7 @@ class TokenScorer:
             max_tokens_per_batch=max_tokens_per_batch,
             num_buckets=model.hparams.num_buckets,
         )
-        self._decode, self._score = _functions(model, as_searched)
+        self._decode, self._score = functions or scoring_functions(model)
         self._chunk_size = loss.largest_chunk(model.num_target_ids)
 
     def __call__(self) -> TokenScores:
@@ -103,10 +103,23 @@ class TokenScorer:
             yield losses_C.numpy()
 
 
-def _functions(
-    model: Transformer, as_searched: bool
-) -> tuple[Callable, Callable]:
-    """Returns two tf.functions: ids to vectors, and these to losses."""
+class ScoringFunctions(NamedTuple):
+    """tf.functions, which are traced once for a model."""
+
+    decode: Callable  # ids to the vectors of target tokens
+    score: Callable  # these, and target ids, to losses
+
+
+def scoring_functions(
+    model: Transformer, as_searched: bool = False
+) -> ScoringFunctions:
+    """Returns the functions that score with a model as it will then be.
+
+    Args:
+        model: Transformer.
+        as_searched: whether no probability is left for padding, as in a
+            search. In training and in a perplexity it is an id as any other.
+    """
     ids_BL = tf.TensorSpec([None, None], tf.int32)
     x_ND = tf.TensorSpec([None, model.hparams.d_model], model.compute_dtype)
     ids_N = tf.TensorSpec([None], tf.int32)
@@ -123,7 +136,7 @@ def _functions(
             logits_NV = tf.where(is_padding_V, NEG_INF, logits_NV)
         return loss.token_losses(logits_NV, target_ids_N)
 
-    return (
+    return ScoringFunctions(
         tf.function(decode, input_signature=[ids_BL] * 2, autograph=False),
         tf.function(score, input_signature=[x_ND, ids_N], autograph=False),
     )

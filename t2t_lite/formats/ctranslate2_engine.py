@@ -162,7 +162,13 @@ def open_translator(
         quantization,
     )
     with conversion.folder() as folder:
-        library = workers.load(folder)
+        try:
+            library = workers.load(folder)
+        except InputError as error:
+            raise InputError(
+                f"{error} (if it is damaged, delete that folder: it is written "
+                "again)"
+            ) from None
     model = _Loaded(
         library,
         conversion.hparams,

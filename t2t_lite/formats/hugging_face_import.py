@@ -23,6 +23,9 @@ from t2t_lite.text.vocabulary import (
     is_language_token,
 )
 
+# The least share of a vocabulary's pieces that each of its SentencePiece models
+# has: those of source and target may share vocab.json.
+_LEAST_KNOWN = 0.1
 # What MarianConfig takes where config.json says nothing.
 _DEFAULTS = {
     "vocab_size": 58101,
@@ -485,6 +488,12 @@ def _reordered(path: files.Path, side: _Side) -> tuple[bytes, str]:
     try:
         proto = parse(model)
         own = {piece.piece for piece in proto.pieces}
+        num_known = sum(piece in own for piece in side.pieces)
+        if num_known < _LEAST_KNOWN * len(side.pieces):
+            raise InputError(
+                f"of the {len(side.pieces):,} pieces of the vocabulary it has "
+                f"{num_known:,}: it is that of another model"
+            )
         # In the files that `write` makes, language tokens have their space.
         pieces = [
             SPACE + piece

@@ -13,6 +13,7 @@ What a model of this package cannot be is refused, never approximated.
 """
 
 import dataclasses
+import math
 import os
 import pathlib
 import re
@@ -25,7 +26,7 @@ import numpy as np
 
 from t2t_lite import files
 from t2t_lite.english import counted
-from t2t_lite.errors import InputError, require_extra
+from t2t_lite.errors import InputError, require, require_extra
 from t2t_lite.formats import (
     archives,
     marian_vocabulary,
@@ -326,14 +327,32 @@ def _describe_text(folder: pathlib.Path, pieces: Iterable[str]) -> list[str]:
     return found
 
 
+def _number(value: Any) -> float:
+    """Returns a number of YAML, which takes 1e-1 for text; NaN for others.
+
+    Marian's flag alone, true, means 1.
+    """
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
+
+
 def _search_settings(config: dict) -> tuple[dict[str, Any], list[str]]:
     """Returns the HParams that decoder.yml decides, and what to say of them."""
     changes, found = {}, []
     beam, alpha = config.get("beam-size"), config.get("normalize")
-    if type(beam) is int and 1 <= beam <= 1000:
+    if beam is not None:
+        is_width = type(beam) is int and 1 <= beam <= 1000
+        rule = "beam-size in decoder.yml must be an integer from 1 to 1000"
+        require(rule, is_width, beam_size=beam)
         changes["beam_width"] = beam
         found.append(f"beam_width is {beam}, as in decoder.yml")
-    if type(alpha) in (int, float) and 0 <= alpha <= _MOST_EXPONENT:
+    if alpha is not None and alpha is not False:
+        power = _number(alpha)
+        rule = f"normalize in decoder.yml must be from 0 to {_MOST_EXPONENT}"
+        require(rule, 0 <= power <= _MOST_EXPONENT, normalize=alpha)
+        alpha = power
         ours = nearest_alpha(alpha)
         changes["length_penalty"] = ours
         found.append(
@@ -341,6 +360,7 @@ def _search_settings(config: dict) -> tuple[dict[str, Any], list[str]]:
             f"like Marian's length^{alpha:g}, as in decoder.yml, around 25 "
             "tokens"
         )
-    if config.get("word-penalty"):
-        found.append("decoder.yml has a word-penalty, which is not applied")
+    for name in ("word-penalty", "max-length", "max-length-factor"):
+        if config.get(name):
+            found.append(f"decoder.yml has a {name}, which is not applied")
     return changes, found

@@ -6,7 +6,12 @@ import keras
 import numpy as np
 from keras import ops
 
-from t2t_lite.errors import require, require_int
+from t2t_lite.errors import (
+    require,
+    require_flag,
+    require_int,
+    require_positive,
+)
 from t2t_lite.model import rows
 from t2t_lite.model.ids import require_ids_below
 from t2t_lite.tensor import Shape, Tensor
@@ -39,6 +44,9 @@ class TiedEmbedding(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         require_int(1, vocabulary_size=vocabulary_size, d_model=d_model)
+        require_flag(has_logit_bias=has_logit_bias)
+        if scale is not None:
+            require_positive(scale=scale)
         super().__init__(**kwargs)
         self.supports_masking = True
         self.vocabulary_size = vocabulary_size
@@ -182,6 +190,7 @@ class PositionEmbedding(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         require_int(1, d_model=d_model)
+        require_flag(marian=marian)
         if learned is None:
             rule = "d_model must be even, for its sines and cosines"
             require(rule, d_model % 2 == 0, d_model=d_model)

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 
 from t2t_lite.errors import require
-from t2t_lite.tensor import Tensor
+from t2t_lite.tensor import Tensor, known_values, require_dense
 
 
 def require_ids_below(count: int, **arguments: Tensor) -> None:
@@ -20,8 +20,9 @@ def require_ids_below(count: int, **arguments: Tensor) -> None:
     Raises:
         InputError: they are no integers, or some are out of range.
     """
+    require_dense(**arguments)
     for name, ids in arguments.items():
-        ids = _known(ids)
+        ids = known_values(ids)
         dtype = keras.backend.standardize_dtype(ids.dtype)
         require(f"{name} must be integers", "int" in dtype, dtype=dtype)
         if isinstance(ids, np.ndarray) and ids.size:
@@ -31,11 +32,3 @@ def require_ids_below(count: int, **arguments: Tensor) -> None:
                     0 <= received < count,
                     **{name: received},
                 )
-
-
-def _known(ids):
-    """Returns ids as an array, or as they are where they have no values yet."""
-    try:
-        return np.asarray(ids)
-    except (NotImplementedError, TypeError, ValueError):
-        return ids

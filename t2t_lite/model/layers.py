@@ -4,11 +4,17 @@ from typing import Any
 
 import keras
 
-from t2t_lite.errors import require, require_int, require_rate
+from t2t_lite.errors import (
+    require,
+    require_flag,
+    require_int,
+    require_positive,
+    require_rate,
+)
 from t2t_lite.model import masks, rows
 from t2t_lite.model.cache import PastView
 from t2t_lite.model.multi_head_attention import KeysValues, MultiHeadAttention
-from t2t_lite.tensor import Shape, Tensor
+from t2t_lite.tensor import Shape, Tensor, require_dense
 
 
 @keras.saving.register_keras_serializable("t2t_lite")
@@ -32,6 +38,7 @@ class FeedForward(keras.layers.Layer):
     ) -> None:
         require_int(1, d_ff=d_ff)
         require_rate(dropout=dropout)
+        keras.activations.get(activation)  # What there is not is refused.
         super().__init__(**kwargs)
         self.supports_masking = True
         self.d_ff = int(d_ff)  # Keras' Dense takes no NumPy integer.
@@ -54,6 +61,9 @@ class FeedForward(keras.layers.Layer):
 
     def call(self, x: Tensor, training: bool = False) -> Tensor:
         """Returns float [B, L, D] for x [B, L, D]; drops if `training`."""
+        require_dense(x=x)
+        dtype = keras.backend.standardize_dtype(x.dtype)
+        require("x must be floats", "float" in dtype, dtype=dtype)
         hidden_NF = self.hidden(rows.flatten(x))
         hidden_NF = self.hidden_dropout(hidden_NF, training=training)
         return rows.restore(self.output_layer(hidden_NF), like=x)
@@ -132,6 +142,9 @@ class _TransformerLayer(keras.layers.Layer):
         )
         rule = "norm must be post or pre"
         require(rule, norm in ("post", "pre"), norm=norm)
+        require_positive(norm_epsilon=norm_epsilon)
+        require_flag(attention_bias=attention_bias)
+        keras.activations.get(activation)  # What there is not is refused.
         super().__init__(**kwargs)
         self.supports_masking = True
         self.d_ff = d_ff

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from t2t_lite.errors import require_rate
+from t2t_lite.errors import require, require_rate
 from t2t_lite.model.ids import require_ids_below
 from t2t_lite.tensor import Tensor
 from t2t_lite.token_ids import PAD
@@ -50,13 +50,24 @@ def token_losses(
     Args: those of `cross_entropy`.
 
     Returns:
-        (float32 [B, T] in nats, 0 where there is padding; float32 [B, T]).
+        (float32 [B, T] in nats, 0 where there is padding, NaN for what is no
+        id; float32 [B, T]).
+
+    Raises:
+        InputError: shapes do not fit; or, outside of graphs, some targets are
+            not below V.
     """
-    require_ids_below(logits_BTV.shape[-1], target_ids=target_ids_BT)
+    logits_BTV = ops.convert_to_tensor(logits_BTV)
+    target_ids_BT = ops.convert_to_tensor(target_ids_BT)
+    _require_logits_for(target_ids_BT, logits_BTV)
+    V = logits_BTV.shape[-1]
+    require_ids_below(V, target_ids=target_ids_BT)
+    target_ids_BT = ops.cast(target_ids_BT, "int32")
     logits_BTV = ops.cast(logits_BTV, "float32")
     is_token_BT = ops.cast(ops.not_equal(target_ids_BT, PAD), "float32")
+    is_id_BT = (target_ids_BT >= 0) & (target_ids_BT < V)
+    target_ids_BT = ops.where(is_id_BT, target_ids_BT, PAD)
     if label_smoothing:
-        V = logits_BTV.shape[-1]
         target_BTV = ops.one_hot(target_ids_BT, V, dtype="float32")
         target_BTV = (1 - label_smoothing) * target_BTV + label_smoothing / V
         loss_BT = ops.categorical_crossentropy(
@@ -66,7 +77,25 @@ def token_losses(
         loss_BT = ops.sparse_categorical_crossentropy(
             target_ids_BT, logits_BTV, from_logits=True
         )
-    return loss_BT * is_token_BT, is_token_BT
+    loss_BT = ops.where(is_id_BT, loss_BT * is_token_BT, float("nan"))
+    return loss_BT, is_token_BT
+
+
+def _require_logits_for(target_ids: Tensor, logits: Tensor) -> None:
+    """Raises InputError where logits are not one vector for each target."""
+    if None in (getattr(t.shape, "rank", 0) for t in (logits, target_ids)):
+        return
+    sizes, expected = tuple(logits.shape)[:-1], tuple(target_ids.shape)
+    fits = len(sizes) == len(expected) and all(
+        None in pair or len({*pair}) == 1
+        for pair in zip(sizes, expected, strict=True)
+    )
+    require(
+        "logits must be [B, T, V] for target_ids [B, T]",
+        fits,
+        logits=list(logits.shape),
+        target_ids=list(expected),
+    )
 
 
 def projected_cross_entropy(
@@ -273,8 +302,9 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
             sample_weight: None.
 
         Raises:
-            InputError: y_true is no integers; or, outside of graphs, some are
-                not ids below V. In a graph such tokens are not noticed.
+            InputError: y_true is no integers, or of other sizes than y_pred;
+                or, outside of graphs, some are not ids below V. In a graph
+                such tokens make the loss NaN.
             ValueError: there is a sample_weight; tokens have none.
         """
         if sample_weight is not None:

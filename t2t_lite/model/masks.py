@@ -1,7 +1,9 @@
 """Who may attend to whom: boolean masks, True where attention is allowed."""
 
+import keras
 from keras import ops
 
+from t2t_lite.errors import require
 from t2t_lite.tensor import Tensor
 from t2t_lite.token_ids import PAD
 
@@ -27,11 +29,35 @@ def merge(may_attend: Tensor | None, mask_BM: Tensor | None) -> Tensor | None:
 
     Returns:
         bool, broadcasts to [B, H, L, M]; None if both are.
+
+    Raises:
+        InputError: one is not bool, or may_attend has three axes.
     """
+    for name, mask in (("may_attend", may_attend), ("mask", mask_BM)):
+        _require_bool(name, mask)
+    _require_known_axes(may_attend)
     if mask_BM is None:
         return may_attend
     mask_B11M = mask_BM[:, None, None, :]
     return mask_B11M if may_attend is None else may_attend & mask_B11M
+
+
+def _require_bool(name, mask):
+    """Raises InputError where a mask might be one of numbers to be added."""
+    if mask is not None:
+        dtype = getattr(mask, "dtype", None) or type(mask).__name__
+        if hasattr(mask, "dtype"):
+            dtype = keras.backend.standardize_dtype(dtype)
+        require(f"{name} must be bool", dtype == "bool", dtype=dtype)
+
+
+def _require_known_axes(may_attend):
+    """Raises InputError where a mask has three axes: is the first B or H?"""
+    if may_attend is not None and may_attend.shape is not None:
+        shape = may_attend.shape
+        is_known = getattr(shape, "rank", 0) is None or len(shape) != 3
+        rule = "may_attend must have four axes, [B, H, L, M], or at most two"
+        require(rule, is_known or shape[0] == 1, shape=shape)
 
 
 def sliding_window(length: int | Tensor, before: int, after: int) -> Tensor:

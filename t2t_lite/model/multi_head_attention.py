@@ -8,14 +8,19 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from t2t_lite.errors import require, require_int, require_rate
+from t2t_lite.errors import (
+    require,
+    require_flag,
+    require_int,
+    require_rate,
+)
 from t2t_lite.model import masks, rows
 from t2t_lite.model.attention import (
     attention_weights,
     dot_product_attention,
     windowed_attention,
 )
-from t2t_lite.tensor import Shape, Tensor
+from t2t_lite.tensor import Shape, Tensor, require_dense
 
 _recorded = contextvars.ContextVar("recorded", default=None)
 
@@ -80,6 +85,7 @@ class MultiHeadAttention(keras.layers.Layer):
         d_v = d_k if d_v is None else d_v
         require_int(1, num_heads=num_heads, d_k=d_k, d_v=d_v)
         require_rate(dropout=dropout)
+        require_flag(use_bias=use_bias)
         _check_window(window)
         super().__init__(**kwargs)
         self.supports_masking = True
@@ -216,8 +222,9 @@ class MultiHeadAttention(keras.layers.Layer):
         Args:
             x: float [B, L, D].
             memory: float [B, M, D]; x when not given.
-            may_attend: bool, broadcasts to [B, H, L, M], with a window of
-                shape [B, 1, 1, M]; None for no limits but those of the masks.
+            may_attend: bool, of four axes or at most two, broadcasts to
+                [B, H, L, M], with a window of shape [B, 1, 1, M]; None for no
+                limits but those of the masks.
             training: whether attention weights are dropped.
             mask: bool [B, L], the mask of x that Keras hands on where x is
                 the only tensor.
@@ -228,10 +235,12 @@ class MultiHeadAttention(keras.layers.Layer):
             float [B, L, D].
 
         Raises:
-            InputError: x or memory is of another rank; memory has another B;
-                may_attend is not bool, or does not broadcast.
+            InputError: x or memory is no floats, or of another rank; memory
+                has another B; a mask is not bool, does not broadcast, or would
+                have no effect.
         """
         _require_vectors(x=x, memory=x if memory is None else memory)
+        self._require_own_masks(memory, mask, memory_mask)
         if memory is None:
             memory_mask = x_mask if mask is None else mask
             q_BHLK, k_BHMK, v_BHMK = self.project_qkv(x, self.fused_qkv())
@@ -245,6 +254,15 @@ class MultiHeadAttention(keras.layers.Layer):
         has_window = self.window is not None and memory is None
         attend = self._attend_in_window if has_window else self.attend
         return attend(q_BHLK, keys_values, may_attend, training=training)
+
+    def _require_own_masks(self, memory, mask, memory_mask):
+        """Raises InputError where a mask would have no effect."""
+        if memory is None:
+            rule = "memory_mask must be None where there is no memory"
+            require(rule, memory_mask is None, shape=_shape(memory_mask))
+        else:
+            rule = "mask must be None where there is a memory: give memory_mask"
+            require(rule, mask is None, shape=_shape(mask))
 
     def _attend_in_window(
         self,
@@ -312,11 +330,18 @@ class MultiHeadAttention(keras.layers.Layer):
         }
 
 
+def _shape(tensor):
+    return getattr(tensor, "shape", None)
+
+
 def _require_vectors(**arguments: Tensor) -> None:
-    """Raises InputError where an argument is not [B, L, D]."""
+    """Raises InputError where an argument is not float [B, L, D]."""
+    require_dense(**arguments)
     for name, vectors in arguments.items():
         shape = list(vectors.shape)
         require(f"{name} must be [B, L, D]", len(shape) == 3, shape=shape)
+        dtype = keras.backend.standardize_dtype(vectors.dtype)
+        require(f"{name} must be floats", "float" in dtype, dtype=dtype)
 
 
 def _require_rows(x: Tensor, memory: Tensor) -> None:
@@ -328,14 +353,9 @@ def _require_rows(x: Tensor, memory: Tensor) -> None:
 
 
 def _require_mask(may_attend: Tensor | None, shape_BHLM: Shape) -> None:
-    """Raises InputError where a mask cannot be one of attention's logits.
-
-    One of numbers might be meant to be added.
-    """
-    if may_attend is None:
+    """Raises InputError where a mask cannot be one of attention's logits."""
+    if may_attend is None or getattr(may_attend.shape, "rank", 0) is None:
         return
-    dtype = keras.backend.standardize_dtype(may_attend.dtype)
-    require("may_attend must be bool", dtype == "bool", dtype=dtype)
     received = list(may_attend.shape)
     pairs = zip(received[::-1], shape_BHLM[::-1], strict=False)
     fits = len(received) <= 4 and all(

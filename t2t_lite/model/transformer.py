@@ -14,7 +14,7 @@ from t2t_lite.model import masks
 from t2t_lite.model.cache import DecoderCache
 from t2t_lite.model.embedding import TiedEmbedding
 from t2t_lite.model.stacks import Decoder, Encoder
-from t2t_lite.tensor import Shape, Tensor
+from t2t_lite.tensor import Shape, Tensor, require_dense
 from t2t_lite.token_ids import EOS
 
 
@@ -143,6 +143,8 @@ class Transformer(keras.Model):
         )
 
     def build(self, input_shape: Any = None) -> None:
+        if input_shape is not None:
+            _require_pair_of_shapes(input_shape)
         D = self.hparams.d_model
         self.embedding.build()
         for embedding in (self.source_embedding, self.output_embedding):
@@ -171,8 +173,13 @@ class Transformer(keras.Model):
 
         Args: those of `call`.
         """
+        _require_pair(inputs)
         source_ids, target_ids = inputs
         _require_ids(source_ids, target_ids)
+        if None in (source_ids.shape[0], target_ids.shape[0]):
+            # One row would be taken for all.
+            sizes = ops.shape(source_ids)[0], ops.shape(target_ids)[1]
+            target_ids = ops.reshape(target_ids, sizes)
         x_BTD = self.embedding(target_ids)
         if self.hparams.decoder_start == "zeros":
             x_BTD = _zero_where(ops.arange(ops.shape(x_BTD)[1]) == 0, x_BTD)
@@ -254,8 +261,30 @@ def _zero_where(is_start: Tensor, x_BLD: Tensor) -> Tensor:
     return ops.where(ops.reshape(is_start, (-1, 1)), 0.0, x_BLD)
 
 
+_PAIR = (
+    "inputs must be a pair (source_ids, target_ids), the target shifted right; "
+    "teacher_forced makes them of a Dataset of batches"
+)
+
+
+def _require_pair(inputs: Any) -> None:
+    is_pair = isinstance(inputs, (tuple, list)) and len(inputs) == 2
+    require(_PAIR, is_pair, inputs=type(inputs).__name__)
+
+
+def _require_pair_of_shapes(shape: Any) -> None:
+    """Raises InputError before Keras makes weights for what is no pair.
+
+    Those made within a failed `fit` would stay without values.
+    """
+    is_pair = isinstance(shape, (tuple, list)) and len(shape) == 2
+    is_nested = is_pair and all(hasattr(s, "__len__") for s in shape)
+    require(_PAIR, is_nested, shape=shape)
+
+
 def _require_ids(source_ids: Tensor, target_ids: Tensor) -> None:
     """Raises InputError where these cannot be the ids of pairs."""
+    require_dense(source_ids=source_ids, target_ids=target_ids)
     for name, ids in (("source_ids", source_ids), ("target_ids", target_ids)):
         is_table = hasattr(ids, "shape") and len(ids.shape) == 2
         if not is_table or "int" not in keras.backend.standardize_dtype(

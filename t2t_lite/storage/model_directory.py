@@ -204,6 +204,8 @@ class ModelDirectory:
             "another --model_dir"
         )
         lock = self.path / "lock"
+        if lock.is_dir():
+            raise InputError(f"{lock} must be a file: remove that folder")
         with (
             # Version 0.1.0 locks the folder, which has no effect on NFS.
             files.locked(self.path, refusal) as self._locked_folder,
@@ -474,7 +476,7 @@ def read_weights(
         InputError: there is none, or its weights are not finite.
     """
     path = os.fspath(path).removesuffix(".index")
-    tensors = checkpoints.read(path, _is_kept)
+    tensors = checkpoints.read(path, _is_weight_or_origin)
     _require_finite(path, _some(tensors, is_weight))
     return path, tensors
 
@@ -553,8 +555,12 @@ def is_record(name: str) -> bool:
     return name in _RECORD
 
 
+def _is_weight_or_origin(name):
+    return is_weight(name) or name == origin.NAME
+
+
 def _is_kept(name):
-    return is_weight(name) or is_record(name) or name == origin.NAME
+    return _is_weight_or_origin(name) or is_record(name)
 
 
 def _some(tensors, is_wanted):

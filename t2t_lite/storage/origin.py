@@ -67,22 +67,29 @@ def require(
     Raises:
         InputError: they are of another one: the first difference is named.
     """
-    require_vocabulary(checkpoint, vocabulary_sha256, description)
+    require_vocabulary(checkpoint, vocabulary_sha256, description, _REMEDY)
     for name, value in _read(checkpoint, description).items():
         here = getattr(hparams, name, value)
         if here != value:
             raise InputError(
-                f"{description} was trained with {name}={value}; its settings "
-                f"say {name}={here}: {_REMEDY}"
+                f"{description} was trained with {name}={value}; the settings "
+                f"of this model say {name}={here}: {_REMEDY}"
             )
 
 
 def require_vocabulary(
-    checkpoint: Mapping[str, Any], vocabulary_sha256: str, description: str
+    checkpoint: Mapping[str, Any],
+    vocabulary_sha256: str,
+    description: str,
+    remedy: str,
 ) -> None:
     """Checks that a checkpoint's weights are for the ids of a vocabulary.
 
-    Args: those of `require`.
+    Args:
+        checkpoint: that of `require`.
+        vocabulary_sha256: that of `require`.
+        description: that of `require`.
+        remedy: what to do where they are not.
 
     Raises:
         InputError: they are for those of another one.
@@ -92,7 +99,7 @@ def require_vocabulary(
         raise InputError(
             f"{description} was trained with another vocabulary, whose "
             f"SHA-256 begins with {str(own)[:12]}; received "
-            f"{vocabulary_sha256[:12]}: {_REMEDY}"
+            f"{vocabulary_sha256[:12]}: {remedy}"
         )
 
 

@@ -26,6 +26,12 @@ from t2t_lite.text.vocabulary import Vocabulary, require_vocabulary
 
 Step = Callable[[tf.data.Dataset], tf.data.Dataset]
 
+# What the steps take, by the rank of a side.
+_KINDS = {
+    0: "strings, not batched yet",
+    1: "vectors of ids, such as `encoded` gives",
+    2: "batches of ids, such as `batched_by_tokens` gives",
+}
 _LINES_AT_ONCE = 256  # The op is far slower one line at a time.
 
 
@@ -52,7 +58,7 @@ def encoded(vocabulary: Vocabulary) -> Step:
         )
 
     def step(dataset):
-        _require_dataset(dataset)
+        _require_dataset(dataset, rank=0, is_text=True)
         return (
             dataset.batch(_LINES_AT_ONCE)
             .map(encode)
@@ -111,7 +117,7 @@ def batched_by_tokens(tokens_per_batch: int, max_length: int) -> Step:
         return length
 
     def step(dataset):
-        _require_dataset(dataset)
+        _require_dataset(dataset, rank=1)
         return dataset.bucket_by_sequence_length(
             longer_side,
             # A boundary is the first length of the next bucket, and what is
@@ -125,16 +131,25 @@ def batched_by_tokens(tokens_per_batch: int, max_length: int) -> Step:
     return step
 
 
-def _require_dataset(dataset: tf.data.Dataset) -> None:
+def _require_dataset(
+    dataset: tf.data.Dataset, rank: int, is_text: bool = False
+) -> None:
+    """Raises TypeError where elements are no pairs of tensors of a kind."""
     if not isinstance(dataset, tf.data.Dataset):
         raise TypeError(
             f"dataset must be a tf.data.Dataset; received {dataset!r}"
         )
     elements = dataset.element_spec
-    if not isinstance(elements, tuple) or len(elements) != 2:
+    is_pair = isinstance(elements, tuple) and len(elements) == 2
+    if not is_pair or not all(
+        isinstance(each, tf.TensorSpec)
+        and each.shape.rank in (None, rank)
+        and (each.dtype == tf.string if is_text else each.dtype.is_integer)
+        for each in elements
+    ):
         raise TypeError(
-            "dataset must be one of pairs (source, target); received one of "
-            f"{elements!r}"
+            f"dataset must be one of pairs (source, target) of {_KINDS[rank]}; "
+            f"received one of {elements!r}"
         )
 
 
@@ -147,7 +162,7 @@ def teacher_forced(dataset: tf.data.Dataset) -> tf.data.Dataset:
     Returns:
         Dataset of ((source_ids, target_ids shifted right), target_ids).
     """
-    _require_dataset(dataset)
+    _require_dataset(dataset, rank=2)
     return dataset.map(
         lambda source_ids, target_ids: (
             (source_ids, shift_right(target_ids)),

@@ -132,6 +132,8 @@ class Vocabulary:
                 "model must be the bytes of a SentencePiece model; received "
                 f"{model!r} (Vocabulary.load reads a file)"
             )
+        if target is not None:
+            require_vocabulary(target)
         self.model = model
         self._target = target
         self._processor = sentencepiece.SentencePieceProcessor()
@@ -421,9 +423,13 @@ class Vocabulary:
 
         Returns:
             int32 RaggedTensor [B, (length)], EOS at each end.
+
+        Raises:
+            TypeError: it is no such tensor.
         """
         import tensorflow as tf
 
+        text_B = _as_tensor("text_B", text_B, tf.string, "B")
         pieces = self._new_op().tokenize(text_B)
         if self.has_outside:
             has_no_id = pieces >= self._num_pieces
@@ -435,13 +441,16 @@ class Vocabulary:
     def tokens_tensor(self, ids_BT: "tf.Tensor") -> "tf.Tensor":
         """Returns the string tensor [B, T] of `tokens`; "" for padding.
 
-        Control symbols stay as SentencePiece writes them.
+        Control symbols stay as SentencePiece writes them. What is no id is
+        taken for the nearest one.
         """
         import tensorflow as tf
 
-        pieces_BT = self._new_op().id_to_string(
-            tf.maximum(ids_BT - FIRST_PIECE, 0)
-        )
+        ids_BT = _as_tensor("ids_BT", ids_BT, tf.int32, "B, T")
+        # The op crashes on others.
+        last = FIRST_PIECE + self._processor.GetPieceSize() - 1
+        known_BT = tf.clip_by_value(ids_BT, FIRST_PIECE, last)
+        pieces_BT = self._new_op().id_to_string(known_BT - FIRST_PIECE)
         pieces_BT = tf.where(ids_BT == EOS, "</s>", pieces_BT)
         return tf.where(ids_BT == PAD, "", pieces_BT)
 
@@ -452,6 +461,7 @@ class Vocabulary:
         """
         import tensorflow as tf
 
+        ids_BT = _as_tensor("ids_BT", ids_BT, tf.int32, "B, T")
         ended = tf.cumsum(tf.cast(ids_BT == EOS, tf.int32), axis=1)
         is_piece = (ended == 0) & (ids_BT != PAD)
         pieces = tf.ragged.boolean_mask(ids_BT - FIRST_PIECE, is_piece)
@@ -493,6 +503,30 @@ def require_vocabulary(vocabulary: Any) -> None:
             "vocabulary must be a Vocabulary (Vocabulary.load reads a file); "
             f"received {vocabulary!r}"
         )
+
+
+def _as_tensor(name, value, dtype, axes):
+    """Returns a dense tensor, or an array as one.
+
+    Raises:
+        TypeError: it is of another kind.
+    """
+    import tensorflow as tf
+
+    if isinstance(value, np.ndarray):
+        value = tf.convert_to_tensor(value)
+    is_dense = tf.is_tensor(value) and not isinstance(value, tf.RaggedTensor)
+    rank = len(axes.split(", "))
+    if (
+        not is_dense
+        or value.dtype != dtype
+        or value.shape.rank not in (None, rank)
+    ):
+        raise TypeError(
+            f"{name} must be a tensor of {dtype.name} [{axes}]; received "
+            f"{reprlib.repr(value)}"
+        )
+    return value
 
 
 def _pieces_of(ids):

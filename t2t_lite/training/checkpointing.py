@@ -182,5 +182,12 @@ def read_warm_start(path: str | None) -> tuple[str, dict[str, Any]] | None:
     if path is None:
         return None
     if files.is_folder(path):
-        return ModelDirectory(path).weights()
+        directory = ModelDirectory(path)
+        is_run = directory.settings_path.exists()
+        if not is_run and not files.exists(directory.checkpoints):
+            raise InputError(
+                "--warm_start_from must be a model directory, or the path of "
+                f"a checkpoint up to its number; {path} has no settings.json"
+            )
+        return directory.weights()
     return model_directory.read_weights(path)

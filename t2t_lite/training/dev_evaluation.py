@@ -155,12 +155,24 @@ class DevEvaluation:
         scorer.scores(lambda: False)
         return (time.perf_counter() - start) / len(tried) * len(self._pairs)
 
-    def resume(self, state: DevState) -> None:
+    def resume(self, state: DevState, has_best: bool = True) -> None:
         """Goes on from the state of an earlier process of the run.
 
-        Scores on other text than now count for nothing.
+        Scores on other text than now count for nothing, and neither does that
+        of a checkpoint which is lost.
+
+        Args:
+            state: DevState.
+            has_best: whether there still is the checkpoint that was best.
         """
         now = self.state.dev_sha256
+        is_lost = state.best_score >= 0 and not has_best
+        if is_lost and self._pairs is not None:
+            logging.warning(
+                "The best checkpoint is no longer in best/: the best score and "
+                "--patience begin anew."
+            )
+            return
         if self._pairs is None or state.dev_sha256 in ("", now):
             self.state = state._replace(dev_sha256=now or state.dev_sha256)
             return

@@ -5,11 +5,12 @@ import numbers
 from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
-from t2t_lite.errors import require, require_int
+from t2t_lite.errors import require, require_int, require_positive
 from t2t_lite.hparams import HParams
-from t2t_lite.tensor import Tensor
+from t2t_lite.tensor import Tensor, known_values
 
 
 @keras.saving.register_keras_serializable("t2t_lite")
@@ -34,20 +35,23 @@ class NoamSchedule(keras.optimizers.schedules.LearningRateSchedule):
         sizes = {"d_model": d_model, "warmup_steps": warmup_steps}
         for name, size in sizes.items():
             # NaN is refused too.
-            holds = isinstance(size, numbers.Real) and 1 <= size < math.inf
+            is_number = isinstance(size, numbers.Real)
+            holds = is_number and size is not True and 1 <= size < math.inf
             rule = f"{name} must be a finite number, at least 1"
             require(rule, holds, **{name: size})
-        holds = isinstance(scale, numbers.Real) and 0 < scale < math.inf
-        require("scale must be a finite number above 0", holds, scale=scale)
+        require_positive(scale=scale)
         self.d_model = d_model
         self.warmup_steps = warmup_steps
         self.scale = scale
 
     def __call__(self, updates_done: int | Tensor) -> Tensor:
         """Returns the rate of update `updates_done` + 1, float32 []."""
-        if isinstance(updates_done, numbers.Real):
+        known = known_values(updates_done)
+        if isinstance(known, np.ndarray):
+            is_number = known.dtype.kind in "iuf"
+            holds = is_number and bool((known >= 0).all())
             rule = "updates_done must be at least 0"
-            require(rule, updates_done >= 0, updates_done=updates_done)
+            require(rule, holds, updates_done=updates_done)
         step = ops.cast(updates_done, "float32") + 1
         rising = step * self.warmup_steps**-1.5
         return (
@@ -89,7 +93,7 @@ class Cooldown(keras.optimizers.schedules.LearningRateSchedule):
         super().__init__()
         require_int(1, steps=steps, cooldown_steps=cooldown_steps)
         self.schedule = schedule
-        self.steps, self.cooldown_steps = steps, cooldown_steps
+        self.steps, self.cooldown_steps = int(steps), int(cooldown_steps)
 
     def __call__(self, updates_done: int | Tensor) -> Tensor:
         """Returns the rate of update `updates_done` + 1, float32 []."""

@@ -15,7 +15,7 @@ from t2t_lite import files, tasks
 from t2t_lite.errors import InputError
 from t2t_lite.hardware import find_hardware
 from t2t_lite.hparams import MAY_CHANGE, HParams
-from t2t_lite.storage import settings_file
+from t2t_lite.storage import origin, settings_file
 from t2t_lite.storage.model_directory import ModelDirectory, Settings
 from t2t_lite.task import Task
 from t2t_lite.text import (
@@ -93,6 +93,7 @@ def prepare(
     hparams: HParams,
     text: TrainingText,
     options: RunOptions,
+    warm_start: tuple[str, dict[str, Any]] | None = None,
 ) -> Prepared:
     """Fills a model directory, or checks that a run may go on in it.
 
@@ -101,6 +102,7 @@ def prepare(
         hparams: HParams.
         text: TrainingText, checked.
         options: RunOptions.
+        warm_start: (description, tensors) that a new run starts from, if any.
 
     Raises:
         InputError: the run was begun with something else, which is named; or
@@ -121,6 +123,12 @@ def prepare(
     settings_file.require_own(directory.path)
     directory.path.mkdir(parents=True, exist_ok=True)
     vocabulary, is_learned = _vocabulary(start)
+    if warm_start is not None and start.begun is None:
+        description, tensors = warm_start
+        remedy = "give that one as --vocabulary, or its model directory"
+        origin.require_vocabulary(
+            tensors, vocabulary.sha256, description, remedy
+        )
     pairs, report = _tokens(start, vocabulary)
     logging.info("Training corpus: %s.", report)
     _warn_of_implausible(start, vocabulary, pairs)
@@ -220,8 +228,8 @@ def token_folder(
             )
         return None
     folder = files.to_path(path)
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"--cache_dir must be a folder; {folder} is a file")
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        raise InputError(f"--cache_dir must be a folder; {folder} is none")
     return folder
 
 

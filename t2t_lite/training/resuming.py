@@ -1,6 +1,8 @@
 """What a run goes on with where flags leave it open. Needs no TensorFlow."""
 
+import dataclasses
 import os
+import pathlib
 from typing import NamedTuple
 
 from absl import logging
@@ -43,7 +45,8 @@ def begun_with(
     logging.info(
         "Settings that no flag gives are those of %s.", warm_start_from
     )
-    return Begun(values["hparams"])
+    # A cooldown is that of the updates of the other run.
+    return Begun(dataclasses.replace(values["hparams"], cooldown_steps=0))
 
 
 def directory_of(warm_start_from: str) -> files.Path:
@@ -62,10 +65,14 @@ def directory_of(warm_start_from: str) -> files.Path:
 def _begun_in(model_dir: str | None) -> Begun:
     if model_dir is None:
         return Begun()
-    path = os.path.expanduser(model_dir)
-    is_here = not files.is_remote(path) and os.path.lexists(path)
-    if is_here and not os.path.isdir(path):
-        raise InputError(f"--model_dir must be a folder; {model_dir} is none")
+    if not files.is_remote(model_dir):
+        path = pathlib.Path(os.path.expanduser(model_dir))
+        for folder in (path, *path.absolute().parents):
+            if os.path.lexists(folder) and not os.path.isdir(folder):
+                way = "" if folder == path else ", on its way,"
+                raise InputError(
+                    f"--model_dir must be a folder; {folder}{way} is none"
+                )
     try:
         values = settings_file.read(model_dir)
     except InputError:

@@ -17,7 +17,7 @@ from t2t_lite.evaluation.accuracy import ReadChecks
 from t2t_lite.hardware import Hardware, find_hardware
 from t2t_lite.hparams import HParams
 from t2t_lite.model import flops
-from t2t_lite.storage import model_directory, origin
+from t2t_lite.storage import checkpoints, model_directory, origin
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.task import Task
 from t2t_lite.text import token_files
@@ -191,7 +191,7 @@ def _begin(
     dev_sha256 = token_files.hash_pairs(dev_pairs) if dev_pairs else ""
     require_chiefs_options(strategy, options, dev_sha256)
     warm_start = read_warm_start(options.warm_start_from)
-    prepared = prepare(directory, hparams, text, options)
+    prepared = prepare(directory, hparams, text, options, warm_start)
     require_chiefs_settings(strategy, prepared.settings)
     is_remote = files.is_remote(directory.path)
     scratch = tokens if is_remote else directory.path
@@ -329,16 +329,16 @@ class _Run:
                 tensors, self.hparams, self._vocabulary_sha256, str(path)
             )
             self.trainer.restore(tensors, str(path))
-            self.dev.resume(DevState.restored(tensors))
+            self.dev.resume(
+                DevState.restored(tensors),
+                has_best=bool(checkpoints.paths(self.directory.best)),
+            )
             self.cost = Cost.restored(tensors, self.cost.num_devices)
             self.watchdog.restore(tensors)
             self.beginning.feed.restore(tensors, self._num_fed, str(path))
             logging.info("Resuming from %s.", path)
         elif self.beginning.warm_start is not None:
             description, tensors = self.beginning.warm_start
-            origin.require_vocabulary(
-                tensors, self._vocabulary_sha256, description
-            )
             model_directory.assign(self.trainer.weights, tensors, description)
             logging.info("Starting from the weights of %s.", description)
         self.trainer.copy_from_chief()
@@ -423,6 +423,13 @@ class _Run:
         Raises:
             DivergenceError: that of an update.
         """
+        if self.trainer.step > self.hparams.steps:
+            logging.warning(
+                "%d updates are done already, more than steps=%d: nothing is "
+                "left to do.",
+                self.trainer.step,
+                self.hparams.steps,
+            )
         self._evaluate_if_due(stop)  # A signal may have stopped it here.
         for source_ids, target_ids in self._batches(stop):
             update = self.trainer.update(

@@ -368,3 +368,16 @@ def test_weights_of_nothing_are_refused(given):
     assert "--corpus_weights needs what it weighs" in refusal(
         given, "--corpus_weights=1,2"
     )
+
+
+def test_a_corpus_of_a_run_that_is_gone_is_called_so(folder, given):
+    write("test.mrg", "a")
+    given()
+    begun = {"train_trees": f"{folder}/gone.mrg"}
+    message = "the model was trained with: .*gone.mrg.*; or give text to score"
+    with pytest.raises(InputError, match=message):
+        corpus_flags.scored_corpus(begun)
+    with pytest.raises(InputError, match="names no text: give"):
+        corpus_flags.scored_corpus({})
+    given("--test_trees=test.mrg")
+    assert corpus_flags.scored_corpus(begun).splits == ("test",)

@@ -6,6 +6,8 @@ import pytest
 from tiny_translator import MAX_LENGTH, learn_vocabulary, sentence
 
 from t2t_lite.decoding.long_lines import LineSplitter
+from t2t_lite.errors import InputError
+from t2t_lite.text import learning
 from t2t_lite.text.sentences import Splitting
 from t2t_lite.token_ids import EOS
 
@@ -88,3 +90,15 @@ def test_a_line_without_any_space_is_cut_too(splitter, vocabulary, caplog):
     assert_hold_all(pieces, line, vocabulary)
     assert len(pieces) == math.ceil((101 + 1) / (MAX_LENGTH - 1))
     assert len(caplog.messages) == 1
+
+
+def test_a_model_that_takes_hardly_any_gets_one_id_at_a_time():
+    lines = [">>deu<< the dog", "the cat >>deu<<", "abcdefg"]
+    vocabulary = learning.learn(lines, "bpe", 300, reserved=[">>deu<<"])
+    splitting = Splitting(language_tokens=True)
+    splitter = LineSplitter(vocabulary, 2, splitting)
+    pieces = splitter.split_lines(["the dog"]).ids
+    assert 1 < len(pieces) < 20
+    assert all(len(piece) == 2 for piece in pieces)
+    with pytest.raises(InputError, match="max_length must be at least 3 where"):
+        splitter.split_lines([">>deu<< the dog"])

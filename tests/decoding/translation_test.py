@@ -762,6 +762,21 @@ def test_a_model_with_other_ids_than_the_vocabulary_is_refused(vocabulary):
         LineTranslator.from_model(other, vocabulary)
 
 
+def test_a_model_whose_weights_are_not_finite_is_refused(vocabulary):
+    model = random_model(TINY, vocabulary)
+    weight = model.weights[3]
+    weight.assign(np.full(weight.shape, np.nan))
+    with pytest.raises(InputError, match="weights of a model must be finite"):
+        LineTranslator.from_model(model, vocabulary)
+
+
+def test_a_beam_that_cannot_be_counted_is_refused(model, vocabulary):
+    options = SearchOptions(10**8, 0.6, 5)
+    message = f"beam_width must be at most .* for {vocabulary.size} ids"
+    with pytest.raises(InputError, match=message):
+        LineTranslator.from_model(model, vocabulary, options)
+
+
 def test_what_is_no_model_or_vocabulary_is_refused(vocabulary):
     model = Transformer(TINY, vocabulary.size)
     for name, arguments in (

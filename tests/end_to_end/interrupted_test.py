@@ -52,6 +52,7 @@ def _flags(model_dir, source, output, *more):
     )
 
 
+@pytest.mark.slow
 def test_an_interrupted_translation_goes_on_to_the_same_bytes(
     model_dir, source, tmp_path, monkeypatch
 ):
@@ -90,6 +91,7 @@ def test_what_is_done_is_no_part_of_other_work(
     assert (tmp_path / "output.partial").exists()
 
 
+@pytest.mark.slow
 def test_the_precision_that_auto_has_chosen_stays(
     model_dir, source, tmp_path, monkeypatch
 ):

@@ -11,7 +11,7 @@ from tiny_translator import LEARNED, LINES, TINY, learn_vocabulary, random_model
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.decoding.translation import LineTranslator
 from t2t_lite.evaluation import pair_scores
-from t2t_lite.evaluation.pair_scores import score_pairs, stream_scores
+from t2t_lite.evaluation.pair_scores import score_pairs
 from t2t_lite.model.transformer import shift_right
 from t2t_lite.text.vocabulary import FlatIds
 from t2t_lite.token_ids import EOS, PAD
@@ -41,7 +41,7 @@ def by_hand(model, vocabulary, source, target):
 
 
 def test_scores_are_the_models(model, vocabulary):
-    found = score_pairs(model, vocabulary, PAIRS)
+    found = [*score_pairs(model, vocabulary, PAIRS)]
     assert len(found) == len(PAIRS)
     for score, pair in zip(found, PAIRS, strict=True):
         expected = by_hand(model, vocabulary, *pair)
@@ -78,12 +78,11 @@ def test_what_a_search_has_found_has_its_score(model, vocabulary):
     assert any(EOS in target for target in targets)
 
 
-def test_a_stream_has_the_scores_of_all(model, vocabulary, monkeypatch):
+def test_blocks_have_the_scores_of_all(model, vocabulary, monkeypatch):
+    whole = [*score_pairs(model, vocabulary, PAIRS)]
     monkeypatch.setattr(pair_scores, "_PAIRS_AT_ONCE", 3)
-    found = [*stream_scores(model, vocabulary, iter(PAIRS))]
-    for one, other in zip(
-        found, score_pairs(model, vocabulary, PAIRS), strict=True
-    ):
+    found = [*score_pairs(model, vocabulary, iter(PAIRS))]
+    for one, other in zip(found, whole, strict=True):
         assert one.tokens == other.tokens
         np.testing.assert_allclose(
             one.log_probabilities, other.log_probabilities, atol=2e-5
@@ -91,7 +90,7 @@ def test_a_stream_has_the_scores_of_all(model, vocabulary, monkeypatch):
 
 
 def test_nothing_has_no_scores(model, vocabulary):
-    assert score_pairs(model, vocabulary, []) == []
+    assert [*score_pairs(model, vocabulary, [])] == []
 
 
 def test_a_pair_that_is_too_long_is_not_scored(vocabulary):

@@ -345,6 +345,16 @@ def make_a_list(folder):
     write_json(folder / "vocab.json", ["</s>"])
 
 
+def rename_pieces(folder):
+    """As if the SentencePiece models were those of another model."""
+    ids = json.loads((folder / "vocab.json").read_text("utf-8"))
+    kept = ("</s>", "<pad>", "<unk>")
+    write_json(
+        folder / "vocab.json",
+        {name if name in kept else f"{name}?": i for name, i in ids.items()},
+    )
+
+
 def rename_unknown(folder):
     ids = json.loads((folder / "vocab.json").read_text("utf-8"))
     ids["unknown"] = ids.pop("<unk>")
@@ -376,6 +386,7 @@ def remove(*names):
         (quantize, "must be floats, not quantized; received .* type I8"),
         (make_a_list, "vocab.json cannot be used"),
         (rename_unknown, "must have a piece <unk>"),
+        (rename_pieces, "source.spm cannot be used: of .* that of another mo"),
         (edit("vocab.json", more=3), "one piece each"),
         (edit("vocab.json", more=300), "one piece each"),
         (edit("vocab.json", more="3"), "one piece each"),

@@ -376,6 +376,33 @@ def test_eos_and_unknown_may_have_any_ids(tmp_path):
 # What it says.
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"beam_size": "abc"},
+            "beam-size in decoder.yml must be an integer from 1 to",
+        ),
+        (
+            {"beam_size": 0},
+            "beam-size in decoder.yml must be an integer from 1 to",
+        ),
+        (
+            {"normalize": "1e400"},
+            "normalize in decoder.yml must be from 0 to 8; received",
+        ),
+        (
+            {"normalize": -1},
+            "normalize in decoder.yml must be from 0 to 8; received",
+        ),
+    ],
+)
+def test_a_search_that_there_cannot_be_is_refused(tmp_path, settings, message):
+    tiny_marian.write(tmp_path, *tiny_marian.make("tied_layers"), **settings)
+    with pytest.raises(InputError, match=message):
+        marian.read(tmp_path)
+
+
 def test_it_says_what_the_model_is_and_expects(tmp_path):
     tiny_marian.write(
         tmp_path,

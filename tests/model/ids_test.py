@@ -38,6 +38,28 @@ def test_the_embedding_of_ids_that_are_none_is_refused(ids):
         TiedEmbedding(V, 4)(tf.constant(ids))
 
 
+def test_ragged_ids_are_refused_by_name():
+    ids = tf.ragged.constant([[1, 2], [3]])
+    message = r"ids must be a dense tensor, padded where"
+    with pytest.raises(InputError, match=message):
+        TiedEmbedding(V, 4)(ids)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_in_a_graph_the_loss_of_ids_that_are_none_is_not_finite(smoothing):
+    loss = tf.function(LabelSmoothedCrossEntropy(smoothing))
+    for ids in ([[3, V]], [[-2, 3]]):
+        assert np.isnan(loss(tf.constant(ids), tf.zeros([1, 2, V])))
+    assert np.isfinite(loss(tf.constant([[3, 0]]), tf.zeros([1, 2, V])))
+
+
+@pytest.mark.parametrize("ids", [[1, 2], [[1, 2, 3]], [[[1], [2]]]])
+def test_logits_that_are_not_those_of_the_targets_are_refused(ids):
+    message = r"logits must be \[B, T, V\] for target_ids \[B, T\]; received"
+    with pytest.raises(InputError, match=message):
+        LabelSmoothedCrossEntropy()(ids, np.zeros([1, 2, V], np.float32))
+
+
 def test_ids_of_all_kinds_are_taken():
     for ids in ([[0, V - 1]], np.array([3], np.int64), tf.constant([0, 10])):
         require_ids_below(V, ids=ids)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import reference
+import tensorflow as tf
 from keras import ops
 
 import t2t_lite
@@ -164,6 +165,26 @@ _STACK = {"num_layers": 1, "d_model": D, **_BLOCK}
         ("PositionEmbedding", {"d_model": -2}, "d_model must be at least 1"),
         ("PositionEmbedding", {"d_model": D, "learned": -1}, "learned=-1"),
         ("LabelSmoothedCrossEntropy", {"label_smoothing": 2}, "smoothing=2"),
+        (
+            "EncoderLayer",
+            _BLOCK | {"norm_epsilon": float("nan")},
+            "norm_epsilon must be a finite number above 0; received .*nan",
+        ),
+        ("EncoderLayer", _BLOCK | {"norm_epsilon": "a"}, "norm_epsilon='a'"),
+        ("EncoderLayer", _BLOCK | {"attention_bias": "no"}, "True or False"),
+        ("DecoderLayer", _BLOCK | {"activation": "rleu"}, "rleu"),
+        ("FeedForward", {"d_ff": 9, "activation": "rleu"}, "rleu"),
+        (
+            "TiedEmbedding",
+            {"vocabulary_size": 9, "d_model": D, "scale": -1.0},
+            "scale must be a finite number above 0",
+        ),
+        (
+            "TiedEmbedding",
+            {"vocabulary_size": 9, "d_model": D, "has_logit_bias": "false"},
+            "has_logit_bias must be True or False",
+        ),
+        ("PositionEmbedding", {"d_model": D, "marian": "no"}, "marian must be"),
     ],
 )
 def test_what_no_layer_can_have_is_refused_when_it_is_made(
@@ -181,3 +202,19 @@ def test_a_decoder_without_a_memory_is_refused(inside):
         decoder = t2t_lite.Decoder(1, D, F, H, K)
     with pytest.raises(ValueError, match="memory must be"):
         decoder(X, None)
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (np.zeros([1, 2, 4], np.int32), "x must be floats"),
+        (np.zeros([1, 2, 4], np.complex64), "x must be floats"),
+        (
+            tf.RaggedTensor.from_row_lengths(tf.ones([3, 4]), [2, 1]),
+            "x must be a dense tensor",
+        ),
+    ],
+)
+def test_what_are_no_vectors_is_not_fed_forward(x, message):
+    with pytest.raises(ValueError, match=message):
+        FeedForward(9)(x)

@@ -154,7 +154,7 @@ def test_a_mask_of_numbers_is_refused():
 
 
 @pytest.mark.parametrize(
-    "shape", [(2, 1, 1, 5), (3, 5, 5), (3, 1, 4, 5), (5, 4), (1, 3, 1, 5, 5)]
+    "shape", [(2, 1, 1, 5), (3, 1, 4, 5), (5, 4), (1, 3, 1, 5, 5)]
 )
 def test_a_mask_of_other_sizes_is_refused(shape):
     x = np.zeros((3, 5, 16), np.float32)
@@ -162,5 +162,53 @@ def test_a_mask_of_other_sizes_is_refused(shape):
     rule = r"may_attend must broadcast to \[B, H, L, M\] = \[3, 4, 5, 5\]"
     with pytest.raises(InputError, match=rule):
         layer(x, may_attend=np.ones(shape, bool))
-    for fits in [(3, 1, 1, 5), (4, 5, 5), (5, 1), (5,), ()]:
+    for fits in [(3, 1, 1, 5), (1, 4, 5, 5), (1, 5, 5), (5, 1), (5,), ()]:
         layer(x, may_attend=np.ones(fits, bool))
+
+
+@pytest.mark.parametrize("mask", [None, np.ones((4, 5), bool)])
+def test_a_mask_with_three_axes_is_refused(mask):
+    """Is the first one B or H? Here they are equally many."""
+    x = np.zeros((4, 5, 16), np.float32)
+    layer = MultiHeadAttention(num_heads=4, d_k=4)
+    rule = r"may_attend must have four axes, \[B, H, L, M\], or at most two"
+    with pytest.raises(InputError, match=rule):
+        layer(x, may_attend=np.ones((4, 5, 5), bool), mask=mask)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rule"),
+    [
+        (["x", "x"], "mask must be None where there is a memory: give memory_"),
+        (["x"], "memory_mask must be None where there is no memory"),
+    ],
+)
+def test_a_mask_that_would_have_no_effect_is_refused(arguments, rule):
+    x, mask = np.zeros((3, 5, 16), np.float32), np.ones((3, 5), bool)
+    layer = MultiHeadAttention(num_heads=4, d_k=4)
+    name = "mask" if len(arguments) == 2 else "memory_mask"
+    with pytest.raises(InputError, match=rule):
+        layer(*[x for _ in arguments], **{name: mask})
+
+
+@pytest.mark.parametrize(
+    ("x", "rule"),
+    [
+        (tf.ones((2, 3, 16), tf.int32), "x must be floats; received"),
+        (tf.ones((2, 3, 16), tf.complex64), "x must be floats; received"),
+        (
+            tf.RaggedTensor.from_row_lengths(tf.ones((4, 16)), [3, 1]),
+            "x must be a dense tensor, padded where",
+        ),
+    ],
+)
+def test_vectors_that_are_no_dense_floats_are_refused(x, rule):
+    with pytest.raises(InputError, match=rule):
+        MultiHeadAttention(num_heads=4, d_k=4)(x)
+
+
+@pytest.mark.parametrize("name", ["use_bias"])
+@pytest.mark.parametrize("value", ["no", 1, None])
+def test_what_is_no_bool_is_refused(name, value):
+    with pytest.raises(InputError, match=f"{name} must be True or False"):
+        MultiHeadAttention(num_heads=4, d_k=4, **{name: value})

@@ -77,6 +77,43 @@ def test_what_cannot_be_the_ids_of_pairs_is_refused(source, target, message):
         model((source, target))
 
 
+def test_in_a_graph_one_row_is_not_taken_for_all(graph):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="shape"):
+        graph(SOURCE, TARGET[:1])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="shape"):
+        graph(SOURCE[:1], TARGET)
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [SOURCE, (SOURCE,), (SOURCE, TARGET, TARGET), {"a": SOURCE, "b": TARGET}],
+)
+def test_what_is_no_pair_is_refused(inputs):
+    message = r"inputs must be a pair \(source_ids, target_ids\)"
+    for model in (tiny_transformer(TINY_MODELS["sinusoidal"]), fresh()):
+        with pytest.raises(InputError, match=message):
+            model(inputs)
+
+
+def test_a_fit_that_is_refused_spoils_no_weights():
+    model = fresh()
+    model.compile("adam", LabelSmoothedCrossEntropy())
+    with pytest.raises(InputError, match="inputs must be a pair"):
+        model.fit({"a": SOURCE, "b": SOURCE}, SOURCE, verbose=0)
+    assert np.isfinite(eager_logits(model)).all()
+
+
+def fresh():
+    """Returns a model that has no weights yet."""
+    return Transformer(TINY_MODELS["sinusoidal"], V)
+
+
+def test_ragged_ids_are_refused():
+    ids = tf.ragged.constant([[3, 1], [1]])
+    with pytest.raises(InputError, match="source_ids must be a dense tensor"):
+        fresh()((ids, ids))
+
+
 # The forward pass.
 
 

@@ -326,6 +326,7 @@ def text_of(pairs):
     )
 
 
+@pytest.mark.slow
 def test_a_run_learns_to_parse_and_its_directory_parses(tmp_path):
     pairs = list(zip(WORDS, TREES, strict=True)) * 4
     pairs.append(("", ""))  # As of a blank line at the end of a file.

@@ -598,6 +598,25 @@ def test_a_damaged_export_is_refused(exported, tmp_path, name, damage):
         Translator.from_saved_model(copy)
 
 
+def test_the_saved_model_of_another_program_is_refused(exported, tmp_path):
+    copy, other = tmp_path / "copy", tmp_path / "other"
+    shutil.copytree(exported[1], copy)
+    tf.saved_model.save(tf.Module(), str(other))
+    for name in ("saved_model.pb", "variables"):
+        target = copy / name
+        shutil.rmtree(target) if target.is_dir() else target.unlink()
+        shutil.move(other / name, target)
+    message = "complete SavedModel .*saved_model.pb is that of another program"
+    with pytest.raises(InputError, match=message):
+        Translator.from_saved_model(copy)
+
+
+def test_an_export_has_no_hash(exported):
+    translator = Translator.from_saved_model(exported[1])
+    with pytest.raises(InputError, match="sha256 is of a model in memory"):
+        translator.sha256()
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -646,6 +665,7 @@ def test_a_loaded_export_has_what_a_translator_has(
     assert loaded.options == translator.options == SEARCH
 
 
+@pytest.mark.slow
 def test_an_export_is_read_where_tensorflow_does_not_find_it(
     exported, translator, tmp_path, monkeypatch, caplog
 ):

@@ -61,6 +61,12 @@ def test_only_one_run_is_at_work_where_folders_cannot_be_locked(
     assert list(tmp_path.parent.glob(f"{tmp_path.name}/*")) == []
 
 
+def test_a_folder_in_the_place_of_the_lock_is_refused(tmp_path):
+    (tmp_path / "lock").mkdir()
+    with pytest.raises(InputError, match="lock must be a file: remove that"):
+        ModelDirectory(tmp_path).locked().__enter__()
+
+
 def test_version_0_1_0_is_kept_out(tmp_path):
     with (
         ModelDirectory(tmp_path).locked(),

@@ -36,13 +36,19 @@ def test_training_may_be_changed():
     [
         (
             {"positions": "marian"},
-            "step-1 was trained with positions=sinusoidal; its",
+            "step-1 was trained with positions=sinusoidal; the",
         ),
-        ({"attention_window": 3}, "attention_window=0; its settings say .*=3"),
+        (
+            {"attention_window": 3},
+            "attention_window=0; the settings .* say .*=3",
+        ),
         ({"embedding_scale": 1.0}, "embedding_scale=0.0; .* say .*=1.0"),
         ({"norm_epsilon": 1e-3}, "norm_epsilon=1e-06; .* say .*=0.001"),
         ({"activation": "swish"}, "activation=relu; .* activation=swish: put"),
-        ({"num_heads": 4, "d_k": 128}, "num_heads=8; its settings say .*=4"),
+        (
+            {"num_heads": 4, "d_k": 128},
+            "num_heads=8; the settings .* say .*=4",
+        ),
     ],
 )
 def test_another_model_is_named(change, message):
@@ -57,7 +63,7 @@ def test_another_vocabulary_is_named():
     with pytest.raises(InputError, match=message):
         require(tensors)
     with pytest.raises(InputError, match=message):
-        origin.require_vocabulary(tensors, OWN, "step-1")
+        origin.require_vocabulary(tensors, OWN, "step-1", "mend it")
 
 
 def test_a_setting_of_a_later_version_passes():

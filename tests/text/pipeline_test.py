@@ -100,6 +100,7 @@ def test_teacher_forcing_shifts_the_target():
     assert target.numpy().tolist() == [[7, 8, 1]]
 
 
+@pytest.mark.slow
 def test_a_model_fits_text_by_these_steps(vocabulary):
     keras.utils.set_random_seed(0)
     lines = [line for line in LINES if line] * 40
@@ -139,6 +140,27 @@ def test_a_dataset_of_no_pairs_is_refused():
         for step in (t2t_lite.encoded(vocabulary), t2t_lite.teacher_forced):
             with pytest.raises(TypeError, match="must be one of pairs"):
                 dataset.apply(step)
+
+
+def test_steps_in_another_order_are_refused(vocabulary):
+    text = tf.data.Dataset.from_tensors((tf.constant("a"), tf.constant("b")))
+    encode = t2t_lite.encoded(vocabulary)
+    batch = t2t_lite.batched_by_tokens(64, 16)
+    forced = t2t_lite.teacher_forced
+    ids = text.apply(encode)
+    batches = ids.apply(batch)
+    batches.apply(forced)
+    for dataset, step, kind in (
+        (text.batch(2), encode, "strings, not batched yet"),
+        (ids, encode, "strings, not batched yet"),
+        (text, batch, "vectors of ids"),
+        (batches, batch, "vectors of ids"),
+        (text, forced, "batches of ids"),
+        (ids, forced, "batches of ids"),
+        (batches.apply(forced), forced, "batches of ids"),
+    ):
+        with pytest.raises(TypeError, match=rf"\(source, target\) of {kind}"):
+            dataset.apply(step)
 
 
 def test_what_is_no_dataset_is_refused():

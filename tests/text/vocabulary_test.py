@@ -387,6 +387,38 @@ def test_text_that_utf8_cannot_hold_is_refused():
         vocabulary.encode(["a", "a\ud800"])
 
 
+def test_no_id_ends_the_process_in_a_graph(bpe):
+    size = bpe.size
+    ids = tf.constant([[size, size - 1, 2**31 - 1, -(2**31)]])
+    last = bpe.tokens([size - 1])[0].encode()
+    first = bpe.tokens([2])[0].encode()
+    found = bpe.tokens_tensor(ids).numpy().tolist()
+    assert found == [[last, last, last, first]]
+
+
+@pytest.mark.parametrize(
+    "text", ["eins", tf.constant("eins"), tf.constant([["eins"]]), tf.range(3)]
+)
+def test_the_op_encodes_no_other_tensors(bpe, text):
+    with pytest.raises(TypeError, match=r"must be a tensor of string \[B\]"):
+        bpe.encode_tensor(text)
+
+
+@pytest.mark.parametrize(
+    "ids", [[[3, 1]], tf.constant([3, 1]), tf.constant([[3.0]])]
+)
+@pytest.mark.parametrize("name", ["decode_tensor", "tokens_tensor"])
+def test_the_op_decodes_no_other_tensors(bpe, ids, name):
+    message = r"ids_BT must be a tensor of int32 \[B, T\]; received"
+    with pytest.raises(TypeError, match=message):
+        getattr(bpe, name)(ids)
+
+
+def test_targets_have_a_vocabulary_or_none(bpe):
+    with pytest.raises(TypeError, match="must be a Vocabulary"):
+        Vocabulary(bpe.model, target="x")
+
+
 def test_no_path_is_no_vocabulary():
     with pytest.raises(TypeError, match="path must be a path; received None"):
         Vocabulary.load(None)

@@ -176,6 +176,11 @@ def test_a_warm_start_takes_the_weights_alone(directory):
     assert read_warm_start(None) is None
 
 
+def test_a_warm_start_from_another_folder_is_refused(tmp_path):
+    with pytest.raises(InputError, match="--warm_start_from must be a model"):
+        read_warm_start(str(tmp_path))
+
+
 def test_a_warm_start_from_weights_that_are_not_finite_is_refused(directory):
     path = directory.checkpoints / "step-3"
     checkpoints.write(path, {"transformer/a": np.array([1.0, np.nan])})

@@ -110,6 +110,17 @@ def test_scores_on_other_dev_text_are_no_measure(caplog):
     assert "scores on it are no measure for those" in caplog.text
 
 
+def test_the_score_of_a_best_that_is_lost_is_no_measure(caplog):
+    run = evaluation()
+    state = run.state._replace(best_score=9.0, evaluated_step=40)
+    run.resume(state, has_best=False)
+    assert run.state == evaluation().state
+    assert "The best checkpoint is no longer in best/" in caplog.text
+    never = run.state._replace(evaluated_step=0)
+    run.resume(never, has_best=False)
+    assert run.state == never
+
+
 def test_dev_text_that_is_not_known_may_be_the_same(caplog):
     resumed = evaluation()
     resumed.resume(DevState(9.0, 1, 40))

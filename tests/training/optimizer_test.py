@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 import reference
+import tensorflow as tf
 
 from t2t_lite.hparams import HParams, preset
 from t2t_lite.training.optimizer import Cooldown, NoamSchedule, adam, schedule
@@ -57,7 +58,8 @@ def test_a_schedule_that_lowers_no_loss_is_refused(scale):
 
 def test_there_is_no_rate_before_the_first_update():
     schedule = NoamSchedule(12, 13)
-    for updates_done in (-1, -5.0, float("nan")):
+    wrong = (-1, -5.0, float("nan"), True, 3 + 2j, np.array(-1), "3")
+    for updates_done in (*wrong, tf.constant(-5)):
         with pytest.raises(ValueError, match="updates_done must be at least 0"):
             schedule(updates_done)
     assert float(schedule(0)) > 0

@@ -45,3 +45,13 @@ def test_what_is_no_folder_is_refused(tmp_path):
     for path in paths:
         with pytest.raises(InputError, match=f"a folder; {path} is none"):
             begun_with(str(path))
+        with pytest.raises(InputError, match=f"{path}, on its way, is none"):
+            begun_with(str(path / "run"))
+
+
+def test_a_new_run_does_not_cool_down_as_the_one_that_it_starts_from(tmp_path):
+    cooled = dataclasses.replace(HPARAMS, cooldown_steps=20)
+    values = {"hparams": dataclasses.asdict(cooled), "corpus": CORPUS}
+    (tmp_path / "settings.json").write_text(json.dumps(values))
+    assert begun_with(str(tmp_path)).hparams == cooled
+    assert begun_with(None, str(tmp_path)) == Begun(HPARAMS)

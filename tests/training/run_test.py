@@ -98,6 +98,14 @@ def test_the_settings_may_say_how_often_to_save(directory, monkeypatch):
 
 
 @pytest.mark.slow
+def test_a_run_that_has_done_more_is_told_so(directory, caplog, monkeypatch):
+    monkeypatch.setattr(run, "final_report", lambda *_: "")
+    train(directory.path)
+    train(directory.path, dataclasses.replace(HPARAMS, steps=1))
+    assert "2 updates are done already, more than steps=1: noth" in caplog.text
+
+
+@pytest.mark.slow
 def test_other_dev_text_begins_the_best_anew(directory, caplog, monkeypatch):
     monkeypatch.setattr(run, "final_report", lambda *_: "")
     train(directory.path)
@@ -214,6 +222,7 @@ def test_a_run_that_is_given_no_micro_batch_keeps_what_was_tried(
     assert directory.settings().micro_batch_tokens == 123
 
 
+@pytest.mark.slow
 def test_a_preflight_says_what_a_run_takes_and_trains_nothing(directory):
     report = train(directory.path, do=run.preflight, save_every_steps=1)
     tried = re.findall(r"^ +(\d+) +(\d+) +(\d+) +([\d.]+)% ", report, re.M)

@@ -41,6 +41,7 @@ def memory_for(trainer, monkeypatch):
     return limit
 
 
+@pytest.mark.slow
 def test_what_fits_at_once_is_taken_whole(trainer):
     assert first_fitting(trainer, SHAPE, 2048, CPU) == 2048
 

@@ -94,6 +94,7 @@ def records(directory):
     }
 
 
+@pytest.mark.slow
 def test_a_run_that_skips_goes_back_and_on_past_the_window(
     directory, updates, caplog
 ):
