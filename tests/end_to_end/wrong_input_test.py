@@ -194,7 +194,7 @@ _TRAIN_FILES = [
         "latin1",
         "latin1, line 2: text must be UTF-8; received byte 0xfc",
     ),
-    ("utf16", "utf16", "text must be UTF-8; this looks like UTF-16"),
+    ("utf16", "utf16", "text must be UTF-8; its first letters have a NUL"),
     ("good", "folder", "is a directory"),
     ("cut", "good", "is cut short or damaged"),
     ("old_mac", "old_mac", 'these end in "\\r" alone: convert them with tr'),
