@@ -113,8 +113,8 @@ class LineTranslator(LinePredictor):
             )
         if not model.built:  # It has not been called yet.
             model.build()
+        rule = "the weights of a model must be finite"
         for weight in model.weights:
-            rule = "the weights of a model must be finite"
             is_finite = bool(ops.all(ops.isfinite(weight)))
             require(rule, is_finite, weight=weight.path)
         engine = model_engine(model, options, xla)

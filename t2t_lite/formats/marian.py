@@ -352,12 +352,11 @@ def _search_settings(config: dict) -> tuple[dict[str, Any], list[str]]:
         power = _number(alpha)
         rule = f"normalize in decoder.yml must be from 0 to {_MOST_EXPONENT}"
         require(rule, 0 <= power <= _MOST_EXPONENT, normalize=alpha)
-        alpha = power
-        ours = nearest_alpha(alpha)
+        ours = nearest_alpha(power)
         changes["length_penalty"] = ours
         found.append(
             f"length_penalty is {ours:g}: ((5 + length) / 6)^{ours:g} grows "
-            f"like Marian's length^{alpha:g}, as in decoder.yml, around 25 "
+            f"like Marian's length^{power:g}, as in decoder.yml, around 25 "
             "tokens"
         )
     for name in ("word-penalty", "max-length", "max-length-factor"):

@@ -223,8 +223,7 @@ class PositionEmbedding(keras.layers.Layer):
         Raises:
             ValueError: L is known and longer than the learned table.
         """
-        dtype = keras.backend.standardize_dtype(x.dtype)
-        require("x must be floats", "float" in dtype, dtype=dtype)
+        rows.require_floats(x=x)
         rule = f"x must be [B, L, {self.d_model}]"
         fits = len(x.shape) == 3 and x.shape[-1] in (None, self.d_model)
         require(rule, fits, shape=list(x.shape))

@@ -14,7 +14,7 @@ from t2t_lite.errors import (
 from t2t_lite.model import masks, rows
 from t2t_lite.model.cache import PastView
 from t2t_lite.model.multi_head_attention import KeysValues, MultiHeadAttention
-from t2t_lite.tensor import Shape, Tensor, require_dense
+from t2t_lite.tensor import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable("t2t_lite")
@@ -61,9 +61,7 @@ class FeedForward(keras.layers.Layer):
 
     def call(self, x: Tensor, training: bool = False) -> Tensor:
         """Returns float [B, L, D] for x [B, L, D]; drops if `training`."""
-        require_dense(x=x)
-        dtype = keras.backend.standardize_dtype(x.dtype)
-        require("x must be floats", "float" in dtype, dtype=dtype)
+        rows.require_floats(x=x)
         hidden_NF = self.hidden(rows.flatten(x))
         hidden_NF = self.hidden_dropout(hidden_NF, training=training)
         return rows.restore(self.output_layer(hidden_NF), like=x)

@@ -9,6 +9,7 @@ import keras
 from keras import ops
 
 from t2t_lite.errors import (
+    InputError,
     require,
     require_flag,
     require_int,
@@ -20,7 +21,7 @@ from t2t_lite.model.attention import (
     dot_product_attention,
     windowed_attention,
 )
-from t2t_lite.tensor import Shape, Tensor, require_dense
+from t2t_lite.tensor import Shape, Tensor
 
 _recorded = contextvars.ContextVar("recorded", default=None)
 
@@ -240,7 +241,7 @@ class MultiHeadAttention(keras.layers.Layer):
                 have no effect.
         """
         _require_vectors(x=x, memory=x if memory is None else memory)
-        self._require_own_masks(memory, mask, memory_mask)
+        _require_effect(memory, mask, memory_mask)
         if memory is None:
             memory_mask = x_mask if mask is None else mask
             q_BHLK, k_BHMK, v_BHMK = self.project_qkv(x, self.fused_qkv())
@@ -254,15 +255,6 @@ class MultiHeadAttention(keras.layers.Layer):
         has_window = self.window is not None and memory is None
         attend = self._attend_in_window if has_window else self.attend
         return attend(q_BHLK, keys_values, may_attend, training=training)
-
-    def _require_own_masks(self, memory, mask, memory_mask):
-        """Raises InputError where a mask would have no effect."""
-        if memory is None:
-            rule = "memory_mask must be None where there is no memory"
-            require(rule, memory_mask is None, shape=_shape(memory_mask))
-        else:
-            rule = "mask must be None where there is a memory: give memory_mask"
-            require(rule, mask is None, shape=_shape(mask))
 
     def _attend_in_window(
         self,
@@ -330,18 +322,24 @@ class MultiHeadAttention(keras.layers.Layer):
         }
 
 
-def _shape(tensor):
-    return getattr(tensor, "shape", None)
+def _require_effect(
+    memory: Tensor | None, mask: Tensor | None, memory_mask: Tensor | None
+) -> None:
+    """Raises InputError where a mask would have no effect."""
+    if memory is None and memory_mask is not None:
+        raise InputError("memory_mask must be None where there is no memory")
+    if memory is not None and mask is not None:
+        raise InputError(
+            "mask must be None where there is a memory: give memory_mask"
+        )
 
 
 def _require_vectors(**arguments: Tensor) -> None:
     """Raises InputError where an argument is not float [B, L, D]."""
-    require_dense(**arguments)
+    rows.require_floats(**arguments)
     for name, vectors in arguments.items():
         shape = list(vectors.shape)
         require(f"{name} must be [B, L, D]", len(shape) == 3, shape=shape)
-        dtype = keras.backend.standardize_dtype(vectors.dtype)
-        require(f"{name} must be floats", "float" in dtype, dtype=dtype)
 
 
 def _require_rows(x: Tensor, memory: Tensor) -> None:

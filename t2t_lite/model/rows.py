@@ -6,9 +6,23 @@ of its own. Of a matrix the product is one operation, which adds the bias too.
 N counts the rows.
 """
 
+import keras
 from keras import ops
 
-from t2t_lite.tensor import Shape, Tensor
+from t2t_lite.errors import require
+from t2t_lite.tensor import Shape, Tensor, require_dense
+
+
+def require_floats(**arguments: Tensor) -> None:
+    """Checks that arguments are dense tensors of floats.
+
+    Raises:
+        InputError: one is not.
+    """
+    require_dense(**arguments)
+    for name, x in arguments.items():
+        dtype = keras.backend.standardize_dtype(x.dtype)
+        require(f"{name} must be floats", "float" in dtype, dtype=dtype)
 
 
 def flatten(x: Tensor) -> Tensor:

@@ -18,6 +18,14 @@ def require(tensors, hparams=HPARAMS, vocabulary_sha256=OWN):
     origin.require(tensors, hparams, vocabulary_sha256, "step-1")
 
 
+def test_all_that_makes_a_model_is_compared():
+    """A field that HParams gets among those of the model is one of these."""
+    names = [field.name for field in dataclasses.fields(HParams)]
+    of_the_model = {*names[: names.index("dropout")], "task"}
+    shown_by_shapes = {"learned_positions"}
+    assert {*origin._HPARAMS} == of_the_model - shown_by_shapes
+
+
 def test_its_own_weights_pass():
     require(origin.tensors(HPARAMS, OWN))
 
