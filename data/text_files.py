@@ -265,6 +265,31 @@ def input_lines(path: str | None) -> tuple[Iterator[str], int | None]:
     return _lines_if_any(path), count
 
 
+def prefix_lines(
+    path: str | None, num_lines: int | None
+) -> Iterator[str] | None:
+    """Returns the lines of a file of prefixes; None if there is no file.
+
+    Args:
+        path: of the file; None for none.
+        num_lines: of the text to be translated; None if that is not known.
+
+    Raises:
+        InputError: the file cannot be read, or has another number of lines.
+    """
+    if path is None:
+        return None
+    if path == "-":
+        raise InputError("--prefix_file must be a file, for - is the input")
+    lines, count = input_lines(path)
+    if None not in (count, num_lines) and count != num_lines:
+        raise InputError(
+            f"{path} must have a line for each that is translated, blank for "
+            f"no prefix: it has {count} lines, and the input {num_lines}"
+        )
+    return lines
+
+
 def _standard_input() -> Iterator[str]:
     try:
         yield from decode_lines(sys.stdin.buffer, "standard input")

@@ -24,6 +24,14 @@ SEARCH_FLAGS = (
     "length_penalty",
     "max_extra_length",
     "tokens_at_once",
+    "min_length",
+    "no_repeat_ngram_size",
+    "suppress",
+    "suppress_pieces",
+    "sample_top_k",
+    "sample_top_p",
+    "temperature",
+    "seed",
 )
 _WEIGHT_FLAGS = ("model_dir", "checkpoint", "average_last", "precision")
 _TRANSLATOR_FLAGS = (*_WEIGHT_FLAGS, "xla", *SEARCH_FLAGS)
@@ -365,6 +373,45 @@ def define_model_flags(
         "How many source tokens are searched at once. Default: by the device's "
         "memory and cores.",
         lower_bound=1,
+    )
+    flags.DEFINE_integer(
+        "min_length", None, "Fewest tokens of the translation of a sentence."
+    )
+    flags.DEFINE_integer(
+        "no_repeat_ngram_size",
+        None,
+        "Leave out translations in which this many tokens in a row appear "
+        "twice.",
+    )
+    flags.DEFINE_list(
+        "suppress",
+        None,
+        "Words that must not appear in a translation, comma-separated.",
+    )
+    flags.DEFINE_list(
+        "suppress_pieces",
+        None,
+        "Tokens of the vocabulary that must not appear; one that begins a word "
+        "begins with U+2581.",
+    )
+    flags.DEFINE_integer(
+        "sample_top_k",
+        None,
+        "Draw translations at random, each token from so many likeliest ones.",
+    )
+    flags.DEFINE_float(
+        "sample_top_p",
+        None,
+        "Draw translations at random, each token from the likeliest ones that "
+        "have this share of the probability together; 1 for all.",
+    )
+    flags.DEFINE_float(
+        "temperature",
+        None,
+        "Of what is drawn: below 1 likelier tokens, above 1 rarer ones.",
+    )
+    flags.DEFINE_integer(
+        "seed", None, "Of what is drawn: others give other translations."
     )
 
 

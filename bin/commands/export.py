@@ -58,6 +58,7 @@ cli.refuse_beside(
     "format",
     *("max_length", "attention_layer", "attention_head"),
     *("sentences", "precision", "xla", "tokens_at_once"),
+    *search_options.STEERING,
 )
 
 

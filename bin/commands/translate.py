@@ -7,8 +7,6 @@ Prints one line for each input line, in the same order. With --nbest=N above 1,
 prints N lines for each, as "line number ||| text ||| score".
 """
 
-import itertools
-
 from absl import flags
 
 from t2t_lite import cli, engines, files, terminal
@@ -30,6 +28,12 @@ flags.DEFINE_string(
     "File to write, compressed if it ends in .gz. Default: stdout, as with -. "
     "An interrupted command leaves what is done in OUTPUT.partial, and goes on "
     "from there when it is run again.",
+)
+flags.DEFINE_string(
+    "prefix_file",
+    None,
+    "Text file, may be .gz: line n is what the translation of line n begins "
+    "with, cut within a word or not; blank for nothing.",
 )
 flags.DEFINE_integer("nbest", 1, "Translations per line.", lower_bound=1)
 flags.DEFINE_bool("scores", False, "Print a score and a tab before each line.")
@@ -56,6 +60,7 @@ flags.DEFINE_enum(
 )
 cli.refuse_beside("engine", "precision", "xla")
 cli.require_beside("quantization", "engine", "ctranslate2")
+cli.require_beside("prefix_file", "input")
 cli.refuse_beside("nbest", "scores", because=", which prints the score of each")
 _OPTIONS = ("quantization", "sentences", "devices", "nbest")
 # Beside the search's own options.
@@ -65,7 +70,8 @@ _SHAPING = ("engine", "precision", "quantization", "xla", "sentences", "scores")
 def main(_: list[str]) -> int:
     files.require_folder_of(FLAGS.output)
     partial = partial_output.partial_path(FLAGS.output)
-    files.require_apart([FLAGS.output, partial], [FLAGS.input])
+    inputs = FLAGS.input, FLAGS.prefix_file
+    files.require_apart([FLAGS.output, partial], inputs)
     settings_file.require_no_output_in(FLAGS.model_dir, FLAGS.output)
     hparams = engines.checked_hparams(
         FLAGS.engine, FLAGS.model_dir, **cli.search_flags(), nbest=FLAGS.nbest
@@ -77,6 +83,7 @@ def main(_: list[str]) -> int:
         if is_typed
         else text_files.input_lines(FLAGS.input)
     )
+    prefixes = text_files.prefix_lines(FLAGS.prefix_file, count)
     cli.load_tensorflow(in_parts=not FLAGS.xla)
     begun = partial_output.begun_with(partial)
     cli.settle_precision(hparams, begun.get("precision"))
@@ -88,11 +95,11 @@ def main(_: list[str]) -> int:
     )
     options = {name: FLAGS[name].value for name in _SHAPING}
     with partial_output.opened(
-        FLAGS.output, FLAGS.input, translator, lines_at_once, options
+        FLAGS.output, inputs, translator, lines_at_once, options
     ) as output:
         first = output.first_line
-        lines = itertools.islice(lines, first - 1, None)
-        results = translator.stream(lines, lines_at_once, first)
+        lines, prefixes = map(output.rest, (lines, prefixes))
+        results = translator.stream(lines, lines_at_once, first, prefixes)
         if not is_typed:
             results = terminal.with_bar(results, count, output, first - 1)
         for n, found in enumerate(results, start=first):

@@ -28,7 +28,9 @@ class Constraint(NamedTuple):
 
     state: Any  # of empty hypotheses: a nested structure of tensors [B, W, ...]
     advance: Callable  # (state, int32 ids_BW) to the state after these tokens
-    allowed: Callable  # (state, constants) to bool [B, W, V], True in each row
+    # (state, constants) to bool [B, W, V]. A hypothesis that may go on with
+    # nothing ends, and is no result.
+    allowed: Callable
     constants: Any = ()  # of sentences: nested tensors [B, ...]
 
 
@@ -132,10 +134,9 @@ def beam_search(
 
     Source: section 6.1; Wu et al. 2016, section 7.
     """
-    step = _with_log_probs(step)
+    step = with_log_probs(step)
     if constraint is not None:
-        step, reorder = _constrained(step, reorder, constraint)
-        cache = _ConstrainedCache(cache, constraint.state, constraint.constants)
+        step, reorder, cache = with_constraint(step, reorder, cache, constraint)
     search = _Search(
         step=step,
         reorder=reorder,
@@ -151,7 +152,7 @@ def beam_search(
     return search.results(search.run(state))
 
 
-def _with_log_probs(step: Step) -> Step:
+def with_log_probs(step: Step) -> Step:
     """Returns `step` with log probabilities in the place of logits."""
 
     def normalized_step(ids_BW, cache):
@@ -161,14 +162,15 @@ def _with_log_probs(step: Step) -> Step:
     return normalized_step
 
 
-def _constrained(
-    step: Step, reorder: Reorder, constraint: Constraint
-) -> tuple[Step, Reorder]:
-    """Returns `step` and `reorder` of a _ConstrainedCache.
+def with_constraint(
+    step: Step, reorder: Reorder, cache: Cache, constraint: Constraint
+) -> tuple[Step, Reorder, Cache]:
+    """Returns them with the constraint's state in the cache.
 
     Args:
         step: a function to log probabilities.
         reorder: that of `beam_search`.
+        cache: that of `beam_search`.
         constraint: what rules tokens out.
     """
 
@@ -186,7 +188,8 @@ def _constrained(
         inner = reorder(cache.inner, parent_BW)
         return cache._replace(inner=inner, state=state)
 
-    return constrained_step, reorder_all
+    whole = _ConstrainedCache(cache, constraint.state, constraint.constants)
+    return constrained_step, reorder_all, whole
 
 
 @dataclasses.dataclass(frozen=True)
@@ -265,9 +268,9 @@ class _Search:
         bound_B = best_alive_B / length_penalty(state.max_lengths_B, self.alpha)
         worst_B = state.finished.scores_BW[:, self.num_best - 1]
         last_B = state.finished.scores_BW[:, self.min_finished - 1]
-        is_found_B = _is_possible(last_B)
+        is_found_B = is_possible(last_B)
         has_room_B = state.length < state.max_lengths_B
-        is_alive_B = _is_possible(best_alive_B)
+        is_alive_B = is_possible(best_alive_B)
         return has_room_B & is_alive_B & ((bound_B > worst_B) | ~is_found_B)
 
     def advance(self, state: _State) -> _State:
@@ -331,7 +334,7 @@ class _Search:
         )
         ends_now_BK = (
             candidates.is_end_BK
-            & _is_possible(candidates.log_probs_BK)
+            & is_possible(candidates.log_probs_BK)
             & self.may_improve(state)[:, None]
         )
         scores_BK = ops.where(ends_now_BK, scores_BK, NEG_INF)
@@ -350,17 +353,17 @@ class _Search:
         )
         W = self.beam_width
         place_W = ops.arange(W, dtype="int32")
-        is_finished_BW = _is_possible(state.finished.scores_BW)
+        is_finished_BW = is_possible(state.finished.scores_BW)
         count_B1 = ops.sum(ops.cast(is_finished_BW, "int32"), 1, keepdims=True)
         # Both groups are in order already: take `count` of one, then the other.
         order_BW = ops.where(
             place_W < count_B1, place_W, W + place_W - count_B1
         )
         ids, scores = _concatenate(state.finished, alive)
-        is_possible = _is_possible(scores)
+        is_there = is_possible(scores)
         # Others only fill the beam up: they have no text.
-        ids = ops.where(is_possible[..., None], ids, 0)
-        scores = ops.where(is_possible, scores, -float("inf"))
+        ids = ops.where(is_there[..., None], ids, 0)
+        scores = ops.where(is_there, scores, -float("inf"))
         return Hypotheses(gather(ids, order_BW), gather(scores, order_BW))
 
 
@@ -388,7 +391,7 @@ def _take_sentences(tensors: Any, index_R: Tensor) -> Any:
     )
 
 
-def _is_possible(scores: Tensor) -> Tensor:
+def is_possible(scores: Tensor) -> Tensor:
     """Returns bool: which log probabilities or scores are not `NEG_INF`.
 
     One that a length penalty has divided counts as such, too.

@@ -91,19 +91,19 @@ def trace_on(replica: Replica, translate: Callable) -> Callable:
 
     Args:
         replica: Replica.
-        translate: tf.function of an int32 RaggedTensor, with its model.
+        translate: tf.function of ids, with its model.
     """
 
-    def translate_there(ids: tf.RaggedTensor) -> Hypotheses:
+    def translate_there(*ids: tf.Tensor | tf.RaggedTensor) -> Hypotheses:
         with tf.device(replica.device):
-            return translate(ids)
+            return translate(*ids)
 
     strategy = _strategy(replica.model)
     # Only in its scope is a mirrored weight the one of the device.
     with strategy.scope() if strategy else contextlib.nullcontext():
         return tf.function(
             translate_there,
-            input_signature=[tf.RaggedTensorSpec([None, None], tf.int32)],
+            input_signature=translate.input_signature,
             autograph=False,
         ).get_concrete_function()
 
@@ -112,10 +112,10 @@ class DividedSearch:
     """A function of token ids that several devices compute, batch by batch.
 
     Args:
-        searches: functions of an int32 RaggedTensor [N, (length)] to its
-            Hypotheses, one of each device.
-        batches: a function of the int lengths_N to arrays of rows, those of
-            each batch; rows without ids are left out.
+        searches: functions of an int32 RaggedTensor [N, (length)], and maybe
+            of other tensors [N, ...], to Hypotheses; one of each device.
+        batches: a function of the int lengths_N of the first to arrays of
+            rows, those of each batch; rows without ids are left out.
     """
 
     def __init__(
@@ -128,28 +128,30 @@ class DividedSearch:
         for each in searches:
             self._free.put(each)
 
-    def __call__(self, ids: tf.RaggedTensor) -> Hypotheses:
+    def __call__(self, *ids: tf.Tensor | tf.RaggedTensor) -> Hypotheses:
         """Returns the Hypotheses of all sequences; threads may call it."""
         if tf.inside_function():  # A graph starts no threads.
-            return self._searches[0](ids)
-        batches = list(self._batches(ids.row_lengths().numpy()))
+            return self._searches[0](*ids)
+        batches = list(self._batches(ids[0].row_lengths().numpy()))
         if not batches:
             return self._search(ids)
         with futures.ThreadPoolExecutor(len(self._searches)) as pool:
             parts = pool.map(lambda rows_R: self._search(ids, rows_R), batches)
-            return _in_their_rows(list(parts), batches, ids.shape[0])
+            return _in_their_rows(list(parts), batches, ids[0].shape[0])
 
     def _search(
-        self, ids: tf.RaggedTensor, rows_R: np.ndarray | None = None
+        self,
+        ids: Sequence[tf.Tensor | tf.RaggedTensor],
+        rows_R: np.ndarray | None = None,
     ) -> Hypotheses:
         """Returns what the next device that is free finds, as arrays."""
         search = self._free.get()
         try:
             if rows_R is not None:
                 with tf.device("CPU:0"):
-                    ids = tf.gather(ids, rows_R)
+                    ids = [tf.gather(each, rows_R) for each in ids]
             # Arrays: it is free once all is computed.
-            return Hypotheses(*map(np.asarray, search(ids)))
+            return Hypotheses(*map(np.asarray, search(*ids)))
         finally:
             self._free.put(search)
 

@@ -37,6 +37,7 @@ class LinePredictor(abc.ABC):
     """
 
     _accepted = "a str or a list of str"
+    _takes_prefixes = False
 
     def __init__(
         self,
@@ -85,7 +86,11 @@ class LinePredictor(abc.ABC):
         return [self.model.hparams, self.vocabulary.sha256]
 
     def stream(
-        self, lines: Iterable[str], lines_at_once: int, first_line: int = 1
+        self,
+        lines: Iterable[str],
+        lines_at_once: int,
+        first_line: int = 1,
+        prefixes: Iterable[str] | None = None,
     ) -> Iterator[list[Translation]]:
         """Yields the list of Translations of each line, in order.
 
@@ -95,17 +100,24 @@ class LinePredictor(abc.ABC):
             lines_at_once: int, how many lines are a block: they are sorted by
                 length and translated together.
             first_line: int, the number of the first line in messages.
+            prefixes: iterable of str, what the translation of each line begins
+                with; None for nothing.
 
         Raises:
-            InputError: lines_at_once or first_line is not at least 1.
+            InputError: lines_at_once or first_line is not at least 1, there is
+                not one prefix for each line, or a parser has any.
             TypeError: the lines are a str or a dict, or one is no str.
         """
         require_int(1, lines_at_once=lines_at_once, first_line=first_line)
         require_lines(lines, "lines must be an iterable of str")
-        return self._stream(lines, lines_at_once, first_line)
+        if prefixes is not None:
+            rule = "a parser takes no prefixes"
+            require(rule, self._takes_prefixes, model=self.description)
+            require_lines(prefixes, "prefixes must be an iterable of str")
+        return self._stream(lines, lines_at_once, first_line, prefixes)
 
-    def _stream(self, lines, lines_at_once, first_line):
-        blocks = _blocks(lines, lines_at_once, first_line)
+    def _stream(self, lines, lines_at_once, first_line, prefixes):
+        blocks = _blocks(lines, lines_at_once, first_line, prefixes)
         # Who gives a line at a time may wait for its translation.
         found = (
             itertools.starmap(self.translate, blocks)
@@ -115,23 +127,35 @@ class LinePredictor(abc.ABC):
         for translations in found:
             yield from translations
 
-    def __call__(self, text: Any, *, with_scores: bool = False) -> Any:
+    def __call__(
+        self,
+        text: Any,
+        *,
+        with_scores: bool = False,
+        prefix: str | list[str] | None = None,
+    ) -> Any:
         """Returns the best translation of each text.
 
         Args:
             text: a str or a list of str.
             with_scores: bool, whether to return (translations, scores), the
                 scores float32 (log probability in nats / length penalty).
+            prefix: what the translation begins with; a str or a list of str, as
+                `text` is. None for nothing.
 
         Returns:
             a str or a list of str, as `text` is.
 
         Raises:
-            TypeError: `text` is neither.
+            InputError: those of `stream`.
+            TypeError: `text` is neither, or `prefix` is not as it is.
         """
         require_bool(with_scores=with_scores)
         lines = self._lines(text)
-        best = [nbest[0] for nbest in self.stream(lines, _LINES_AT_ONCE)]
+        if isinstance(text, str) and prefix is not None:
+            prefix = as_list([prefix], "the prefix of a str must be a str")
+        found = self.stream(lines, _LINES_AT_ONCE, prefixes=prefix)
+        best = [nbest[0] for nbest in found]
         translations = [translation.text for translation in best]
         scores = [translation.score for translation in best]
         if isinstance(text, str):
@@ -145,12 +169,27 @@ class LinePredictor(abc.ABC):
         return as_list(text, f"text must be {self._accepted}")
 
 
-def _blocks(lines, lines_at_once, first_line):
-    """Yields (lines, number of the first) of each block."""
+def _blocks(lines, lines_at_once, first_line, prefixes=None):
+    """Yields (lines, number of the first) of each block, and its prefixes."""
     lines, done = iter(lines), 0
+    others = [] if prefixes is None else [iter(prefixes)]
     while block := list(itertools.islice(lines, lines_at_once)):
-        yield as_list(block, first=done), first_line + done
+        beside = [list(itertools.islice(each, len(block))) for each in others]
+        _require_as_many(block, beside, done)
+        yield as_list(block, first=done), first_line + done, *beside
         done += len(block)
+    _require_as_many([], [list(itertools.islice(o, 1)) for o in others], done)
+
+
+def _require_as_many(block, beside, done):
+    """Raises InputError where there are more lines, or more prefixes."""
+    for prefixes in beside:
+        found = "fewer" if len(prefixes) < len(block) else "more"
+        require(
+            "there must be as many prefixes as lines, blank for none",
+            len(prefixes) == len(block),
+            prefixes=f"{found}, {done + len(prefixes)} so far",
+        )
 
 
 def _side_by_side(

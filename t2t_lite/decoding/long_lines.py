@@ -17,6 +17,7 @@ class Pieces(NamedTuple):
 
     ids: list[list[int]]  # of each piece, EOS at its end
     line_indices: list[int]  # of each piece, the index of its line
+    is_first: list[bool]  # whether a piece is the first of its sentence
 
 
 class LineSplitter:
@@ -47,7 +48,7 @@ class LineSplitter:
         split = self._sentences(lines)
         line_indices = [n for n, texts in enumerate(split) for _ in texts]
         encoded = self._encode([text for texts in split for text in texts])
-        pieces = Pieces([], [])
+        pieces = Pieces([], [], [])
         for n, ids in zip(line_indices, encoded, strict=True):
             parts = [ids]
             if len(ids) > self._max_length:
@@ -55,6 +56,7 @@ class LineSplitter:
                 parts = list(self._cut(ids))
             pieces.ids.extend(parts)
             pieces.line_indices.extend([n] * len(parts))
+            pieces.is_first.extend([True] + [False] * (len(parts) - 1))
         return pieces
 
     def _sentences(self, lines: list[str]) -> list[list[str]]:

@@ -10,10 +10,11 @@ is cut off. So there is nothing that would have to be in step with the file.
 
 import contextlib
 import io
+import itertools
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 from absl import logging
@@ -24,7 +25,8 @@ from t2t_lite.errors import InputError
 if TYPE_CHECKING:
     from t2t_lite.decoding.line_predictor import LinePredictor
 
-_INPUT, _MODEL = "input_sha256", "model_sha256"
+_INPUT, _PREFIXES = "input_sha256", "prefixes_sha256"
+_MODEL = "model_sha256"
 _MOST_HEADER_BYTES = 2**20
 
 
@@ -57,6 +59,12 @@ class LineOutput:
             self._file.flush()
             self.lines_kept = self._lines_done
 
+    def rest(self, lines: Iterable[str] | None) -> Iterator[str] | None:
+        """Returns the lines that are not done yet, of all; None for None."""
+        if lines is None:
+            return None
+        return itertools.islice(lines, self.first_line - 1, None)
+
     def isatty(self) -> bool:
         """Returns whether it is shown on a terminal."""
         return self._file.isatty()
@@ -75,7 +83,7 @@ def partial_path(path: str | None) -> str | None:
 @contextlib.contextmanager
 def opened(
     path: str | None,
-    source: str | None,
+    inputs: Sequence[str | None],
     predictor: "LinePredictor",
     window: int,
     options: Mapping[str, Any],
@@ -87,7 +95,8 @@ def opened(
 
     Args:
         path: that of `files.output_file`.
-        source: path of the input; None or "-" for standard input.
+        inputs: paths of the input, None or "-" for standard input; and of the
+            prefixes, None for none.
         predictor: LinePredictor.
         window: int, how many lines are translated together.
         options: what else shapes the output, by name; the predictor's own
@@ -98,12 +107,17 @@ def opened(
             what is done of it is of other work.
     """
     partial = partial_path(path)
-    if partial is None or not _can_be_read_again(source):
+    source, prefixes = inputs
+    can_go_on = _can_be_read_again(source) and (
+        prefixes is None or _can_be_read_again(prefixes)
+    )
+    if partial is None or not can_go_on:
         with files.output_file(path) as file:
             yield LineOutput(file)
         return
     work = {
         _INPUT: files.sha256(source),
+        _PREFIXES: None if prefixes is None else files.sha256(prefixes),
         _MODEL: predictor.sha256(),
         "batch_lines": window,
         **predictor.options._asdict(),
@@ -197,7 +211,11 @@ def _refuse(found: bytes, work: dict[str, Any], partial: str) -> NoReturn:
             f"{partial} is no part of a translation: delete it, or give "
             "another --output"
         )
-    names = {_INPUT: "another input", _MODEL: "another model"}
+    names = {
+        _INPUT: "another input",
+        _PREFIXES: "other prefixes",
+        _MODEL: "another model",
+    }
     different = [name for name in work if begun.get(name) != work[name]]
     if "precision" in different and _MODEL in different:
         different.remove(_MODEL)  # Its weights are rounded.

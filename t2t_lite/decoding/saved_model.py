@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from t2t_lite import files
-from t2t_lite.decoding.search import Engine, SearchOptions
+from t2t_lite.decoding.engine import Engine
+from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.errors import (
     InputError,
     program,
@@ -88,7 +89,11 @@ def _load(path: files.Path) -> SavedModel:
 
 def _checked(metadata: Any) -> tuple[SearchOptions, Splitting, int]:
     """Returns what metadata.json says, once it is all of the right kind."""
-    options = SearchOptions(**metadata["search"])
+    search = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in metadata["search"].items()
+    }
+    options = SearchOptions(**search)
     options.check()
     splitting = Splitting(**metadata.get("splitting", {}))
     require_int(0, whole_up_to=splitting.whole_up_to)

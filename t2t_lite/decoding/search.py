@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 from absl import logging
@@ -10,12 +10,13 @@ from keras import ops
 
 from t2t_lite.decoding import beam_search, shapes
 from t2t_lite.decoding.beam_search import Hypotheses
+from t2t_lite.decoding.constraints import Batch, MakeConstraint
 from t2t_lite.decoding.devices import (
     DividedSearch,
     Replica,
-    make_replicas,
     trace_on,
 )
+from t2t_lite.decoding.sampling import Sampling, row_keys, sample
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.errors import require, require_bool
 from t2t_lite.hardware import Hardware, find_hardware
@@ -26,43 +27,7 @@ from t2t_lite.tensor import NEG_INF
 from t2t_lite.token_ids import EOS, PAD
 
 _MOST_CANDIDATES = 2**31 - 1
-
-
-class Engine(NamedTuple):
-    """What translates token ids: a model in memory, or a SavedModel."""
-
-    translate_ids: Callable  # as `ids_translator` returns
-    max_length: int  # the most ids of a source
-    description: str  # where the weights are from
-    model: Transformer | None = None  # None for a SavedModel
-    num_devices: int = 1
-
-
-def model_engine(
-    model: Transformer,
-    options: SearchOptions,
-    xla: bool | None = None,
-    *,
-    description: str = "a model in memory",
-    devices: Sequence[str] = (),
-) -> Engine:
-    """Returns the Engine of a Transformer in memory.
-
-    Args:
-        model: Transformer.
-        options: SearchOptions.
-        xla: that of `ids_translator`.
-        description: str, where the weights are from.
-        devices: that of `make_replicas`.
-    """
-    replicas = make_replicas(model, devices)
-    return Engine(
-        ids_translator(model, options, xla, replicas=replicas),
-        model.hparams.max_length,
-        description,
-        model,
-        max(1, len(replicas)),
-    )
+_FEW_LENGTHS = 16  # Of prefixes.
 
 
 def search(
@@ -71,7 +36,8 @@ def search(
     options: SearchOptions,
     *,
     min_finished: int = 1,
-    constraint: Callable | None = None,
+    constraint: MakeConstraint | None = None,
+    prefixes_BK3: tf.Tensor | None = None,
     xla: bool = False,
 ) -> Hypotheses:
     """Returns the Hypotheses of a batch of sources.
@@ -85,8 +51,9 @@ def search(
         options: SearchOptions.
         min_finished: int up to the beam's width, how many hypotheses must have
             been found.
-        constraint: a function (source_ids, int32 max_lengths_B, int W) to the
-            beam_search.Constraint of the batch, or None.
+        constraint: a function of the Batch to its beam_search.Constraint, or
+            None.
+        prefixes_BK3: int32, those of the Batch.
         xla: bool, whether XLA compiles it: shapes stay the same then. Without,
             the cache is as long as the hypotheses are in each step, and
             sentences whose search has ended are left out; a graph must know
@@ -102,7 +69,16 @@ def search(
         0,
     )
     if constraint is not None:
-        constraint = constraint(source_ids, max_lengths_B, W)
+        constraint = constraint(
+            Batch(
+                source_ids_BS=source_ids,
+                max_lengths_B=max_lengths_B,
+                max_length=T,
+                beam_width=W,
+                num_target_ids=model.num_target_ids,
+                prefixes_BK3=prefixes_BK3,
+            )
+        )
     step, cache = model.start_decoding(source_ids, W, T if xla else None)
     is_padding_V = ops.equal(
         ops.arange(model.num_target_ids, dtype="int32"), PAD
@@ -112,6 +88,19 @@ def search(
         logits_BWV, cache = step(ids_BW, cache)
         return ops.where(is_padding_V, NEG_INF, logits_BWV), cache
 
+    if options.samples:
+        return sample(
+            step_without_padding,
+            cache,
+            max_lengths_B,
+            max_length=T,
+            num_samples=W,
+            alpha=options.length_penalty,
+            eos=EOS,
+            sampling=_sampling(options),
+            keys_B=row_keys(source_ids, options.seed),
+            constraint=constraint,
+        )
     return beam_search.beam_search(
         step_without_padding,
         cache,
@@ -125,6 +114,14 @@ def search(
         min_finished=max(options.nbest, min_finished),
         constraint=constraint,
         drop_finished=not xla,
+    )
+
+
+def _sampling(options: SearchOptions) -> Sampling:
+    return Sampling(
+        top_k=options.sample_top_k,
+        top_p=options.sample_top_p or 1.0,
+        temperature=options.temperature,
     )
 
 
@@ -154,6 +151,7 @@ def ids_translator(
     max_length: int | None = None,
     min_finished: int = 1,
     constraint: Callable | None = None,
+    with_prefixes: bool = False,
     hardware: Hardware | None = None,
     replicas: Sequence[Replica] = (),
 ) -> Callable:
@@ -169,6 +167,8 @@ def ids_translator(
             when not given.
         min_finished: int, that of `search`.
         constraint: that of `search`.
+        with_prefixes: bool, whether the function takes a second argument, that
+            of `PrefixTokens.places` for all sequences.
         hardware: Hardware that runs it; that of this process when not given.
         replicas: Replicas of the model that share the work; none for itself
             alone.
@@ -203,6 +203,7 @@ def ids_translator(
         "xla": xla,
         "min_finished": min_finished,
         "constraint": constraint,
+        "with_prefixes": with_prefixes,
     }
     if not replicas:
         return _translate_function(model, options, limits, **arguments)
@@ -229,6 +230,8 @@ def _translate_function(
     model: Transformer,
     options: SearchOptions,
     limits: dict[str, Any],
+    *,
+    with_prefixes: bool,
     **arguments: Any,
 ) -> Callable:
     """Returns what `ids_translator` does, on one device.
@@ -237,19 +240,28 @@ def _translate_function(
         model: Transformer.
         options: SearchOptions.
         limits: those of `run_in_batches`.
+        with_prefixes: bool, that of `ids_translator`.
         **arguments: those of `_search_function`.
     """
     W = options.beam_width
-    search_batch = _search_function(model, options, **arguments)
+    search_batch = _search_function(
+        model, options, with_prefixes=with_prefixes, **arguments
+    )
 
-    def translate(ids):
+    def translate(ids, prefixes_NK3=None):
         ids_NS = ids.to_tensor()
         # Of these sources: room for the longest there can be takes memory.
         T = max_target_length(model.hparams, tf.shape(ids_NS)[1], options)
+        if with_prefixes:
+            K = _next_multiple(_FEW_LENGTHS, tf.shape(prefixes_NK3)[1])
 
         def run(rows_R, num_rows, length):
-            batch = shapes.take_rows(ids_NS, rows_R, num_rows, length)
-            found = search_batch(batch)
+            batch = [shapes.take_rows(ids_NS, rows_R, num_rows, length)]
+            if with_prefixes:
+                batch.append(
+                    shapes.take_rows(prefixes_NK3, rows_R, num_rows, K)
+                )
+            found = search_batch(*batch)
             ids_BWT = found.ids_BWT[:, :, :T]  # XLA's may be longer.
             missing = T - tf.shape(ids_BWT)[2]
             ids_BWT = tf.pad(ids_BWT, [[0, 0], [0, 0], [0, missing]])
@@ -263,29 +275,55 @@ def _translate_function(
         )
         return Hypotheses(ids_NWT, scores_NW)
 
+    signature = [tf.RaggedTensorSpec([None, None], tf.int32)]
+    if with_prefixes:
+        signature.append(tf.TensorSpec([None, None, 3], tf.int32))
     return tf.function(
         translate,
-        input_signature=[tf.RaggedTensorSpec([None, None], tf.int32)],
+        input_signature=signature,
         autograph=False,
     )
 
 
 def _search_function(
-    model: Transformer, options: SearchOptions, *, xla: bool, **arguments: Any
+    model: Transformer,
+    options: SearchOptions,
+    *,
+    xla: bool,
+    with_prefixes: bool,
+    **arguments: Any,
 ) -> Callable:
-    """Returns `search` as a tf.function of int32 source ids [B, S]."""
+    """Returns `search` as a tf.function of int32 source ids [B, S].
 
-    def search_batch(source_ids):
-        return search(model, source_ids, options, xla=xla, **arguments)
+    With prefixes, it has a second argument, the Batch's.
+    """
 
+    def search_batch(source_ids, prefixes_BK3=None):
+        return search(
+            model,
+            source_ids,
+            options,
+            prefixes_BK3=prefixes_BK3,
+            xla=xla,
+            **arguments,
+        )
+
+    signature = [tf.TensorSpec([None, None], tf.int32)]
+    if with_prefixes:
+        signature.append(tf.TensorSpec([None, None, 3], tf.int32))
     return tf.function(
         search_batch,
-        input_signature=[tf.TensorSpec([None, None], tf.int32)],
+        input_signature=signature,
         jit_compile=xla or None,
         autograph=False,
         # Called for each part of a batch; kept once in the graph.
         experimental_attributes={"_noinline": True},
     )
+
+
+def _next_multiple(size: int, number: tf.Tensor) -> tf.Tensor:
+    """Returns a number rounded up: of few shapes, XLA compiles few."""
+    return (number + size - 1) // size * size
 
 
 def _no_hypotheses(N, W, T):

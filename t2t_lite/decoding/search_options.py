@@ -3,6 +3,7 @@
 import dataclasses
 import difflib
 import inspect
+import math
 import numbers
 import os
 from typing import Any, NamedTuple
@@ -10,6 +11,18 @@ from typing import Any, NamedTuple
 from t2t_lite.errors import require, require_int
 from t2t_lite.hparams import HParams, length_penalty_rules
 from t2t_lite.storage import settings_file
+
+_WORDS = ("suppress", "suppress_pieces")
+_LONGEST_NGRAM = 100
+_ALWAYS = ("beam_width", "length_penalty", "max_extra_length", "nbest")
+# What steers a search beside the beam, and is off by default.
+STEERING = (
+    "min_length",
+    "no_repeat_ngram_size",
+    *_WORDS,
+    "sample_top_k",
+    "sample_top_p",
+)
 
 
 class SearchOptions(NamedTuple):
@@ -20,6 +33,16 @@ class SearchOptions(NamedTuple):
     max_extra_length: int  # tokens beyond those of the source
     nbest: int = 1  # how many translations of each line
     tokens_at_once: int | None = None  # of the source; None: by the hardware
+    min_length: int = 0  # tokens before the end, of each sentence
+    no_repeat_ngram_size: int = 0  # no so many tokens twice; 0: no limit
+    suppress: tuple[str, ...] = ()  # words that must not appear
+    suppress_pieces: tuple[str, ...] = ()  # tokens that must not, as U+2581a
+    # Draws `nbest` samples in place of a search: of how many likeliest tokens
+    # each, or of those with what share of the probability; 0: no sampling.
+    sample_top_k: int = 0
+    sample_top_p: float = 0.0
+    temperature: float = 1.0
+    seed: int = 0
 
     @classmethod
     def from_hparams(
@@ -46,21 +69,60 @@ class SearchOptions(NamedTuple):
             "max_extra_length": hparams.max_extra_length,
         }
         given = {k: v for k, v in changes.items() if v is not None}
+        for name in _WORDS:
+            if isinstance(given.get(name), list):
+                given[name] = tuple(given[name])
         options = cls(**(defaults | given))
+        if options.samples:  # There is no beam, but a row for each sample.
+            options = options._replace(beam_width=options.nbest)
         options.check()
         return options
+
+    @property
+    def steering(self) -> dict[str, Any]:
+        """Those of STEERING that are on."""
+        on = {name: getattr(self, name) for name in STEERING}
+        return {name: value for name, value in on.items() if value}
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """All options but those that are off."""
+        return {
+            name: value
+            for name, value in self._asdict().items()
+            if name in _ALWAYS or value != self._field_defaults.get(name)
+        }
+
+    @property
+    def samples(self) -> bool:
+        """Whether translations are drawn at random."""
+        return bool(self.sample_top_k or self.sample_top_p)
 
     def check(self) -> None:
         """Raises InputError where an option is out of its range."""
         require_int(1, beam_width=self.beam_width, nbest=self.nbest)
-        require_int(0, max_extra_length=self.max_extra_length)
+        require_int(
+            0,
+            max_extra_length=self.max_extra_length,
+            min_length=self.min_length,
+            no_repeat_ngram_size=self.no_repeat_ngram_size,
+            sample_top_k=self.sample_top_k,
+            seed=self.seed,
+        )
+        n = self.no_repeat_ngram_size
+        rule = f"no_repeat_ngram_size must be at most {_LONGEST_NGRAM}"
+        require(rule, n <= _LONGEST_NGRAM, no_repeat_ngram_size=n)
+        _check_sampling(self)
+        for name in _WORDS:
+            words = getattr(self, name)
+            is_tuple = isinstance(words, tuple)
+            holds = is_tuple and all(isinstance(w, str) for w in words)
+            require(f"{name} must be a list of str", holds, **{name: words})
         if self.tokens_at_once is not None:
             require_int(1, tokens_at_once=self.tokens_at_once)
         alpha = self.length_penalty
-        is_bool = isinstance(alpha, bool)
-        is_number = isinstance(alpha, numbers.Real) and not is_bool
         given = {"length_penalty": alpha}
-        require("length_penalty must be a number", is_number, **given)
+        require("length_penalty must be a number", _is_number(alpha), **given)
         for rule, holds in length_penalty_rules(alpha):
             require(rule, holds, **given)
         require(
@@ -68,6 +130,28 @@ class SearchOptions(NamedTuple):
             self.nbest <= self.beam_width,
             nbest=self.nbest,
         )
+
+
+def _check_sampling(options: SearchOptions) -> None:
+    """Raises InputError where an option of sampling is out of its range."""
+    top_p, temperature = options.sample_top_p, options.temperature
+    rule = "sample_top_p must be a number from 0 to 1"
+    holds = _is_number(top_p) and 0 <= top_p <= 1
+    require(rule, holds, sample_top_p=top_p)
+    holds = _is_number(temperature) and 0 < temperature < math.inf
+    rule = "temperature must be a number above 0"
+    require(rule, holds, temperature=temperature)
+    is_default = (options.seed, temperature) == (0, 1)
+    require(
+        "seed and temperature need sample_top_k or sample_top_p",
+        options.samples or is_default,
+        seed=options.seed,
+        temperature=temperature,
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def _unknown(name, fields, given_to):

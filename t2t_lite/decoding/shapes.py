@@ -191,7 +191,7 @@ def run_in_batches(
 def take_rows(
     ids_NS: tf.Tensor, rows_R: tf.Tensor, num_rows: tf.Tensor, length: tf.Tensor
 ) -> tf.Tensor:
-    """Returns int32 [num_rows, length]: some rows, filled up with padding.
+    """Returns int32 [num_rows, length, ...]: some rows, filled up with 0.
 
     >>> ids_NS = [[5, 6, 1, 0], [7, 1, 0, 0], [8, 9, 9, 1]]
     >>> take_rows(ids_NS, [1, 0], num_rows=3, length=3).numpy().tolist()
@@ -199,7 +199,9 @@ def take_rows(
     """
     ids_RS = tf.gather(ids_NS, rows_R)[:, :length]
     missing = length - tf.shape(ids_RS)[1]
-    return tf.pad(ids_RS, [[0, num_rows - tf.size(rows_R)], [0, missing]])
+    added = [[0, num_rows - tf.size(rows_R)], [0, missing]]
+    others = [[0, 0]] * (ids_RS.shape.rank - 2)
+    return tf.pad(ids_RS, added + others)
 
 
 def _batch_sizes(length, capacity):

@@ -7,13 +7,17 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from absl import logging
 from keras import ops
 
-from t2t_lite.decoding import saved_model
+from t2t_lite.decoding import beginnings, saved_model
+from t2t_lite.decoding.beginnings import Beginning
 from t2t_lite.decoding.devices import find_devices
+from t2t_lite.decoding.engine import Engine, model_engine
 from t2t_lite.decoding.line_predictor import LinePredictor, Translation
-from t2t_lite.decoding.long_lines import LineSplitter
-from t2t_lite.decoding.search import Engine, SearchOptions, model_engine
+from t2t_lite.decoding.long_lines import LineSplitter, Pieces
+from t2t_lite.decoding.search import max_target_length
+from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.errors import require, require_bool
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage.model_directory import ModelDirectory
@@ -41,6 +45,7 @@ class LineTranslator(LinePredictor):
     """
 
     _accepted = "a str, a list of str or a string tensor"
+    _takes_prefixes = True
 
     def __init__(
         self,
@@ -57,6 +62,7 @@ class LineTranslator(LinePredictor):
             num_devices=engine.num_devices,
         )
         self.translate_ids = engine.translate_ids
+        self._translate_prefixed = engine.translate_prefixed
         self.max_length = engine.max_length
         if splitting is None:
             splitting = Splitting(whole_up_to=engine.max_length)
@@ -117,7 +123,7 @@ class LineTranslator(LinePredictor):
         for weight in model.weights:
             is_finite = bool(ops.all(ops.isfinite(weight)))
             require(rule, is_finite, weight=weight.path)
-        engine = model_engine(model, options, xla)
+        engine = model_engine(model, vocabulary, options, xla)
         return LineTranslator(engine, vocabulary, options, splitting)
 
     @staticmethod
@@ -136,37 +142,120 @@ class LineTranslator(LinePredictor):
         return LineTranslator(*loaded)
 
     def translate(
-        self, lines: list[str], first_line: int = 1
+        self,
+        lines: list[str],
+        first_line: int = 1,
+        prefixes: list[str] | None = None,
     ) -> list[list[Translation]]:
         """Returns for each line a list of `nbest` Translations, best first.
 
         Args:
             lines: list of str. A blank one has blank translations.
-            first_line: int, the number of the first line in warnings.
+            first_line: int, the number of the first line in messages.
+            prefixes: list of str, what the translation of each line begins
+                with, cut within a word or not; None for nothing. Its sentences
+                are those of the line, as far as it has any.
+
+        Raises:
+            InputError: a prefix cannot begin a translation of this engine, or
+                there is not one for each line.
         """
         lines = as_list(lines, "lines must be a list of str")
         pieces = self._splitter.split_lines(lines, first_line)
+        begun = self._beginnings(pieces, lines, first_line, prefixes)
         parts = [[] for _ in lines]
         for n, translations in zip(
-            pieces.line_indices, self._translate_pieces(pieces.ids), strict=True
+            pieces.line_indices,
+            self._translate_pieces(pieces.ids, begun),
+            strict=True,
         ):
             parts[n].append(translations)
         nothing = [Translation("", 0.0)] * self.options.nbest
-        return [_join(each) if each else nothing for each in parts]
+        found = [_join(each) if each else nothing for each in parts]
+        for number, (best, *_) in enumerate(found, first_line):
+            if best.score == -math.inf:
+                logging.warning(
+                    "Line %d has no translation that keeps to all options.",
+                    number,
+                )
+        return found
 
-    def _translate_pieces(self, ids: list[list[int]]) -> list:
+    def _beginnings(
+        self,
+        pieces: Pieces,
+        lines: list[str],
+        first_line: int,
+        prefixes: list[str] | None,
+    ) -> list[Beginning] | None:
+        """Returns what the translation of each piece begins with.
+
+        Returns:
+            None where none has a prefix.
+        """
+        if prefixes is None:
+            return None
+        prefixes = as_list(prefixes, "prefixes must be a list of str")
+        require(
+            "there must be a prefix for each line, blank for none",
+            len(prefixes) == len(lines),
+            lines=len(lines),
+            prefixes=len(prefixes),
+        )
+        if not any(map(str.strip, prefixes)):
+            return None
+        require(
+            "from a SavedModel, call its signature translate_prefix, or give "
+            "the model directory",
+            self._translate_prefixed is not None,
+            model=self.description,
+        )
+        begun = beginnings.of_pieces(prefixes, pieces, first_line)
+        beginnings.require_possible(
+            begun,
+            pieces,
+            self.vocabulary.target,
+            self._max_target_length,
+            first_line,
+        )
+        return begun
+
+    def _max_target_length(self, source_length: int) -> int:
+        """Returns how many tokens a translation may have, with EOS."""
+        if self.model is None:
+            return source_length + self.options.max_extra_length
+        return max_target_length(
+            self.model.hparams, source_length, self.options
+        )
+
+    def _translate_pieces(
+        self, ids: list[list[int]], begun: list[Beginning] | None
+    ) -> list:
         """Returns the list of Translations of each piece."""
         if not ids:
             return []
-        found = self.translate_ids(tf.ragged.constant(ids, tf.int32))
+        ids = tf.ragged.constant(ids, tf.int32)
+        if begun is None:
+            found = self.translate_ids(ids)
+        else:
+            found = self._translate_prefixed(ids, *zip(*begun, strict=True))
         ids_NWT = np.asarray(found.ids_BWT)[:, : self.options.nbest]
         scores_NW = np.asarray(found.scores_BW)[:, : self.options.nbest]
         N, W, T = ids_NWT.shape
         texts = self.vocabulary.target.decode(ids_NWT.reshape(N * W, T))
         translations = list(map(Translation, texts, scores_NW.ravel().tolist()))
-        return [translations[n * W : (n + 1) * W] for n in range(N)]
+        by_piece = [translations[n * W : (n + 1) * W] for n in range(N)]
+        for n, beginning in enumerate(begun or []):
+            if beginning.ends_there:  # There is no other.
+                by_piece[n] = by_piece[n][:1] * W
+        return by_piece
 
-    def __call__(self, text: Any, *, with_scores: bool = False) -> Any:
+    def __call__(
+        self,
+        text: Any,
+        *,
+        with_scores: bool = False,
+        prefix: str | list[str] | None = None,
+    ) -> Any:
         """Returns the best translation of each text.
 
         Args:
@@ -175,6 +264,8 @@ class LineTranslator(LinePredictor):
                 model on another device must be one with xla=False.)
             with_scores: bool, whether to return (translations, scores), the
                 scores float32 (log probability in nats / length penalty).
+            prefix: what the translation begins with, that of `translate`; a str
+                or a list of str, as `text` is, and None for a tensor.
 
         Returns:
             a str, a list of str, or a string tensor, as `text` is.
@@ -188,8 +279,12 @@ class LineTranslator(LinePredictor):
                 f"received a {type(text).__name__} inside of one"
             )
         if not tf.is_tensor(text):
-            return super().__call__(text, with_scores=with_scores)
+            return super().__call__(
+                text, with_scores=with_scores, prefix=prefix
+            )
         require_bool(with_scores=with_scores)
+        rule = "prefix must be None where text is a tensor"
+        require(rule, prefix is None, prefix=prefix)
         self._require_strings(text)
         translations, scores = self._translate_tensor(text)
         return (translations, scores) if with_scores else translations
@@ -217,6 +312,8 @@ class LineTranslator(LinePredictor):
             scores_N = tf.math.unsorted_segment_sum(
                 found.scores_BW[:, 0], line_indices_P, tf.size(text)
             )
+            # A sentence without a translation leaves its line without one.
+            text_N = tf.where(tf.math.is_finite(scores_N), text_N, "")
             shape = tf.shape(text)
             return tf.reshape(text_N, shape), tf.reshape(scores_N, shape)
 
@@ -278,7 +375,7 @@ class Translator(LineTranslator):
     ):
         directory = ModelDirectory(model_dir)
         directory.require_task("translation")
-        settings = directory.settings()
+        settings, vocabulary = directory.settings(), directory.vocabulary()
         splitting = settings.splitting(sentences)
         search_options = SearchOptions.from_hparams(
             settings.hparams, Translator, **options
@@ -289,12 +386,13 @@ class Translator(LineTranslator):
         super().__init__(
             model_engine(
                 model,
+                vocabulary,
                 search_options,
                 xla,
                 description=description,
                 devices=find_devices(devices),
             ),
-            directory.vocabulary(),
+            vocabulary,
             search_options,
             splitting,
         )

@@ -140,6 +140,5 @@ def evaluate(
         name: accuracy.measure(predictor, sentences)
         for name, sentences in (checks or {}).items()
     }
-    options = predictor.options._asdict().items()
-    given = {name: value for name, value in options if value is not None}
-    return Report(predictor.description, given, scores, accuracies)
+    search = predictor.options.chosen
+    return Report(predictor.description, search, scores, accuracies)

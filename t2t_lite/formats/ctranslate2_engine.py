@@ -9,6 +9,9 @@ Lines are split, ordered and joined as ever. What differs is the search:
   are ranked by the paper's formula. Ours has it in the search itself.
 - A beam of width 1 takes the likeliest token and never looks back.
 - A source of no token but EOS has no translation.
+- Nothing is sampled. Words cannot be suppressed, but tokens can. A prefix is
+  the tokens of its text alone, without the space at its end: where it cuts a
+  word, an odd one follows.
 
 A model directory is converted once for each quantization. The result is kept in
 <model_dir>/ctranslate2/<name>-<quantization>/. Its name is made from a hash of
@@ -24,17 +27,17 @@ import os
 import pathlib
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from absl import logging
 
 from t2t_lite import files, hardware
-from t2t_lite.decoding import shapes
+from t2t_lite.decoding import shapes, steering
 from t2t_lite.decoding.beam_search import Hypotheses
+from t2t_lite.decoding.engine import Engine
 from t2t_lite.decoding.line_predictor import LinePredictor
-from t2t_lite.decoding.search import Engine
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.decoding.translation import LineTranslator
 from t2t_lite.errors import InputError, require, require_extra
@@ -81,17 +84,27 @@ class CTranslate2Translator(LineTranslator):
         super().__init__(engine, vocabulary, options, splitting)
         self._weights_name = weights_name
 
-    def __call__(self, text: Any, *, with_scores: bool = False) -> Any:
+    def __call__(
+        self,
+        text: Any,
+        *,
+        with_scores: bool = False,
+        prefix: str | list[str] | None = None,
+    ) -> Any:
         """Returns the best translation of each text.
 
         Args:
             text: a str or a list of str: a graph cannot hold CTranslate2.
             with_scores: that of a LineTranslator.
+            prefix: that of a LineTranslator.
 
         Raises:
+            InputError: that of a LineTranslator.
             TypeError: `text` is neither.
         """
-        return LinePredictor.__call__(self, text, with_scores=with_scores)
+        return LinePredictor.__call__(
+            self, text, with_scores=with_scores, prefix=prefix
+        )
 
     def sha256(self) -> str:
         """Returns the hash of all that shapes an output but the options."""
@@ -148,9 +161,7 @@ def open_translator(
     directory.require_task("translation")
     settings = directory.settings()
     ctranslate2.require_carried(settings.hparams)
-    search_options = SearchOptions.from_hparams(
-        settings.hparams, CTranslate2Translator, **options
-    )
+    search_options = _kept_options(settings.hparams, **options)
     workers = find_workers(devices, quantization)
     conversion = _Conversion(
         directory,
@@ -194,9 +205,7 @@ def _open_folder(
     metadata = ctranslate2.read_metadata(folder)
     hparams = metadata["hparams"]
     splitting = Splitting(**metadata.get("splitting", {}))
-    search_options = SearchOptions.from_hparams(
-        hparams, CTranslate2Translator, **options
-    )
+    search_options = _kept_options(hparams, **options)
     most = ctranslate2.num_positions(hparams) - hparams.max_length
     require(
         f"max_extra_length must be at most {most}, for which the folder has "
@@ -234,10 +243,28 @@ class _Loaded(NamedTuple):
         search = CTranslate2Search(
             self.library, self.vocabulary, self.hparams, options
         )
-        engine = Engine(search, self.hparams.max_length, self.description)
+        engine = Engine(
+            search,
+            self.hparams.max_length,
+            self.description,
+            translate_prefixed=search.translate_prefixed,
+        )
         return CTranslate2Translator(
             engine, self.vocabulary, options, splitting, self.name
         )
+
+
+def _kept_options(hparams: HParams, **options: Any) -> SearchOptions:
+    """Returns the SearchOptions, which this engine can keep."""
+    found = SearchOptions.from_hparams(
+        hparams, CTranslate2Translator, **options
+    )
+    rule = "CTranslate2 suppresses tokens alone: give suppress_pieces"
+    require(rule, not found.suppress, suppress=found.suppress)
+    given = {name: options[name] for name in found.steering if "sample" in name}
+    rule = "CTranslate2's samples depend on their batch: leave sampling out"
+    require(rule, not found.samples, **given)
+    return found
 
 
 def _require_kept(
@@ -530,6 +557,9 @@ class CTranslate2Search:
         self._source_names = ctranslate2.token_names(vocabulary)
         targets = ctranslate2.token_names(vocabulary.target)
         self._target_ids = {name: n for n, name in enumerate(targets, EOS)}
+        steering.piece_ids(options.suppress_pieces, vocabulary.target)
+        self._target_vocabulary = vocabulary.target
+        self._target_names = targets
         self._most = ctranslate2.num_positions(hparams)
         whole = shapes.capacity(
             hardware.find_hardware(), options.beam_width, options.tokens_at_once
@@ -546,7 +576,10 @@ class CTranslate2Search:
             ids: int32 RaggedTensor [N, (length)], EOS at each end. One that has
                 nothing else gets no ids, and the scores 0, -inf, -inf, ...
         """
-        found = self.search(ids.to_list())
+        return self._hypotheses(self.search(ids.to_list()))
+
+    def _hypotheses(self, found: list[list["_Found"]]) -> Hypotheses:
+        """Returns what was found as arrays."""
         N, W = len(found), self._options.nbest
         T = max((len(f.ids) for each in found for f in each), default=0)
         ids_NWT = np.zeros([N, W, T], np.int32)
@@ -557,7 +590,72 @@ class CTranslate2Search:
                 scores_NW[n, w] = self._score(hypothesis)
         return Hypotheses(ids_NWT, scores_NW)
 
-    def search(self, sources: list[list[int]]) -> list[list[_Found]]:
+    def translate_prefixed(
+        self,
+        ids: "tf.RaggedTensor",
+        prefixes: Sequence[str],
+        ends_there: Sequence[bool],
+    ) -> Hypotheses:
+        """Returns the Hypotheses of sequences that begin with prefixes.
+
+        The tokens of a prefix are those of the vocabulary for it alone, so a
+        word that it cuts goes on with another token.
+
+        Args:
+            ids: that of a call.
+            prefixes: str, one for each sequence.
+            ends_there: whether a prefix is all of the translation.
+        """
+        sources = ids.to_list()
+        begun = self._target_vocabulary.encode([p.rstrip() for p in prefixes])
+        scores = self._scores(sources, begun)
+        found = self.search(
+            # What is known already needs no search.
+            [
+                [] if ends else source_ids
+                for source_ids, ends in zip(sources, ends_there, strict=True)
+            ],
+            [begun_ids[:-1] for begun_ids in begun],
+        )
+        for n, log_probs in enumerate(scores):
+            if ends_there[n]:
+                found[n] = [_Found(begun[n], sum(log_probs))]
+            elif not self._options.steering:
+                # The library leaves the prefix out of a score.
+                of_prefix = sum(log_probs[:-1])
+                found[n] = [
+                    h._replace(log_prob=h.log_prob + of_prefix)
+                    for h in found[n]
+                ]
+        return self._hypotheses(found)
+
+    def _scores(
+        self, sources: list[list[int]], targets: list[list[int]]
+    ) -> list[list[float]]:
+        """Returns the log probability of each token of targets, with EOS.
+
+        Args:
+            sources: lists of ids, EOS at each end.
+            targets: lists of ids, EOS at each end.
+        """
+        found = self._library.score_batch(
+            [self._named(self._source_names, ids) for ids in sources],
+            [self._named(self._target_names, ids) for ids in targets],
+            max_batch_size=self._tokens_per_batch,
+            batch_type="tokens",
+            max_input_length=0,
+        )
+        return [each.log_probs for each in found]
+
+    def _named(self, names: list[str], ids: list[int]) -> list[str]:
+        """Returns the library's names of ids, without EOS."""
+        return [names[i - EOS] for i in ids[:-1]]
+
+    def search(
+        self,
+        sources: list[list[int]],
+        begun: list[list[int]] | None = None,
+    ) -> list[list[_Found]]:
         """Returns the best hypotheses of each source, best first.
 
         CTranslate2 takes one largest length for a whole batch. It cuts off what
@@ -567,10 +665,15 @@ class CTranslate2Search:
 
         Args:
             sources: lists of ids, EOS at each end.
+            begun: the ids that each one's hypotheses begin with, which their
+                scores leave out; None for none.
         """
+        begun = begun or [[]] * len(sources)
         found = [[_Found([], 0.0)] for _ in sources]
         rows = [n for n, ids in enumerate(sources) if ids not in ([], [EOS])]
-        for n, hypotheses in self._run(sources, self._batches(sources, rows)):
+        for n, hypotheses in self._run(
+            sources, begun, self._batches(sources, rows)
+        ):
             found[n] = hypotheses
         again = [n for n in rows if not self._is_final(found[n], sources[n])]
         lengths = sorted({len(sources[n]) for n in again})
@@ -581,9 +684,39 @@ class CTranslate2Search:
                 sources, [n for n in again if len(sources[n]) == length]
             )
         ]
-        for n, hypotheses in self._run(sources, batches, to_the_end=True):
+        for n, hypotheses in self._run(
+            sources, begun, batches, to_the_end=True
+        ):
             found[n] = hypotheses
+        if self._options.steering:
+            found = self._rescored(sources, found)
         return [each[: self._options.nbest] for each in found]
+
+    def _rescored(
+        self, sources: list[list[int]], found: list[list[_Found]]
+    ) -> list[list[_Found]]:
+        """Returns hypotheses with the model's scores, best first.
+
+        What steers the library's search shares the probability of what it
+        leaves out among the rest.
+        """
+        pairs = [
+            (n, hypothesis)
+            for n, hypotheses in enumerate(found)
+            for hypothesis in hypotheses
+            if hypothesis.has_ended
+        ]
+        scores = self._scores(
+            [sources[n] for n, _ in pairs], [h.ids for _, h in pairs]
+        )
+        rescored = [[h for h in each if not h.has_ended] for each in found]
+        for (n, hypothesis), log_probs in zip(pairs, scores, strict=True):
+            rescored[n].append(hypothesis._replace(log_prob=sum(log_probs)))
+        return [sorted(each, key=self._rank) for each in rescored]
+
+    def _rank(self, hypothesis: _Found) -> tuple[bool, float]:
+        """Returns what sorts hypotheses; what has not ended is last."""
+        return not hypothesis.has_ended, -self._score(hypothesis)
 
     def _limit(self, source: list[int]) -> int:
         """Returns the most tokens of a source's translation, with EOS."""
@@ -619,6 +752,7 @@ class CTranslate2Search:
     def _run(
         self,
         sources: list[list[int]],
+        begun: list[list[int]],
         batches: Iterable[list[int]],
         to_the_end: bool = False,
     ) -> Iterator[tuple[int, list[_Found]]]:
@@ -626,26 +760,41 @@ class CTranslate2Search:
 
         Args:
             sources: lists of ids.
+            begun: that of `search`.
             batches: lists of rows, each searched at once.
             to_the_end: whether searches go on to their largest length, and
                 give all that has ended until then.
         """
         started = [
-            (batch, self._start([sources[n] for n in batch], to_the_end))
+            (
+                batch,
+                self._start(
+                    [sources[n] for n in batch],
+                    [begun[n] for n in batch],
+                    to_the_end,
+                ),
+            )
             for batch in batches
         ]
         for batch, results in started:
             for n, result in zip(batch, results, strict=True):
                 yield n, self._ranked(result.result())
 
-    def _start(self, sources: list[list[int]], to_the_end: bool) -> list[Any]:
+    def _start(
+        self,
+        sources: list[list[int]],
+        begun: list[list[int]],
+        to_the_end: bool,
+    ) -> list[Any]:
         """Returns the results to come of a batch."""
         limit = max(map(self._limit, sources))
         beam_width = self._options.beam_width
         patience = limit + 1 if to_the_end and beam_width > 1 else 1
-        names = self._source_names
+        options = self._options
+        names = self._target_names
         return self._library.translate_batch(
-            [[names[i - EOS] for i in ids[:-1]] for ids in sources],
+            [self._named(self._source_names, ids) for ids in sources],
+            target_prefix=[[names[i - EOS] for i in ids] for ids in begun],
             asynchronous=True,
             beam_size=beam_width,
             patience=patience,
@@ -653,7 +802,9 @@ class CTranslate2Search:
                 patience * beam_width if patience > 1 else self._num_hypotheses
             ),
             length_penalty=0,
-            min_decoding_length=0,
+            min_decoding_length=min(options.min_length, limit - 1),
+            no_repeat_ngram_size=options.no_repeat_ngram_size,
+            suppress_sequences=[[p] for p in options.suppress_pieces] or None,
             max_decoding_length=limit,
             max_input_length=0,
             return_scores=True,
@@ -668,4 +819,4 @@ class CTranslate2Search:
                 result.hypotheses, result.scores, strict=True
             )
         ]
-        return sorted(found, key=lambda f: (not f.has_ended, -self._score(f)))
+        return sorted(found, key=self._rank)

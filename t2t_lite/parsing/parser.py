@@ -12,7 +12,7 @@ import tensorflow as tf
 from t2t_lite.decoding.devices import find_devices, make_replicas
 from t2t_lite.decoding.line_predictor import LinePredictor, Translation
 from t2t_lite.decoding.search import SearchOptions, ids_translator
-from t2t_lite.errors import InputError, require_bool
+from t2t_lite.errors import InputError, require, require_bool
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.parsing import encoding, trees
 from t2t_lite.parsing.constraint import TreeSymbols
@@ -67,6 +67,8 @@ class LineParser(LinePredictor):
                 "outermost brackets; received max_extra_length="
                 f"{options.max_extra_length}"
             )
+        rule = "nothing but its sentence steers a parser: leave it out"
+        require(rule, not options.steering, **options.steering)
         if tag_dictionary is not None:
             require_fits(tag_dictionary, vocabulary)
         self._replicas = make_replicas(model, devices)
@@ -167,17 +169,19 @@ class LineParser(LinePredictor):
             replicas=self._replicas,
         )
 
-    def _constraint(self, source_ids, max_lengths_B, beam_width):
-        num_words_B = tf.reduce_sum(
-            tf.gather(tf.constant(self._num_words_V, tf.int32), source_ids), 1
-        )
+    def _constraint(self, batch):
+        num_words_V = tf.constant(self._num_words_V, tf.int32)
+        num_words_BS = tf.gather(num_words_V, batch.source_ids_BS)
         tags_BNV = None
         if self._tag_dictionary is not None:
             tags_BNV = self._tag_dictionary.tags(
-                source_ids, self._num_words_V > 0
+                batch.source_ids_BS, self._num_words_V > 0
             )
         return self._symbols.constraint(
-            num_words_B, max_lengths_B, beam_width, tags_BNV
+            tf.reduce_sum(num_words_BS, axis=1),
+            batch.max_lengths_B,
+            batch.beam_width,
+            tags_BNV,
         )
 
     def _tree(self, ids_T, words):

@@ -55,10 +55,13 @@ def _requests(
 ) -> Iterator[tuple[str, dict[str, list[str]]]]:
     """Yields (signature, inputs) of each request."""
     texts = _texts_by_length(vocabulary, max_length)
-    for signature in ("serving_default", "translate_nbest"):
-        for rows, length in batch_shapes(max_length):
-            if length in texts:
-                yield signature, {"inputs": [texts[length]] * rows}
+    prefix = texts[min(texts)] if texts else ""
+    for rows, length in batch_shapes(max_length):
+        if length in texts:
+            inputs = {"inputs": [texts[length]] * rows}
+            yield "serving_default", inputs
+            yield "translate_nbest", inputs
+            yield "translate_prefix", inputs | {"prefixes": [prefix] * rows}
     shortest = [texts[min(texts)]] if texts else []
     yield "translate_aligned", {"inputs": shortest}
     yield "score", {"sources": shortest, "targets": shortest}

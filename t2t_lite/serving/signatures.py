@@ -5,12 +5,11 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from t2t_lite.decoding import shapes
-from t2t_lite.decoding.search import (
-    SearchOptions,
-    ids_translator,
-    max_target_length,
-)
+from t2t_lite.decoding import beginnings, shapes
+from t2t_lite.decoding.prefix import PrefixTokens
+from t2t_lite.decoding.search import ids_translator, max_target_length
+from t2t_lite.decoding.search_options import SearchOptions
+from t2t_lite.decoding.steering import Steering
 from t2t_lite.hparams import HParams
 from t2t_lite.model import loss
 from t2t_lite.model.multi_head_attention import record_weights
@@ -61,42 +60,61 @@ class ServedModel:
         self._model, self._vocabulary = model, vocabulary
         self._options = options
         self.variables = [w.value for w in model.trainable_variables]
-        self.translate_ids = self._ids_translator(min_finished=1)
+        self._steering = Steering(options.search, vocabulary.target)
+        self.translate_ids = self._ids_translator()
         self._translate_ids_nbest = self._ids_translator(
             min_finished=options.search.beam_width
         )
-        # A text of more bytes has more tokens than a model takes.
-        self._max_bytes = (options.max_length + 1) * max(
-            len(token.encode())
-            for token in vocabulary.tokens(range(vocabulary.size))
+        self._prefix_tokens = PrefixTokens(vocabulary.target.token_bytes)
+        self._translate_ids_prefixed = self._ids_translator(
+            prefix_tokens=self._prefix_tokens
         )
+        self._max_token_bytes = max(
+            len(token.encode())
+            for side in (vocabulary, vocabulary.target)
+            for token in side.tokens(range(side.size))
+        )
+        # A text of more bytes has more tokens than a model takes.
+        self._max_bytes = (options.max_length + 1) * self._max_token_bytes
         self._max_target_length = max_target_length(
             model.hparams, options.max_length, options.search
         )
 
-    def _ids_translator(self, min_finished: int) -> Callable:
+    def _ids_translator(
+        self,
+        min_finished: int = 1,
+        prefix_tokens: PrefixTokens | None = None,
+    ) -> Callable:
+        options, steering = self._options, self._steering
         return ids_translator(
             self._model,
-            self._options.search,
-            self._options.xla,
-            max_length=self._options.max_length,
+            options.search,
+            options.xla,
+            max_length=options.max_length,
             min_finished=min_finished,
+            constraint=(
+                steering.constraint
+                if prefix_tokens is None
+                else steering.behind(prefix_tokens)
+            ),
+            with_prefixes=prefix_tokens is not None,
             hardware=shapes.ANYWHERE,
         )
 
     def signatures(self) -> dict[str, Callable]:
         """Returns the tf.functions of the signatures by name."""
         text_B = [tf.TensorSpec([None], tf.string, name="inputs")]
-        pair_B = [
-            tf.TensorSpec([None], tf.string, name=name)
-            for name in ("sources", "targets")
-        ]
+        pair_B, prefixed_B = (
+            [tf.TensorSpec([None], tf.string, name=name) for name in names]
+            for names in (("sources", "targets"), ("inputs", "prefixes"))
+        )
         return {
             name: tf.function(function, signature, autograph=False)
             for name, function, signature in (
                 ("serving_default", self._translate, text_B),
                 ("translate_nbest", self._translate_nbest, text_B),
                 ("translate_aligned", self._translate_aligned, text_B),
+                ("translate_prefix", self._translate_prefix, prefixed_B),
                 ("score", self._score, pair_B),
             )
         }
@@ -110,12 +128,14 @@ class ServedModel:
         ids, is_truncated_P = self._encode(parts.flat_values)
         found = self.translate_ids(ids)
         text_P = self._vocabulary.target.decode_tensor(found.ids_BWT[:, 0])
-        scores = parts.with_flat_values(found.scores_BW[:, 0])
+        scores_P = parts.with_flat_values(found.scores_BW[:, 0])
+        scores_B = tf.reduce_sum(scores_P, axis=1)
+        text_B = sentences.join_tensor(
+            text_P, parts.value_rowids(), parts.nrows()
+        )
         return {
-            "outputs": sentences.join_tensor(
-                text_P, parts.value_rowids(), parts.nrows()
-            ),
-            "scores": tf.reduce_sum(scores, axis=1),
+            "outputs": tf.where(tf.math.is_finite(scores_B), text_B, ""),
+            "scores": scores_B,
             "truncated": _any_of(parts, is_truncated_P),
         }
 
@@ -150,6 +170,42 @@ class ServedModel:
             "outputs": tf.where(is_there_BW, tf.reshape(text_BW, [-1, W]), ""),
             "scores": tf.where(is_there_BW, scores_BW, -float("inf")),
             "truncated": _any_of(parts, is_truncated_P),
+        }
+
+    def _translate_prefix(self, inputs, prefixes):
+        """Returns the best translation of each text that begins with a prefix.
+
+        Texts are not split into sentences. Where there is no such translation,
+        it is "" with a score of -inf.
+        """
+        tf.debugging.assert_equal(
+            tf.shape(inputs),
+            tf.shape(prefixes),
+            'there must be one prefix for each input, "" for none',
+        )
+        ids, is_truncated_B = self._encode(inputs)
+        # No more of it than shows that it is too long.
+        most = self._max_target_length
+        begun = beginnings.encode(
+            tf.strings.substr(prefixes, 0, (most + 1) * self._max_token_bytes),
+            self._vocabulary.target,
+        )
+        room_B = tf.minimum(
+            ids.row_lengths() + self._options.search.max_extra_length, most
+        )
+        # A blank text has no translation but a blank one.
+        room_B = tf.where(ids.row_lengths() > 0, room_B, 1)
+        fits_B = begun.row_lengths() < room_B
+        begun = begun[:, :most]
+        found = self._translate_ids_prefixed(
+            ids, self._prefix_tokens.places(begun.to_tensor())
+        )
+        scores_B = tf.where(fits_B, found.scores_BW[:, 0], -float("inf"))
+        text_B = self._vocabulary.target.decode_tensor(found.ids_BWT[:, 0])
+        return {
+            "outputs": tf.where(tf.math.is_finite(scores_B), text_B, ""),
+            "scores": scores_B,
+            "truncated": is_truncated_B,
         }
 
     def _split(self, text_B):

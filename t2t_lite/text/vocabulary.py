@@ -366,6 +366,30 @@ class Vocabulary:
         ]
 
     @functools.cached_property
+    def space_id(self) -> int | None:
+        """The id of a space alone; None if there is none."""
+        piece = self._processor.piece_to_id(SPACE)
+        is_known = not self._processor.IsUnknown(piece)
+        return piece + FIRST_PIECE if is_known else None
+
+    @functools.cached_property
+    def token_bytes(self) -> list[bytes]:
+        """What each id adds to a text, in UTF-8; nothing if it is no text.
+
+        The text has a space in front, which is not shown.
+        """
+        processor, texts = self._processor, [b""] * FIRST_PIECE
+        for piece in range(self._num_pieces):
+            name = processor.id_to_piece(piece)
+            if processor.IsByte(piece):
+                texts.append(bytes([int(name[1:-1], 16)]))
+            elif processor.IsControl(piece) or processor.IsUnknown(piece):
+                texts.append(b"")
+            else:
+                texts.append(name.replace(SPACE, " ").encode())
+        return texts
+
+    @functools.cached_property
     def _guard(self):
         """A piece of text without spaces, and how many bytes it is."""
         processor = self._processor
@@ -381,8 +405,8 @@ class Vocabulary:
         return piece, len(processor.decode([piece]).encode())
 
     @functools.cached_property
-    def _drops_spaces(self):
-        """Whether text has no spaces at its start, whatever its pieces say."""
+    def drops_spaces(self) -> bool:
+        """Whether text has no spaces at its ends, whatever its pieces say."""
         from sentencepiece import sentencepiece_model_pb2
 
         proto = sentencepiece_model_pb2.ModelProto.FromString(self.model)
@@ -482,7 +506,7 @@ class Vocabulary:
             num_bytes + num_spaces_B,
             tf.fill(tf.shape(text_B), _LARGEST_LINE_BYTES),
         )
-        if self._drops_spaces:
+        if self.drops_spaces:
             text_B = tf.strings.regex_replace(text_B, "^ +", "")
         return text_B
 

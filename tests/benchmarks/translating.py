@@ -162,7 +162,7 @@ def make_search(folder, task, precision, xla):
     max_extra_length, constraint = settings.max_extra_length, None
     if task["num_tokens"]:
         max_extra_length = task["num_tokens"] - _SOURCE_LENGTH
-        constraint = never_end(task["vocabulary_size"])
+        constraint = never_end
     return ids_translator(
         model,
         SearchOptions(task["beam_width"], 0.0, max_extra_length),
@@ -171,22 +171,20 @@ def make_search(folder, task, precision, xla):
     )
 
 
-def never_end(vocabulary_size):
-    """Returns what makes the Constraint that no hypothesis ends."""
+def never_end(batch):
+    """Returns the Constraint that no hypothesis ends."""
     from keras import ops
 
     from t2t_lite.decoding.beam_search import Constraint
     from t2t_lite.token_ids import EOS
 
-    def constraint(source_ids, _, W):
-        is_no_end_V = ops.arange(vocabulary_size) != EOS
-        return Constraint(
-            ops.zeros((ops.shape(source_ids)[0], W), "int32"),
-            lambda state, _: state,
-            lambda *_: is_no_end_V,
-        )
-
-    return constraint
+    B = ops.shape(batch.source_ids_BS)[0]
+    is_no_end_V = ops.arange(batch.num_target_ids) != EOS
+    return Constraint(
+        ops.zeros((B, batch.beam_width), "int32"),
+        lambda state, _: state,
+        lambda *_: is_no_end_V,
+    )
 
 
 def until_end(ids):

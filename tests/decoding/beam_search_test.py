@@ -5,9 +5,22 @@ import itertools
 
 import numpy as np
 import pytest
-import reference
 import tensorflow as tf
 from keras import ops
+from search_tables import (
+    ALL,
+    ALPHAS,
+    EOS,
+    T,
+    V,
+    child,
+    exhaustive,
+    log_prob,
+    random_table,
+    search,
+    table_step,
+    without_padding,
+)
 from tiny_models import tiny_transformer
 
 from t2t_lite.decoding import beam_search as search_module
@@ -16,116 +29,6 @@ from t2t_lite.model import cache as decoder_cache
 from t2t_lite.model import rows
 from t2t_lite.tensor import NEG_INF
 from t2t_lite.token_ids import PAD
-
-EOS = 1
-V, T = 4, 4  # 27 hypotheses of length T without EOS, 40 with it.
-ALL = 81  # A beam that holds every hypothesis of T tokens.
-ALPHAS = [0.0, 0.6, 1.0]
-
-
-def random_table(seed, batch_size=2, V=V, T=T, spread=2.0):
-    """Returns float32 logits [B, N, V] after each of N prefixes of each row."""
-    prefixes = (V**T - 1) // (V - 1)
-    random = np.random.default_rng(seed)
-    return random.normal(0, spread, (batch_size, prefixes, V)).astype("float32")
-
-
-def child(prefix, token, V):
-    """Returns the number of a prefix with one more token; the empty one is 0.
-
-    Prefixes are numbered breadth first: every history has its own logits.
-    """
-    return prefix * V + token + 1
-
-
-def table_step(table_BNV):
-    """Returns (step, cache, reorder) of the model that a table is.
-
-    The cache is the row of each sentence, and the number of the prefix that
-    each hypothesis is.
-    """
-    V = table_BNV.shape[-1]
-
-    def step(ids_BW, cache):
-        length, row_B, prefix_BW = cache
-        # The token before the first is not part of a prefix.
-        prefix_BW = ops.where(length == 0, 0, child(prefix_BW, ids_BW, V))
-        logits_BWV = ops.take_along_axis(
-            ops.take(table_BNV, row_B, axis=0), prefix_BW[..., None], axis=1
-        )
-        return logits_BWV, (length + 1, row_B, prefix_BW)
-
-    def reorder(cache, parent_BW):
-        *rest, prefix_BW = cache
-        return *rest, ops.take_along_axis(prefix_BW, parent_BW, axis=1)
-
-    def empty(W):
-        B = len(table_BNV)
-        return (
-            ops.convert_to_tensor(0),
-            ops.arange(B),
-            ops.zeros((B, W), "int32"),
-        )
-
-    return step, empty, reorder
-
-
-def search(table_BNV, max_lengths, max_length=None, beam_width=ALL, **kwargs):
-    """Returns (ids_BWT, scores_BW) of a search over a table, in NumPy."""
-    step, empty, reorder = table_step(table_BNV)
-    found = beam_search(
-        step,
-        empty(beam_width),
-        reorder,
-        ops.convert_to_tensor(np.array(max_lengths, "int32")),
-        max_length=max_length or max(max_lengths),
-        beam_width=beam_width,
-        eos=EOS,
-        **{"alpha": 0.6} | kwargs,
-    )
-    assert found.scores_BW.dtype == "float32"
-    return tuple(ops.convert_to_numpy(part) for part in found)
-
-
-def log_prob(table_NV, ids):
-    """Returns the log probability of the tokens `ids` in one row's table."""
-    total, prefix = 0.0, 0
-    for token in ids:
-        total += reference.log_softmax(table_NV[prefix].astype("float64"))[
-            token
-        ]
-        prefix = child(prefix, token, table_NV.shape[-1])
-    return total
-
-
-def exhaustive(table_NV, T, alpha):
-    """Returns [(score, ids)], best first: those that end, then the others."""
-    words = [v for v in range(table_NV.shape[-1]) if v != EOS]
-    ended = [
-        (*ids, EOS) for n in range(T) for ids in itertools.product(*[words] * n)
-    ]
-    unfinished = itertools.product(*[words] * T)
-
-    def scored(group):
-        return sorted(
-            (
-                (
-                    log_prob(table_NV, ids)
-                    / reference.length_penalty(len(ids), alpha),
-                    ids,
-                )
-                for ids in group
-            ),
-            reverse=True,
-        )
-
-    return scored(ended) + scored(unfinished)
-
-
-def without_padding(ids_T):
-    """Returns the tuple of ids up to EOS; all of them if there is none."""
-    ids = ids_T.tolist()
-    return tuple(ids[: ids.index(EOS) + 1] if EOS in ids else ids)
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)

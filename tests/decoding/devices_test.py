@@ -20,8 +20,9 @@ from tiny_translator import (
 from t2t_lite.decoding import devices
 from t2t_lite.decoding.beam_search import Hypotheses
 from t2t_lite.decoding.devices import DividedSearch
+from t2t_lite.decoding.engine import model_engine
 from t2t_lite.decoding.line_predictor import _side_by_side
-from t2t_lite.decoding.search import SearchOptions, model_engine
+from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.decoding.translation import LineTranslator
 from t2t_lite.errors import InputError
 
@@ -37,7 +38,7 @@ def translators():
     options = SearchOptions.from_hparams(TINY, nbest=2, tokens_at_once=48)
     return [
         LineTranslator(
-            model_engine(model, options, xla=False, devices=names),
+            model_engine(model, vocabulary, options, xla=False, devices=names),
             vocabulary,
             options,
         )

@@ -31,12 +31,22 @@ def outputs(line, nbest):
     return "".join(f"{line} {n}\n" for n in range(nbest))
 
 
-def write(path, source, *, stop_at=None, nbest=1, window=WINDOW, **options):
+def write(
+    path,
+    source,
+    *,
+    prefixes=None,
+    stop_at=None,
+    nbest=1,
+    window=WINDOW,
+    **options,
+):
     """Writes what LINES give; returns the numbers of those that it took.
 
     Args:
         path: of the output.
         source: of the input.
+        prefixes: path of the prefixes, if there are any.
         stop_at: int, the number of the line at which it is stopped, if it is.
         nbest: int.
         window: int.
@@ -48,7 +58,7 @@ def write(path, source, *, stop_at=None, nbest=1, window=WINDOW, **options):
     )
     taken = []
     with partial_output.opened(
-        str(path), str(source), predictor, window, options
+        str(path), (str(source), prefixes), predictor, window, options
     ) as output:
         first = output.first_line
         for n, line in enumerate(LINES[first - 1 :], start=first):
@@ -218,12 +228,27 @@ def test_a_folder_where_the_part_would_lie_is_refused(tmp_path, source):
         write(tmp_path / "output", source)
 
 
+def test_prefixes_are_a_part_of_the_work(tmp_path, source):
+    prefixes = tmp_path / "prefixes"
+    prefixes.write_text("a\n")
+    with pytest.raises(StoppedError):
+        write(tmp_path / "output", source, prefixes=prefixes, stop_at=6)
+    assert write(tmp_path / "output", source, prefixes=prefixes)[0] > 1
+    with pytest.raises(StoppedError):
+        write(tmp_path / "output", source, prefixes=prefixes, stop_at=6)
+    prefixes.write_text("b\n")
+    with pytest.raises(InputError, match="begun with other prefixes: give"):
+        write(tmp_path / "output", source, prefixes=prefixes)
+
+
 def test_two_processes_do_not_write_one_output(tmp_path, source):
     path = tmp_path / "output"
     predictor = types.SimpleNamespace(
         options=SearchOptions(4, 0.6, 50), sha256=lambda: "a model"
     )
-    with partial_output.opened(str(path), str(source), predictor, 3, {}):
+    with partial_output.opened(
+        str(path), (str(source), None), predictor, 3, {}
+    ):
         with pytest.raises(InputError, match=r"another process writes .*\.par"):
             write(path, source)
         assert names(tmp_path) == ["output.partial", "source"]

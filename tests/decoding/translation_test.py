@@ -22,6 +22,7 @@ from tiny_translator import (
 
 import t2t_lite
 from t2t_lite.decoding import translation
+from t2t_lite.decoding.engine import model_engine
 from t2t_lite.decoding.line_predictor import Translation, as_lines
 from t2t_lite.decoding.search import (
     SearchOptions,
@@ -111,6 +112,7 @@ def test_the_number_of_parts_changes_no_translation(
 UNLIKE_TINY = dataclasses.replace(LEARNED, num_layers=1, attention_window=5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("hparams", "lines"),
     [(TINY, [LINES[0], *LINES[2:4]]), (UNLIKE_TINY, [LINES[6], LINES[5]])],
@@ -444,9 +446,10 @@ def test_options_out_of_range_are_refused(changes, message):
 
 
 def test_options_are_those_of_the_settings_but_for_those_given():
-    assert SearchOptions.from_hparams(TINY) == (4, 0.6, 6, 1, None)
+    assert SearchOptions.from_hparams(TINY) == SearchOptions(4, 0.6, 6)
     changes = {"beam_width": 7, "length_penalty": None, "nbest": 7}
-    assert SearchOptions.from_hparams(TINY, **changes) == (7, 0.6, 6, 7, None)
+    expected = SearchOptions(7, 0.6, 6, nbest=7)
+    assert SearchOptions.from_hparams(TINY, **changes) == expected
 
 
 # Lines of output.
@@ -544,7 +547,7 @@ def test_options_of_a_translator_replace_those_of_its_settings(model_dir):
     changed = translation.Translator(
         model_dir, xla=False, beam_width=2, max_extra_length=0
     )
-    assert changed.options == (2, 0.6, 0, 1, None)
+    assert changed.options == SearchOptions(2, 0.6, 0)
 
 
 def test_a_translator_takes_the_checkpoint_that_is_named(model_dir, vocabulary):
@@ -617,7 +620,7 @@ def test_what_is_no_model_directory_is_refused_with_what_it_is(tmp_path):
     [
         ({"beam": 3}, r"'beam' \(did you mean 'beam_width'\?\)"),
         ({"checkpont": "best"}, r"'checkpont' \(did you mean 'checkpoint'"),
-        ({"temperature": 1}, "unknown option 'temperature': the options are"),
+        ({"top_k": 1}, "unknown option 'top_k'"),
     ],
 )
 def test_an_unknown_option_is_refused_with_all_there_are(
@@ -845,3 +848,216 @@ def test_models_and_searches_work_where_keras_prefers_float64(
 def test_text_that_is_no_tensor_is_refused_inside_a_graph(translator, text):
     with pytest.raises(TypeError, match="text must be a string tensor that a"):
         tf.function(lambda: translator(text))()
+
+
+# What steers a search.
+
+
+def steered(model, vocabulary, **options):
+    options = SearchOptions.from_hparams(TINY, **options)
+    return LineTranslator.from_model(model, vocabulary, options, xla=False)
+
+
+PREFIXES = ["the c", "a red ", "", "m", "two men and a b", "old", "."]
+
+
+def test_a_translation_begins_with_its_prefix(model, vocabulary, translator):
+    found = translator(LINES, prefix=PREFIXES)
+    for text, prefix, line in zip(found, PREFIXES, LINES, strict=True):
+        assert text.startswith(prefix) or not line
+    assert found != translator(LINES)
+    assert found[0] != "the c"
+
+
+def test_a_sentence_without_a_translation_leaves_its_line_without_one(
+    model, vocabulary, caplog
+):
+    names = vocabulary.tokens(range(2, vocabulary.size))
+    pieces = [name for name in names if not name.startswith("<<")]
+    none = LineTranslator.from_model(
+        model,
+        vocabulary,
+        SearchOptions.from_hparams(TINY, suppress_pieces=pieces, min_length=1),
+        xla=False,
+        splitting=Splitting(),
+    )
+    with caplog.at_level("WARNING"):
+        found = none("A dog. Two men.", with_scores=True)
+    assert found == ("", -np.inf)
+    assert "Line 1 has no translation that keeps to all options" in caplog.text
+    texts, scores = none(tf.constant(["A dog. Two men.", ""]), with_scores=True)
+    assert texts.numpy().tolist() == [b"", b""]
+    assert scores.numpy().tolist() == [-np.inf, 0.0]
+
+
+def test_without_a_prefix_nothing_changes(translator):
+    expected = translator(LINES, with_scores=True)
+    assert translator(LINES, prefix=[""] * 7, with_scores=True) == expected
+    beside = translator(LINES, prefix=["", "", "", "the", "", "", ""])
+    assert beside[:3] + beside[4:] == expected[0][:3] + expected[0][4:]
+
+
+def test_prefixes_are_kept_on_several_devices(model, vocabulary, translator):
+    expected = translator(LINES, prefix=PREFIXES)
+    options = translator.options
+    engine = model_engine(
+        model, vocabulary, options, xla=False, devices=["/device:CPU:0"] * 2
+    )
+    divided = LineTranslator(engine, vocabulary, options)
+    assert divided(LINES, prefix=PREFIXES) == expected
+
+
+@pytest.mark.slow
+def test_what_steers_a_search_is_the_same_with_xla(model, vocabulary):
+    options = SearchOptions.from_hparams(
+        TINY, min_length=3, no_repeat_ngram_size=2, suppress=("the", "dog")
+    )
+    found = [
+        LineTranslator.from_model(model, vocabulary, options, xla)(
+            LINES, prefix=PREFIXES
+        )
+        for xla in (False, True)
+    ]
+    assert found[0] == found[1]
+    plain = LineTranslator.from_model(model, vocabulary, xla=False)
+    assert found[0] != plain(LINES, prefix=PREFIXES)
+
+
+def test_sentences_begin_with_the_sentences_of_a_prefix(model, vocabulary):
+    translator = LineTranslator.from_model(
+        model,
+        vocabulary,
+        SearchOptions.from_hparams(TINY, nbest=2),
+        xla=False,
+        splitting=Splitting(),
+    )
+    line, prefix = "The dog. A cat. Two men.", "the old hill. the r"
+    ((best, other),) = translator.translate([line], prefixes=[prefix])
+    alone = [
+        translator.translate([text], prefixes=[begun])[0]
+        for text, begun in (("A cat.", "the r"), ("Two men.", ""))
+    ]
+    for nth_best, text in enumerate((best.text, other.text)):
+        rest = " ".join(found[nth_best].text for found in alone)
+        assert text == f"the old hill. {rest}"
+    assert best.score > other.score
+
+
+@pytest.mark.parametrize(
+    ("lines", "prefixes", "message"),
+    [
+        (["a dog", " "], ["", "the"], "line 2 is blank, and has the prefix"),
+        (["a dog"], ["a", "b"], "must be as many prefixes as lines"),
+        (["a dog"], [], "must be as many prefixes as lines"),
+        (["a dog"], ["the " * 40], "line 1 is longer than its translation may"),
+    ],
+)
+def test_a_prefix_that_begins_no_translation_is_refused(
+    translator, lines, prefixes, message
+):
+    with pytest.raises(InputError, match=message):
+        translator(lines, prefix=prefixes)
+
+
+def test_a_prefix_is_as_its_text(translator):
+    with pytest.raises(TypeError, match="the prefix of a str must be a str"):
+        translator("a dog", prefix=["the"])
+    with pytest.raises(TypeError, match="prefixes must be an iterable of str"):
+        translator(["a dog"], prefix="the")
+    with pytest.raises(InputError, match="prefix must be None where text is a"):
+        translator(tf.constant(["a dog"]), prefix=["the"])
+
+
+def test_options_steer_translations(model, vocabulary, translator):
+    plain = translator(LINES)
+    words = {word for text in plain for word in text.split()}
+    suppressed = tuple(sorted(words)[:5])
+    found = steered(model, vocabulary, suppress=suppressed)(LINES)
+    assert not {word for text in found for word in text.split()} & {*suppressed}
+
+
+def test_pieces_are_suppressed(model, vocabulary, translator):
+    sources = tf.ragged.constant(vocabulary.encode(LINES), tf.int32)
+    plain = np.asarray(translator.translate_ids(sources).ids_BWT)
+    newest = plain[plain > EOS][0]
+    (piece,) = vocabulary.tokens([newest])
+    without = steered(model, vocabulary, suppress_pieces=[piece])
+    assert newest not in np.asarray(without.translate_ids(sources).ids_BWT)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"suppress": ["\u732b"]}, "the vocabulary has no piece for '\u732b'"),
+        ({"suppress_pieces": ["zebra"]}, "has no piece 'zebra' to suppress"),
+        ({"suppress_pieces": ["</s>"]}, "has no piece '</s>' to suppress"),
+        ({"suppress": "the"}, "suppress must be a list of str"),
+        ({"min_length": -1}, "min_length must be"),
+        ({"no_repeat_ngram_size": 1.5}, "no_repeat_ngram_size must be"),
+    ],
+)
+def test_options_that_cannot_steer_are_refused(
+    model, vocabulary, options, message
+):
+    with pytest.raises(InputError, match=message):
+        steered(model, vocabulary, **options)
+
+
+# What is drawn at random.
+
+
+def test_what_is_drawn_depends_on_the_line_alone(model, vocabulary):
+    drawn = steered(model, vocabulary, sample_top_k=20, nbest=3, seed=5)
+    found = drawn.translate(LINES)
+    assert_same(drawn.translate(LINES[::-1]), found[::-1])
+    for line, of_line in zip(LINES, found, strict=True):
+        assert_same(drawn.translate([line]), [of_line])
+    texts = {t.text for of_line in found for t in of_line}
+    assert len(texts) > 2 * len(LINES)
+    others = steered(model, vocabulary, sample_top_k=20, nbest=3, seed=6)
+    assert others.translate(LINES) != found
+
+
+@pytest.mark.slow
+def test_xla_draws_the_same(model, vocabulary):
+    options = SearchOptions.from_hparams(
+        TINY, sample_top_p=0.9, temperature=0.8, nbest=2, min_length=2
+    )
+    found = [
+        LineTranslator.from_model(model, vocabulary, options, xla)
+        for xla in (False, True)
+    ]
+    assert_same(*(each.translate(LINES) for each in found))
+
+
+def test_the_likeliest_alone_is_what_a_beam_of_one_finds(model, vocabulary):
+    drawn = steered(model, vocabulary, sample_top_k=1)
+    greedy = steered(model, vocabulary, beam_width=1)
+    assert_same(drawn.translate(LINES), greedy.translate(LINES))
+
+
+def test_what_is_drawn_keeps_to_what_steers(model, vocabulary):
+    drawn = steered(model, vocabulary, sample_top_p=1.0, suppress=["the"])
+    found = drawn(LINES, prefix=PREFIXES)
+    for text, prefix, line in zip(found, PREFIXES, LINES, strict=True):
+        assert text.startswith(prefix) or not line
+        rest = text.removeprefix("the c").removeprefix(prefix)
+        assert "the" not in rest.split()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sample_top_p": 1.5}, "sample_top_p must be a number from 0 to 1"),
+        ({"sample_top_k": -1}, "sample_top_k must be"),
+        (
+            {"sample_top_k": 2, "temperature": 0},
+            "temperature must be a number above 0",
+        ),
+        ({"seed": 3}, "seed and temperature need sample_top_k or sample_top_p"),
+        ({"temperature": 2.0}, "seed and temperature need sample_top_k or"),
+    ],
+)
+def test_options_that_cannot_be_drawn_by_are_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        SearchOptions.from_hparams(TINY, **options)

@@ -42,6 +42,7 @@ def opus(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_an_imported_model_translates_and_leaves_as_it_came(opus, tmp_path):
     lines = json.loads((OPUS / "lines.json").read_text("utf-8"))[:5]
     text = "".join(f"{line}\n" for line in lines)

@@ -33,11 +33,11 @@ class _Stop:
     def __init__(self, monkeypatch, n):
         self.first_lines, translate = [], LineTranslator.translate
 
-        def stopped(translator, lines, first_line):
+        def stopped(translator, lines, first_line, *beside):
             self.first_lines.append(first_line)
             if len(self.first_lines) == n:
                 raise KeyboardInterrupt
-            return translate(translator, lines, first_line)
+            return translate(translator, lines, first_line, *beside)
 
         monkeypatch.setattr(LineTranslator, "translate", stopped)
 

@@ -38,6 +38,7 @@ def test_the_pipeline_translates_a_file(capsys):
     assert printed == "".join(f"{line}\n" for line in expected)
 
 
+@pytest.mark.slow
 def test_the_steps_of_a_pipeline_train_a_model():
     names = {}
     exec(example_with("teacher_forced"), names)

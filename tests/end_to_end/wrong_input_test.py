@@ -774,6 +774,7 @@ def test_a_model_with_the_vocabulary_of_another_is_refused(copy):
     assert not (copy / "export").exists()
 
 
+@pytest.mark.slow
 def test_a_model_is_read_where_a_path_looks_like_a_pattern(model, tmp_path):
     copy = shutil.copytree(model, tmp_path / "a[1]\\b")
     expected = in_process.run(

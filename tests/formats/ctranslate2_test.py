@@ -1,6 +1,7 @@
 """What CTranslate2 runs is the model that was written, for every kind of it."""
 
 import dataclasses
+import itertools
 import json
 import math
 import os
@@ -22,11 +23,11 @@ from tiny_translator import (
     sentence,
 )
 
+from t2t_lite.decoding.engine import model_engine
 from t2t_lite.decoding.line_predictor import Translation
 from t2t_lite.decoding.search import (
     SearchOptions,
     ids_translator,
-    model_engine,
 )
 from t2t_lite.decoding.translation import LineTranslator
 from t2t_lite.errors import InputError
@@ -343,6 +344,7 @@ def read_json(path):
     return json.loads(path.read_text("utf-8"))
 
 
+@pytest.mark.slow
 def test_the_readme_translates(tiny, tmp_path, monkeypatch):
     folder = ctranslate2.write(tiny, tmp_path / "model")
     readme = (folder / "README.md").read_text("utf-8")
@@ -350,7 +352,9 @@ def test_the_readme_translates(tiny, tmp_path, monkeypatch):
     monkeypatch.chdir(folder)
     options = search_options(tiny)
     ours = LineTranslator(
-        model_engine(tiny.model, options, xla=False), tiny.vocabulary, options
+        model_engine(tiny.model, tiny.vocabulary, options, xla=False),
+        tiny.vocabulary,
+        options,
     )
     lines, printed = random_sentences(8), []
     for line in lines:
@@ -577,7 +581,7 @@ def test_lines_are_translated_as_by_ours(parts, tmp_path):
     translator = open_translator(directory.path, **changes)
     options = search_options(parts, **changes)
     ours = LineTranslator(
-        model_engine(parts.model, options, xla=False),
+        model_engine(parts.model, parts.vocabulary, options, xla=False),
         parts.vocabulary,
         options,
         directory.settings().splitting(),
@@ -590,6 +594,63 @@ def test_lines_are_translated_as_by_ours(parts, tmp_path):
     assert_same(translator.translate(lines[::-1]), found[::-1])
     assert list(translator.stream(iter(lines), lines_at_once=4))[4] == found[4]
     assert translator(lines[:2]) == [each[0].text for each in found[:2]]
+
+
+def test_options_that_steer_are_kept(tiny, directory):
+    """With the model's own scores, which the library changes."""
+    translator = open_translator(
+        directory.path,
+        length_penalty=0.0,
+        min_length=4,
+        no_repeat_ngram_size=2,
+        suppress_pieces=["\u2581dog"],
+    )
+    unsteered = open_translator(directory.path, length_penalty=0.0)
+    sources = tf.ragged.constant(tiny.vocabulary.encode(LINES[:2]), tf.int32)
+    found, plain = (
+        each.translate_ids(sources) for each in (translator, unsteered)
+    )
+    (dog,) = tiny.vocabulary.encode(["dog"])[0][:-1]
+    for ids_WT, scores_W in zip(*found, strict=True):
+        ids = ids_WT[0][ids_WT[0] > 0].tolist()
+        assert len(ids) > 4
+        assert dog not in ids
+        pairs = [*itertools.pairwise(ids)]
+        assert len({*pairs}) == len(pairs)
+        assert scores_W[0] < 0
+    assert found.ids_BWT.tolist() != plain.ids_BWT.tolist()
+
+
+def test_what_has_ended_has_the_models_score(tiny, directory):
+    steered = open_translator(
+        directory.path, length_penalty=0.0, suppress_pieces=["\u2581dog"]
+    )
+    plain = open_translator(directory.path, length_penalty=0.0)
+    sources = tiny.vocabulary.encode(LINES[:2])
+    target = tiny.vocabulary.encode(["the old cat"])[0]
+    for n, source in enumerate(sources):
+        (log_probs,) = plain.translate_ids._scores([source], [target])
+        assert len(log_probs) == len(target)
+        (hypotheses,) = steered.translate_ids.search([source])
+        for hypothesis in hypotheses:
+            if hypothesis.has_ended:
+                (again,) = plain.translate_ids._scores(
+                    [source], [hypothesis.ids]
+                )
+                np.testing.assert_allclose(hypothesis.log_prob, sum(again))
+        assert hypotheses, n
+
+
+def test_prefixes_are_kept(directory):
+    translator = open_translator(directory.path, length_penalty=0.0)
+    lines = ["a dog runs", "the old cat", "Two men. A cat. The old dog."]
+    prefixes = ["the wat", "", "the grass. two birds"]
+    found = translator.translate(lines, prefixes=prefixes)
+    for (best, *_), prefix in zip(found, prefixes, strict=True):
+        assert best.text.startswith(prefix)
+    assert_same(found[1:2], translator.translate(lines[1:2]))
+    ended = translator.translate(["a dog. men."], prefixes=["the cat. men"])
+    assert ended[0][0].text.startswith("the cat. men")
 
 
 def test_a_model_directory_is_converted_once(directory, monkeypatch):
@@ -695,6 +756,8 @@ def test_hparams_are_those_of_a_model_directory_or_a_folder(directory, tiny):
         ({"checkpoint": "best"}, "has no checkpoint in best/"),
         ({"average_last": 3}, "too few to average the last 3"),
         ({"nbest": 9}, "nbest must be at most beam_width=4"),
+        ({"suppress": ["the"]}, "tokens alone: give suppress_pieces; received"),
+        ({"sample_top_k": 3}, "samples depend on their batch: leave sampling"),
     ],
 )
 def test_what_the_engine_cannot_keep_is_refused(directory, options, message):

@@ -23,7 +23,8 @@ from tiny_translator import (
 )
 
 from t2t_lite.decoding.devices import find_devices
-from t2t_lite.decoding.search import SearchOptions, model_engine
+from t2t_lite.decoding.engine import model_engine
+from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.decoding.translation import LineTranslator
 from t2t_lite.model.transformer import Transformer
 
@@ -68,7 +69,9 @@ def weights_devices(translator):
 
 def copied(model, vocabulary, options):
     """Returns where the weights of copies are."""
-    engine = model_engine(model, options, False, devices=find_devices("all"))
+    engine = model_engine(
+        model, vocabulary, options, False, devices=find_devices("all")
+    )
     translator = LineTranslator(engine, vocabulary, options)
     return {"devices": weights_devices(translator)}
 

@@ -5,6 +5,7 @@ Usage: KERAS_BACKEND=jax python jax_backend_check.py INPUT.npz OUTPUT.npz
 
 import json
 import pathlib
+import string
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
@@ -14,7 +15,13 @@ import keras
 import numpy as np
 
 from t2t_lite import hparams
-from t2t_lite.decoding import beam_search
+from t2t_lite.decoding import (
+    beam_search,
+    constraints,
+    prefix,
+    sampling,
+    suppression,
+)
 from t2t_lite.model import cache as decoder_cache
 from t2t_lite.model import loss, transformer
 
@@ -50,6 +57,27 @@ def with_gradients(function, *args):
     return result, tape.gradient(result, args)
 
 
+def steering(batch):
+    """Returns the Constraint of all kinds at once."""
+    letters = string.ascii_letters[: batch.num_target_ids - 2]
+    token_bytes = [b"", b"", *(letter.encode() for letter in letters)]
+    tokens = prefix.PrefixTokens(token_bytes)
+    begun_BK = keras.ops.convert_to_tensor(np.array([[2, 3], [4, 0]], "int32"))
+    return tokens.constraint(
+        batch._replace(prefixes_BK3=tokens.places(begun_BK)),
+        then=constraints.all_of(
+            [
+                constraints.min_length(batch, 3),
+                constraints.no_repeated_ngrams(batch, 2),
+                suppression.without_pieces([5], batch),
+                suppression.WordAutomaton(["abc"], token_bytes).constraint(
+                    batch
+                ),
+            ]
+        ),
+    )
+
+
 def results(model, source, target):
     """Returns {name: array} of what both backends must agree on."""
     to_array = keras.ops.convert_to_numpy
@@ -65,16 +93,43 @@ def results(model, source, target):
     )
     width, longest = 3, 7
     step, cache = model.start_decoding(source, width, longest)
-    found = beam_search.beam_search(
+    max_lengths_B = keras.ops.convert_to_tensor(np.array([longest, 4], "int32"))
+    found, steered = (
+        beam_search.beam_search(
+            step,
+            cache,
+            decoder_cache.reorder,
+            max_lengths_B,
+            max_length=longest,
+            beam_width=width,
+            alpha=0.6,
+            eos=transformer.EOS,
+            num_best=width,
+            constraint=constraint,
+        )
+        for constraint in (
+            None,
+            steering(
+                constraints.Batch(
+                    source,
+                    max_lengths_B,
+                    longest,
+                    width,
+                    model.num_target_ids,
+                )
+            ),
+        )
+    )
+    drawn = sampling.sample(
         step,
         cache,
-        decoder_cache.reorder,
-        keras.ops.convert_to_tensor(np.array([longest, 4], "int32")),
+        max_lengths_B,
         max_length=longest,
-        beam_width=width,
+        num_samples=width,
         alpha=0.6,
         eos=transformer.EOS,
-        num_best=width,
+        sampling=sampling.Sampling(top_k=5, top_p=0.9, temperature=2.0),
+        keys_B=sampling.row_keys(source, seed=6),
     )
     return {
         "logits": to_array(logits),
@@ -85,6 +140,9 @@ def results(model, source, target):
         "embedding_gradient": to_array(embedding_gradient),
         "ids": to_array(found.ids_BWT),
         "scores": to_array(found.scores_BW),
+        "steered_ids": to_array(steered.ids_BWT),
+        "steered_scores": to_array(steered.scores_BW),
+        "drawn_ids": to_array(drawn.ids_BWT),
     }
 
 

@@ -51,9 +51,12 @@ def test_jax_gives_what_tensorflow_does(name, tmp_path):
     assert not jax["imports_tensorflow"]
     expected = jax_backend_check.results(model, SOURCE, TARGET)
     assert jax["tokens"] == expected["tokens"]
-    np.testing.assert_array_equal(jax["ids"], expected["ids"])
+    for ids in ("ids", "steered_ids", "drawn_ids"):
+        np.testing.assert_array_equal(jax[ids], expected[ids])
+    assert expected["steered_ids"][0, 0, :2].tolist() == [2, 3]
+    assert expected["steered_ids"][1, 0, 0] == 4
     projected = ("projected_loss", "x_gradient", "embedding_gradient")
-    for result in ("logits", "loss", *projected, "scores"):
+    for result in ("logits", "loss", *projected, "scores", "steered_scores"):
         np.testing.assert_allclose(
             jax[result], expected[result], rtol=1e-4, atol=1e-4
         )

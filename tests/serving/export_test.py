@@ -136,6 +136,11 @@ def test_outputs_are_dense_and_have_plain_names(signatures):
             "attention": ([None, None, None], "float32"),
             "truncated": ([None], "bool"),
         },
+        "translate_prefix": {
+            "outputs": ([None], "string"),
+            "scores": ([None], "float32"),
+            "truncated": ([None], "bool"),
+        },
         "score": {
             "log_probabilities": ([None], "float32"),
             "num_tokens": ([None], "int32"),
@@ -365,6 +370,33 @@ def test_an_empty_batch_gives_empty_results(signatures):
     assert all(tensor.shape == (0,) for tensor in found.values())
 
 
+def test_a_served_prefix_is_kept_as_by_the_translator(signatures, translator):
+    texts = [line for line in LINES if line]
+    prefixes = ["", "the c", "old ", "red ball", "men", "boa"]
+    found = served(
+        signatures["translate_prefix"], inputs=texts, prefixes=prefixes
+    )
+    expected, scores = translator(texts, prefix=prefixes, with_scores=True)
+    assert text_of(found["outputs"]) == expected
+    np.testing.assert_allclose(found["scores"], scores, atol=1e-4)
+    assert expected[0] == translator(texts[0])
+    for text, prefix in zip(expected, prefixes, strict=True):
+        assert text.startswith(prefix)
+
+
+def test_a_blank_text_begins_with_nothing(signatures):
+    found = served(
+        signatures["translate_prefix"], inputs=["", " "], prefixes=["a", ""]
+    )
+    assert text_of(found["outputs"]) == ["", ""]
+    assert found["scores"].tolist() == [-np.inf, 0.0]
+
+
+def test_a_prefix_is_for_one_input(signatures):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="one prefix for"):
+        served(signatures["translate_prefix"], inputs=LINES[:2], prefixes=["a"])
+
+
 def test_a_batch_of_500_is_that_of_its_parts(signatures):
     lines = (LINES * 80)[:500]
     found = served(signatures["serving_default"], inputs=lines)
@@ -505,7 +537,7 @@ def test_the_metadata_say_what_was_exported(exported):
     metadata = json.loads((path / "assets" / "metadata.json").read_text())
     assert metadata["hparams"] == dataclasses.asdict(TINY)
     assert metadata["checkpoint"] == str(model_dir / "checkpoints" / "step-1")
-    assert metadata["search"] == SEARCH._asdict()
+    assert metadata["search"] == json.loads(json.dumps(SEARCH._asdict()))
     assert metadata["vocabulary_sha256"] == learn_vocabulary().sha256
     assert metadata["versions"]["tensorflow"] == tf.__version__
     assert metadata["max_length"] == MAX_LENGTH
@@ -539,7 +571,8 @@ def test_warmup_covers_every_shape_and_signature(exported, translator):
             shapes.add((len(texts), padded))
     assert shapes == set(batch_shapes(MAX_LENGTH))
     assert set(signatures) == {
-        *("serving_default", "translate_nbest", "translate_aligned", "score"),
+        *("serving_default", "translate_nbest", "translate_aligned"),
+        *("translate_prefix", "score"),
     }
     assert len(signatures) <= 1000
 

@@ -119,6 +119,7 @@ def test_other_dev_text_begins_the_best_anew(directory, caplog, monkeypatch):
     assert names(directory.best) != []
 
 
+@pytest.mark.slow
 def test_a_model_that_is_not_finite_is_never_the_best(directory, monkeypatch):
     update = Trainer.update
 

@@ -271,6 +271,7 @@ def test_a_checkpoint_of_another_model_is_refused_by_the_variable(
     _assert_same(_weights(with_dropout), before)
 
 
+@pytest.mark.slow
 def test_xla_gives_the_same_gradients(without_dropout, monkeypatch):
     monkeypatch.setattr(loss, "CHUNK_LOGITS", 2 * V)
     compiled = Trainer(_WITHOUT_DROPOUT, V, xla=True)

@@ -1,0 +1,182 @@
+"""What translations begin with: a line's prefix, and what its pieces get of it.
+
+Sentences of a prefix are translations of the sentences of its line, one of one;
+the last of them may go on, and those that the line has none for are part of it.
+"""
+
+import collections
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from t2t_lite.decoding.long_lines import Pieces
+from t2t_lite.errors import InputError, require
+from t2t_lite.text import sentences
+from t2t_lite.text.sentences import Splitting
+from t2t_lite.text.vocabulary import Vocabulary
+from t2t_lite.token_ids import EOS
+
+
+class Beginning(NamedTuple):
+    """What the translation of a piece begins with."""
+
+    text: str
+    ends_there: bool  # whether it is all of the translation
+
+
+def of_pieces(
+    prefixes: Sequence[str], pieces: Pieces, first_line: int = 1
+) -> list[Beginning]:
+    """Returns the Beginning of each piece of some lines.
+
+    That of a sentence is its first piece's; where it is all of the translation,
+    further pieces get none.
+
+    Args:
+        prefixes: str, one for each line; a blank one is none.
+        pieces: Pieces of the lines.
+        first_line: the number of the first line in messages.
+
+    Raises:
+        InputError: a blank line has a prefix.
+    """
+    counts = collections.Counter(
+        n
+        for n, is_first in zip(
+            pieces.line_indices, pieces.is_first, strict=True
+        )
+        if is_first
+    )
+    for number, prefix in enumerate(prefixes, first_line):
+        if prefix.strip() and not counts[number - first_line]:
+            raise InputError(
+                f"line {number} is blank, and has the prefix {prefix!r}: leave "
+                "one of them out"
+            )
+    by_line = {n: iter(of_sentences(prefixes[n], counts[n])) for n in counts}
+    found: list[Beginning] = []
+    for n, is_first in zip(pieces.line_indices, pieces.is_first, strict=True):
+        if is_first:
+            found.append(next(by_line[n]))
+        else:
+            found.append(Beginning("", found[-1].ends_there))
+    return found
+
+
+def of_sentences(prefix: str, num_sentences: int) -> list[Beginning]:
+    """Returns the Beginning of each sentence of a line.
+
+    >>> [*map(tuple, of_sentences("Er lief. Sie", num_sentences=3))]
+    [('Er lief.', True), ('Sie', False), ('', False)]
+
+    Args:
+        prefix: str.
+        num_sentences: of the line, at least 1.
+    """
+    if not prefix.strip():
+        parts = [""]
+    elif num_sentences == 1:
+        parts = [prefix]
+    else:
+        # A digit at its end tells whether another sentence begins there.
+        (parts,) = sentences.split_lines([f"{prefix}0"], Splitting())
+        parts[-1] = parts[-1].removesuffix("0")
+    last = min(num_sentences, len(parts)) - 1
+    whole, rest = parts[:last], prefix if parts[0] else ""
+    for part in whole:  # What is left is as it was written.
+        rest = rest[rest.index(part) + len(part) :].lstrip()
+    return [
+        *(Beginning(part, ends_there=True) for part in whole),
+        Beginning(rest, ends_there=False),
+        *[Beginning("", ends_there=False)] * (num_sentences - last - 1),
+    ]
+
+
+def require_possible(
+    begun: Sequence[Beginning],
+    pieces: Pieces,
+    vocabulary: Vocabulary,
+    max_target_length: Callable[[int], int],
+    first_line: int = 1,
+) -> None:
+    """Checks that translations can begin so.
+
+    Args:
+        begun: the Beginning of each piece.
+        pieces: Pieces.
+        vocabulary: Vocabulary of targets.
+        max_target_length: how many tokens a translation may have, with EOS, by
+            those of its source.
+        first_line: the number of the first line in messages.
+
+    Raises:
+        InputError: a Beginning has a character that the vocabulary has no
+            piece for, or is longer than a translation may be.
+    """
+    encoded = vocabulary.encode([each.text for each in begun], num_threads=1)
+    for ids, source_ids, n in zip(
+        encoded, pieces.ids, pieces.line_indices, strict=True
+    ):
+        if vocabulary.unknown_id in ids:
+            raise InputError(
+                f"the prefix of line {first_line + n} has a character that the "
+                "vocabulary has no piece for: leave it out"
+            )
+        most = max_target_length(len(source_ids))
+        require(
+            f"the prefix of line {first_line + n} is longer than its "
+            f"translation may be, {most} tokens: shorten it, or raise "
+            "max_extra_length",
+            len(ids) <= most,
+            tokens=len(ids),
+        )
+
+
+def encode(
+    text_B: tf.Tensor,
+    vocabulary: Vocabulary,
+    ends_there_B: tf.Tensor | None = None,
+) -> tf.RaggedTensor:
+    """Returns the ids of texts that translations begin with.
+
+    A space at the end is kept, so that a new word begins there. Blank texts
+    have no ids.
+
+    Args:
+        text_B: string tensor [B].
+        vocabulary: Vocabulary of targets.
+        ends_there_B: bool, whether a text is all of its translation; None where
+            none is.
+
+    Returns:
+        int32 RaggedTensor [B, (ids)], EOS where the translation ends.
+    """
+    is_blank_B = tf.strings.regex_full_match(text_B, sentences.BLANK)
+    text_B = tf.where(is_blank_B, "", text_B)
+    ids = _encode(text_B, vocabulary)[:, :-1]
+    space_id = vocabulary.space_id
+    if vocabulary.drops_spaces and space_id is not None:
+        ends_B = tf.strings.regex_full_match(text_B, r"(?s).*\s")
+        ids = _with_last(ids, space_id, ends_B)
+    if ends_there_B is not None:
+        ids = _with_last(ids, EOS, ends_there_B)
+    return ids
+
+
+def _encode(text_B: tf.Tensor, vocabulary: Vocabulary) -> tf.RaggedTensor:
+    if tf.inside_function():
+        return vocabulary.encode_tensor(text_B)
+    # TensorFlow's op would take time to load.
+    lines = [text.decode() for text in text_B.numpy()]
+    return tf.ragged.constant(vocabulary.encode(lines, num_threads=1), tf.int32)
+
+
+def _with_last(
+    ids: tf.RaggedTensor, last: int, has_it_B: tf.Tensor
+) -> tf.RaggedTensor:
+    """Returns sequences, some with one id more."""
+    last_B1 = tf.fill([tf.size(has_it_B), 1], last)
+    return tf.concat(
+        [ids, tf.ragged.boolean_mask(last_B1, has_it_B[:, None])], axis=1
+    )

@@ -1,0 +1,71 @@
+"""What SearchOptions and prefixes ask of a translation, as one constraint."""
+
+from collections.abc import Sequence
+
+from t2t_lite.decoding import constraints, suppression
+from t2t_lite.decoding.beam_search import Constraint
+from t2t_lite.decoding.constraints import Batch, MakeConstraint
+from t2t_lite.decoding.prefix import PrefixTokens
+from t2t_lite.decoding.search_options import SearchOptions
+from t2t_lite.errors import InputError
+from t2t_lite.text.vocabulary import Vocabulary
+from t2t_lite.token_ids import EOS
+
+
+class Steering:
+    """What steers all searches with some options.
+
+    Args:
+        options: SearchOptions.
+        vocabulary: Vocabulary of targets.
+
+    Raises:
+        InputError: the vocabulary cannot do what an option says.
+    """
+
+    def __init__(self, options: SearchOptions, vocabulary: Vocabulary):
+        self._makers: list[MakeConstraint] = []
+        if least := options.min_length:
+            self._makers.append(lambda b: constraints.min_length(b, least))
+        if n := options.no_repeat_ngram_size:
+            self._makers.append(lambda b: constraints.no_repeated_ngrams(b, n))
+        if words := options.suppress:
+            automaton = suppression.WordAutomaton(words, vocabulary.token_bytes)
+            self._makers.append(automaton.constraint)
+        if options.suppress_pieces:
+            ids = piece_ids(options.suppress_pieces, vocabulary)
+            self._makers.append(lambda b: suppression.without_pieces(ids, b))
+
+    @property
+    def constraint(self) -> MakeConstraint | None:
+        """The function from a batch to its Constraint; None for none."""
+        return self._all if self._makers else None
+
+    def behind(self, prefix_tokens: PrefixTokens) -> MakeConstraint:
+        """Returns the function for batches that have prefixes.
+
+        Nothing but the prefix is asked of what it says.
+        """
+        return lambda batch: prefix_tokens.constraint(
+            batch, then=self._all(batch) if self._makers else None
+        )
+
+    def _all(self, batch: Batch) -> Constraint:
+        return constraints.all_of([make(batch) for make in self._makers])
+
+
+def piece_ids(pieces: Sequence[str], vocabulary: Vocabulary) -> list[int]:
+    """Returns the ids of pieces.
+
+    Raises:
+        InputError: the vocabulary has no such piece.
+    """
+    names = vocabulary.tokens(range(vocabulary.size))
+    ids = {name: i for i, name in enumerate(names) if i > EOS}
+    for piece in pieces:
+        if piece not in ids:
+            raise InputError(
+                f"the vocabulary has no piece {piece!r} to suppress (one that "
+                "begins a word begins with U+2581)"
+            )
+    return [ids[piece] for piece in pieces]

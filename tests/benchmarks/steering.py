@@ -1,0 +1,90 @@
+"""What steering costs: seconds and BLEU of a file, beside none, in turns.
+
+    python tests/benchmarks/steering.py MODEL SOURCE TARGET
+        [--average_last=1] [--rounds=3]
+
+MODEL is a model directory. A prefix is the first third of the characters of its
+reference, wherever that ends; BLEU with it has the reference's own words in it.
+Each way is run once before it is timed.
+"""
+
+import argparse
+import pathlib
+import statistics
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
+
+import checkout  # noqa: F401, the code that this belongs to
+import measuring
+
+from t2t_lite.errors import InputError
+from t2t_lite_data import text_files
+
+_OPTIONS = {
+    "nothing": {},
+    "no_repeat_ngram_size=3": {"no_repeat_ngram_size": 3},
+    "min_length=5": {"min_length": 5},
+    "suppress=Frau,Hund,Mann": {"suppress": ["Frau", "Hund", "Mann"]},
+}
+
+
+def ways(model_dir: str, average_last: int, sources: list, targets: list):
+    """Returns functions without arguments to translations, by name."""
+    from t2t_lite import Translator
+
+    translators = {
+        name: Translator(model_dir, average_last=average_last, **options)
+        for name, options in _OPTIONS.items()
+    }
+    plain = translators["nothing"]
+    prefixes = {
+        # One that is not, for without any the search is another.
+        "blank prefixes but one": [*[""] * (len(targets) - 1), "Ein"],
+        "prefixes": [target[: len(target) // 3] for target in targets],
+    }
+    return {
+        **{n: lambda t=t: t(sources) for n, t in translators.items()},
+        **{
+            name: lambda of_lines=of_lines: plain(sources, prefix=of_lines)
+            for name, of_lines in prefixes.items()
+        },
+    }
+
+
+def main() -> None:
+    """Prints a line for each way."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("model", "source", "target"):
+        parser.add_argument(name)
+    parser.add_argument("--average_last", type=int, default=1)
+    parser.add_argument("--rounds", type=measuring.positive_int, default=3)
+    args = parser.parse_args()
+    try:
+        pairs = list(text_files.pairs(args.source, args.target))
+    except InputError as error:
+        sys.exit(f"error: {error}")
+    sources, targets = map(list, zip(*pairs, strict=True))
+
+    import sacrebleu
+
+    found, seconds = {}, {}
+    translate = ways(args.model, args.average_last, sources, targets)
+    for _ in range(1 + args.rounds):
+        for name, run in translate.items():
+            taken, found[name] = measuring.timed(run)
+            seconds.setdefault(name, []).append(taken)
+    print(f"{'':24}   seconds  ratio   BLEU  lines that differ")
+    base = statistics.median(seconds["nothing"][1:])
+    for name, texts in found.items():
+        middle = statistics.median(seconds[name][1:])
+        bleu = sacrebleu.corpus_bleu(texts, [targets]).score
+        differ = sum(
+            a != b for a, b in zip(texts, found["nothing"], strict=True)
+        )
+        figures = f"{middle:9.2f} {middle / base:6.2f} {bleu:6.2f} {differ:6}"
+        print(f"{name:24} {figures}")
+
+
+if __name__ == "__main__":
+    main()

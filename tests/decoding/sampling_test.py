@@ -1,0 +1,119 @@
+"""What is drawn at random, against the probabilities that it is drawn from."""
+
+import numpy as np
+import pytest
+import reference
+from keras import ops
+from search_tables import EOS, child, log_prob, random_table, table_step
+
+from t2t_lite.decoding.sampling import Sampling, row_keys, sample
+
+V, T = 6, 3
+ROWS, W = 400, 50
+COUNT = ROWS * W
+# Of 1 in 1,000 by chance, for up to V - 1 degrees of freedom.
+LARGEST_CHI_SQUARED = {1: 10.8, 2: 13.8, 3: 16.3, 4: 18.5, 5: 20.5}
+
+
+_ALL = Sampling()
+
+
+def draw(sampling=_ALL, table=None, T=T, seed=0, **others):
+    """Returns (ids_BWT, scores_BW) of the same table for all rows."""
+    if table is None:
+        table = random_table(seed=2, batch_size=1, V=V, T=T, spread=1.0)
+    step, empty, _ = table_step(np.repeat(table, ROWS, axis=0))
+    sources = np.arange(2, 2 + ROWS, dtype="int32")[:, None]
+    found = sample(
+        step,
+        empty(W),
+        ops.convert_to_tensor(np.full(ROWS, T, "int32")),
+        max_length=T,
+        num_samples=W,
+        eos=EOS,
+        sampling=sampling,
+        keys_B=row_keys(sources, seed),
+        **{"alpha": 0.0} | others,
+    )
+    return tuple(ops.convert_to_numpy(part) for part in found)
+
+
+def assert_drawn_from(counts, p):
+    """Chi-squared: counts are those of so many draws from p."""
+    assert not counts[p == 0].any()
+    expected = p[p > 0] * counts.sum()
+    chi_squared = ((counts[p > 0] - expected) ** 2 / expected).sum()
+    assert chi_squared < LARGEST_CHI_SQUARED[len(expected) - 1]
+
+
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        Sampling(),
+        Sampling(temperature=0.5),
+        Sampling(temperature=2.0),
+        Sampling(top_k=3),
+        Sampling(top_k=2, temperature=3.0),
+        Sampling(top_p=0.7),
+        Sampling(top_p=0.9, temperature=2.0),
+        Sampling(top_k=4, top_p=0.8),
+    ],
+)
+def test_tokens_are_drawn_from_the_softmax(sampling):
+    table = random_table(seed=2, batch_size=1, V=V, T=T, spread=1.0)
+    logits_V = table[0, 0].astype("float64") / sampling.temperature
+    order_V = np.argsort(-logits_V)
+    logits_V[order_V[sampling.top_k or V :]] = -np.inf
+    p_V = np.exp(reference.log_softmax(logits_V))
+    share_V = np.cumsum(p_V[order_V])
+    beyond = np.searchsorted(share_V, sampling.top_p) + 1
+    if sampling.top_p < 1:
+        p_V[order_V[beyond:]] = 0
+    ids, _ = draw(sampling, table)
+    counts = np.bincount(ids[..., 0].ravel(), minlength=V)
+    assert counts.sum() == COUNT
+    assert_drawn_from(counts, p_V / p_V.sum())
+
+
+def test_later_tokens_are_drawn_independently_of_earlier_ones():
+    """Of those that begin with a token, the next has its own softmax."""
+    table = random_table(seed=2, batch_size=1, V=V, T=T, spread=1.0)
+    ids, _ = draw(table=table)
+    for first in (0, 2, 3):
+        nexts = ids[ids[..., 0] == first][:, 1]
+        logits_V = table[0, child(0, first, V)].astype("float64")
+        counts = np.bincount(nexts, minlength=V)
+        assert_drawn_from(counts, np.exp(reference.log_softmax(logits_V)))
+
+
+def test_samples_of_a_row_and_rows_differ():
+    ids, _ = draw()
+    assert len({row.tobytes() for row in ids}) == ROWS
+    assert len({each.tobytes() for each in ids[0]}) > W // 4
+    others, _ = draw(seed=1)
+    assert np.mean(ids == others) < 0.9
+
+
+def test_scores_are_those_of_the_model_best_first():
+    table = random_table(seed=2, batch_size=1, V=V, T=T, spread=1.0)
+    ids, scores = draw(Sampling(temperature=2.0, top_k=4), table, alpha=0.6)
+    assert np.all(np.diff(scores, axis=1) <= 0)
+    for ids_T, score in zip(ids[0], scores[0], strict=True):
+        tokens = ids_T.tolist()
+        if EOS in tokens:
+            tokens = tokens[: tokens.index(EOS) + 1]
+        # Id 0 is a token of the table; here it is one that is not counted.
+        if 0 not in tokens:
+            expected = log_prob(table[0], tokens)
+            expected /= reference.length_penalty(len(tokens), 0.6)
+            np.testing.assert_allclose(score, expected, rtol=1e-5)
+
+
+def test_rows_depend_on_their_ids_alone():
+    ids = np.array([[5, 6, 1], [6, 5, 1], [5, 6, 1]], "int32")
+    padded = np.pad(ids, ((0, 2), (0, 4)))
+    keys = ops.convert_to_numpy(row_keys(ids, 3))
+    again = ops.convert_to_numpy(row_keys(padded, 3))[:3]
+    assert keys.tolist() == again.tolist()
+    assert keys[0] == keys[2] != keys[1]
+    assert keys.tolist() != ops.convert_to_numpy(row_keys(ids, 4)).tolist()

@@ -1,0 +1,83 @@
+"""What steers a translation, from the command line."""
+
+import in_process
+import pytest
+from refusal import assert_refused
+from tiny_translator import learn_vocabulary, write_model
+
+LINES = ["a dog runs", "", "the old cat. A bird."]
+PREFIXES = ["the wat", "", "two men. a r"]
+
+
+@pytest.fixture(scope="module")
+def model_dir(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "model"
+    return write_model(path, learn_vocabulary()).path
+
+
+@pytest.fixture
+def files(tmp_path):
+    for name, lines in (("input", LINES), ("prefixes", PREFIXES)):
+        text = "".join(f"{line}\n" for line in lines)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def translate(model_dir, files, *flags):
+    return in_process.run(
+        "translate",
+        f"--model_dir={model_dir}",
+        f"--input={files / 'input'}",
+        f"--prefix_file={files / 'prefixes'}",
+        *flags,
+    )
+
+
+def test_translations_begin_with_the_lines_of_a_file(model_dir, files):
+    status, output, errors = translate(
+        model_dir, files, "--batch_lines=1", "--nbest=2"
+    )
+    assert status == 0, errors
+    texts = [line.split(" ||| ")[1] for line in output.splitlines()]
+    for n, prefix in enumerate(PREFIXES):
+        assert all(t.startswith(prefix) for t in texts[2 * n : 2 * n + 2])
+    assert texts[0] != texts[1]
+
+
+@pytest.mark.parametrize("prefixes", ["one\n", "1\n\n3\n4\n"])
+def test_there_is_one_prefix_for_each_line(model_dir, files, prefixes):
+    (files / "prefixes").write_text(prefixes)
+    count = prefixes.count("\n")
+    found = translate(model_dir, files)
+    assert_refused(found, f"it has {count} lines, and the input 3")
+
+
+def test_a_prefix_of_a_blank_line_is_refused(model_dir, files):
+    (files / "prefixes").write_text("\nthe\n\n")
+    found = translate(model_dir, files)
+    assert_refused(found, "line 2 is blank, and has the prefix 'the'")
+
+
+def test_prefixes_need_an_input(model_dir, files):
+    found = in_process.run(
+        "translate",
+        f"--model_dir={model_dir}",
+        f"--prefix_file={files / 'prefixes'}",
+    )
+    assert_refused(found, "--prefix_file has no effect alone: give --input too")
+
+
+def test_words_do_not_appear_that_must_not(model_dir, files):
+    flags = f"--model_dir={model_dir}", f"--input={files / 'input'}"
+    _, plain, _ = in_process.run("translate", *flags)
+    words = sorted({*plain.split()})[:3]
+    status, output, errors = in_process.run(
+        "translate", *flags, f"--suppress={','.join(words)}"
+    )
+    assert status == 0, errors
+    assert not {*words} & {*output.split()}
+
+
+def test_words_that_the_vocabulary_cannot_spell_are_refused(model_dir, files):
+    found = translate(model_dir, files, "--suppress=\u732b")
+    assert_refused(found, "the vocabulary has no piece for '\u732b'")
