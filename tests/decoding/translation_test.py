@@ -1036,6 +1036,7 @@ def test_the_likeliest_alone_is_what_a_beam_of_one_finds(model, vocabulary):
     assert_same(drawn.translate(LINES), greedy.translate(LINES))
 
 
+@pytest.mark.slow
 def test_what_is_drawn_keeps_to_what_steers(model, vocabulary):
     drawn = steered(model, vocabulary, sample_top_p=1.0, suppress=["the"])
     found = drawn(LINES, prefix=PREFIXES)

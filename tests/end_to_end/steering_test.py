@@ -67,6 +67,7 @@ def test_prefixes_need_an_input(model_dir, files):
     assert_refused(found, "--prefix_file has no effect alone: give --input too")
 
 
+@pytest.mark.slow
 def test_words_do_not_appear_that_must_not(model_dir, files):
     flags = f"--model_dir={model_dir}", f"--input={files / 'input'}"
     _, plain, _ = in_process.run("translate", *flags)

@@ -575,6 +575,7 @@ def conversions(directory):
     return sorted(os.listdir(folder)) if folder.exists() else []
 
 
+@pytest.mark.slow
 def test_lines_are_translated_as_by_ours(parts, tmp_path):
     directory = write_directory(tmp_path / "run", parts)
     changes = {"length_penalty": 0.0, "nbest": 2, "max_extra_length": 5}

@@ -71,6 +71,7 @@ def directory(tmp_path):
     return ModelDirectory(tmp_path / "model")
 
 
+@pytest.mark.slow
 def test_a_run_leaves_its_log_its_scores_and_its_curves(directory):
     report = train(directory.path).report
     log = directory.log.read_text("utf-8")

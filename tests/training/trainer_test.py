@@ -192,7 +192,9 @@ def test_more_micro_batches_than_rows_change_nothing(without_dropout):
     assert math.isclose(float(divided.loss), whole, rel_tol=1e-5)
 
 
-@pytest.mark.parametrize("num_parts", [2, 3, 4])
+@pytest.mark.parametrize(
+    "num_parts", [2, *(pytest.param(n, marks=pytest.mark.slow) for n in (3, 4))]
+)
 @pytest.mark.parametrize("num_rows", [1, 3])
 def test_parts_side_by_side_add_up_to_the_whole(
     num_rows, num_parts, trainer_of, without_dropout
