@@ -375,7 +375,10 @@ def define_model_flags(
         lower_bound=1,
     )
     flags.DEFINE_integer(
-        "min_length", None, "Fewest tokens of the translation of a sentence."
+        "min_length",
+        None,
+        "Least number of tokens (not words) in the translation of each "
+        "sentence.",
     )
     flags.DEFINE_integer(
         "no_repeat_ngram_size",
@@ -397,21 +400,25 @@ def define_model_flags(
     flags.DEFINE_integer(
         "sample_top_k",
         None,
-        "Draw translations at random, each token from so many likeliest ones.",
+        "Draw translations at random, each token from this many of the "
+        "likeliest.",
     )
     flags.DEFINE_float(
         "sample_top_p",
         None,
-        "Draw translations at random, each token from the likeliest ones that "
-        "have this share of the probability together; 1 for all.",
+        "Draw translations at random, each token from the likeliest that have "
+        "this share of the probability together; 1 for all.",
     )
     flags.DEFINE_float(
         "temperature",
         None,
-        "Of what is drawn: below 1 likelier tokens, above 1 rarer ones.",
+        "With sampling: below 1 favors likely tokens, above 1 rare ones. "
+        "Default: 1.",
     )
     flags.DEFINE_integer(
-        "seed", None, "Of what is drawn: others give other translations."
+        "seed",
+        None,
+        "With sampling: another seed draws other translations. Default: 0.",
     )
 
 

@@ -32,8 +32,8 @@ flags.DEFINE_string(
 flags.DEFINE_string(
     "prefix_file",
     None,
-    "Text file, may be .gz: line n is what the translation of line n begins "
-    "with, cut within a word or not; blank for nothing.",
+    "Text file, may be .gz: line n is the beginning of the translation of line "
+    "n, and may end within a word; a blank line means none.",
 )
 flags.DEFINE_integer("nbest", 1, "Translations per line.", lower_bound=1)
 flags.DEFINE_bool("scores", False, "Print a score and a tab before each line.")

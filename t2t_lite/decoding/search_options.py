@@ -74,6 +74,9 @@ class SearchOptions(NamedTuple):
                 given[name] = tuple(given[name])
         options = cls(**(defaults | given))
         if options.samples:  # There is no beam, but a row for each sample.
+            rule = "there is no beam in sampling: leave beam_width out"
+            width = given.get("beam_width")
+            require(rule, width is None, beam_width=width)
             options = options._replace(beam_width=options.nbest)
         options.check()
         return options

@@ -175,7 +175,8 @@ class LineTranslator(LinePredictor):
         for number, (best, *_) in enumerate(found, first_line):
             if best.score == -math.inf:
                 logging.warning(
-                    "Line %d has no translation that keeps to all options.",
+                    "Line %d: no translation satisfies all options; it is left "
+                    "blank.",
                     number,
                 )
         return found

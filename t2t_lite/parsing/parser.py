@@ -67,7 +67,7 @@ class LineParser(LinePredictor):
                 "outermost brackets; received max_extra_length="
                 f"{options.max_extra_length}"
             )
-        rule = "nothing but its sentence steers a parser: leave it out"
+        rule = "a parser takes no steering options: leave them out"
         require(rule, not options.steering, **options.steering)
         if tag_dictionary is not None:
             require_fits(tag_dictionary, vocabulary)

@@ -884,7 +884,7 @@ def test_a_sentence_without_a_translation_leaves_its_line_without_one(
     with caplog.at_level("WARNING"):
         found = none("A dog. Two men.", with_scores=True)
     assert found == ("", -np.inf)
-    assert "Line 1 has no translation that keeps to all options" in caplog.text
+    assert "Line 1: no translation satisfies all options" in caplog.text
     texts, scores = none(tf.constant(["A dog. Two men.", ""]), with_scores=True)
     assert texts.numpy().tolist() == [b"", b""]
     assert scores.numpy().tolist() == [-np.inf, 0.0]
@@ -1055,6 +1055,7 @@ def test_what_is_drawn_keeps_to_what_steers(model, vocabulary):
             {"sample_top_k": 2, "temperature": 0},
             "temperature must be a number above 0",
         ),
+        ({"sample_top_k": 2, "beam_width": 3}, "there is no beam in sampling"),
         ({"seed": 3}, "seed and temperature need sample_top_k or sample_top_p"),
         ({"temperature": 2.0}, "seed and temperature need sample_top_k or"),
     ],
