@@ -46,6 +46,7 @@ class LineTranslator(LinePredictor):
 
     _accepted = "a str, a list of str or a string tensor"
     _takes_prefixes = True
+    _takes_tensors = True
 
     def __init__(
         self,
@@ -274,12 +275,13 @@ class LineTranslator(LinePredictor):
         Raises:
             TypeError: `text` is none of these, or no tensor in a tf.function.
         """
-        if not tf.is_tensor(text) and not tf.executing_eagerly():
+        is_tensor = tf.is_tensor(text) and self._takes_tensors
+        if self._takes_tensors and not (is_tensor or tf.executing_eagerly()):
             raise TypeError(
                 "text must be a string tensor that a tf.function is given; "
                 f"received a {type(text).__name__} inside of one"
             )
-        if not tf.is_tensor(text):
+        if not is_tensor:
             return super().__call__(
                 text, with_scores=with_scores, prefix=prefix
             )

@@ -37,7 +37,6 @@ from t2t_lite import files, hardware
 from t2t_lite.decoding import shapes, steering
 from t2t_lite.decoding.beam_search import Hypotheses
 from t2t_lite.decoding.engine import Engine
-from t2t_lite.decoding.line_predictor import LinePredictor
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.decoding.translation import LineTranslator
 from t2t_lite.errors import InputError, require, require_extra
@@ -72,6 +71,7 @@ class CTranslate2Translator(LineTranslator):
     """
 
     _accepted = "a str or a list of str"
+    _takes_tensors = False  # A graph cannot hold CTranslate2.
 
     def __init__(
         self,
@@ -83,28 +83,6 @@ class CTranslate2Translator(LineTranslator):
     ):
         super().__init__(engine, vocabulary, options, splitting)
         self._weights_name = weights_name
-
-    def __call__(
-        self,
-        text: Any,
-        *,
-        with_scores: bool = False,
-        prefix: str | list[str] | None = None,
-    ) -> Any:
-        """Returns the best translation of each text.
-
-        Args:
-            text: a str or a list of str: a graph cannot hold CTranslate2.
-            with_scores: that of a LineTranslator.
-            prefix: that of a LineTranslator.
-
-        Raises:
-            InputError: that of a LineTranslator.
-            TypeError: `text` is neither.
-        """
-        return LinePredictor.__call__(
-            self, text, with_scores=with_scores, prefix=prefix
-        )
 
     def sha256(self) -> str:
         """Returns the hash of all that shapes an output but the options."""

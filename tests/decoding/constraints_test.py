@@ -256,27 +256,31 @@ def test_every_prefix_of_every_text_is_kept_and_nothing_else_changes():
             assert text.startswith(text_of(begun, PREFIX_TEXTS))
 
 
+def ended_with(constraint):
+    """Returns the set of all hypotheses that end, each a tuple of ids."""
+    ids_BWT, scores_BW = search(
+        random_table(seed=5, batch_size=1, T=T),
+        [T],
+        constraint=constraint,
+        num_best=everything(),
+        beam_width=everything(),
+    )
+    return {
+        without_padding(ids_T)
+        for ids_T, score in zip(ids_BWT[0], scores_BW[0], strict=True)
+        if score > -np.inf and EOS in ids_T
+    }
+
+
 def test_nothing_else_is_asked_of_what_a_prefix_says():
     """No token twice, but for those of the prefix "aa"."""
-    table = random_table(seed=5, batch_size=1, T=T)
     other, a, ab = 0, 2, 3
     tokens = PrefixTokens(PREFIX_TEXTS)
     of_batch = batch(prefixes_BK3=tokens.places(tf.constant([[a, a]])))
     constraint = tokens.constraint(
         of_batch, then=constraints.no_repeated_ngrams(of_batch, 1)
     )
-    ids_BWT, scores_BW = search(
-        table,
-        [T],
-        constraint=constraint,
-        num_best=everything(),
-        beam_width=everything(),
-    )
-    found = {
-        without_padding(ids_T)
-        for ids_T, score in zip(ids_BWT[0], scores_BW[0], strict=True)
-        if score > -np.inf and EOS in ids_T
-    }
+    found = ended_with(constraint)
     assert found == {
         *((a, a, EOS), (a, a, ab, EOS), (a, a, other, EOS)),
         *((a, ab, EOS), (a, ab, other, EOS)),
@@ -292,18 +296,7 @@ def test_a_suppressed_word_may_stand_in_a_prefix():
     constraint = tokens.constraint(
         of_batch, then=WordAutomaton(["a"], texts).constraint(of_batch)
     )
-    ids_BWT, scores_BW = search(
-        random_table(seed=5, batch_size=1, T=T),
-        [T],
-        constraint=constraint,
-        num_best=everything(),
-        beam_width=everything(),
-    )
-    found = {
-        without_padding(ids_T)
-        for ids_T, score in zip(ids_BWT[0], scores_BW[0], strict=True)
-        if score > -np.inf and EOS in ids_T
-    }
+    found = ended_with(constraint)
     assert found == {(a, b, EOS), (a, b, b, EOS), (a, b, 0, EOS)}
 
 
