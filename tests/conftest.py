@@ -36,7 +36,7 @@ def pytest_collection_finish():
 
 @pytest.fixture(scope="module", autouse=True)
 def _memory_is_given_back():
-    """Frees what the tests of a module left, for one process runs them all.
+    """Frees what the tests of a module left, for one process runs many.
 
     TensorFlow registers each custom gradient of a graph, as the loss has one,
     for ever under a name of its own, and with it the whole graph: 90 MB for a
