@@ -17,6 +17,7 @@ _MOST_PARTS = 16
 _TRIALS, _TRIAL_PRODUCTS, _TRIAL_ROWS = 6, 4, 1024
 _CLEARLY = 0.9
 _STATUS = pathlib.Path("/proc/self/status")  # Linux has these.
+_CPUINFO = pathlib.Path("/proc/cpuinfo")
 _CLEAR_REFS = pathlib.Path("/proc/self/clear_refs")
 _CONTAINER_LIMITS = (
     "/sys/fs/cgroup/memory.max",
@@ -61,6 +62,18 @@ def num_cores() -> int:
     if hasattr(os, "sched_getaffinity"):  # On Linux; TensorFlow counts so too.
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def lacks_vnni() -> bool:
+    """Returns whether this is an x86 CPU without instructions for int8.
+
+    Products of int8 may add up in 16 bits there, which are too few. Where this
+    cannot be found out, because there is no Linux, it is taken to have them.
+    """
+    if not _CPUINFO.exists():
+        return False
+    flags = re.search(r"^flags\s*:(.*)$", _CPUINFO.read_text("utf-8"), re.M)
+    return flags is not None and not re.search(r"\bavx(512)?_vnni\b", flags[1])
 
 
 def cpu_parts(num_cores: int) -> int:

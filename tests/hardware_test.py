@@ -42,6 +42,26 @@ def test_a_gpu_counts_by_its_own_memory(monkeypatch):
     assert (found.kind, found.memory_bytes) == ("GPU", 80 * GIB)
 
 
+@pytest.mark.parametrize(
+    ("cpuinfo", "expected"),
+    [
+        ("model name\t: A\nflags\t\t: sse2 avx2 fma\n", True),
+        ("flags\t\t: avx2 avx512_vnni\nbugs\t\t: avx\n", False),
+        ("flags\t\t: avx2 avx_vnni fma\n", False),
+        ("Features\t: asimd\n", False),  # Of ARM.
+        (None, False),
+    ],
+)
+def test_what_has_no_instructions_for_int8_is_known(
+    monkeypatch, tmp_path, cpuinfo, expected
+):
+    path = tmp_path / "cpuinfo"
+    monkeypatch.setattr(hardware, "_CPUINFO", path)
+    if cpuinfo is not None:
+        path.write_text(cpuinfo)
+    assert hardware.lacks_vnni() == expected
+
+
 def test_one_part_keeps_a_gpu_busy():
     assert Hardware("GPU", math.inf, num_cores=16).num_parts == 1
 

@@ -15,12 +15,13 @@ import json
 import os
 import pathlib
 from collections.abc import Mapping
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import sentencepiece
 
-from t2t_lite import files
+from t2t_lite import files, hardware
 from t2t_lite.errors import (
     InputError,
     program,
@@ -78,7 +79,7 @@ def write(
             model, the weights are not those of the settings, or the folder
             cannot be written.
     """
-    require_extra(*NEEDS)
+    load_library()
     require_quantization(quantization)
     require_carried(model.hparams)
     folder = files.to_path(folder)
@@ -93,6 +94,24 @@ def write(
             f"cannot write {folder}: {error.strerror or reason(error)}"
         ) from None
     return folder
+
+
+def load_library() -> ModuleType:
+    """Returns the package ctranslate2.
+
+    On a CPU of AMD it multiplies by oneDNN, whose int8 products saturate where
+    the CPU has no instructions for them; those of MKL, which it has too, do
+    not. The environment variable CT2_USE_MKL takes precedence.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    require_extra(*NEEDS)
+    if hardware.lacks_vnni():
+        os.environ.setdefault("CT2_USE_MKL", "1")
+    import ctranslate2
+
+    return ctranslate2
 
 
 def require_quantization(quantization: str | None) -> None:

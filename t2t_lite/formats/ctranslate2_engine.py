@@ -39,7 +39,7 @@ from t2t_lite.decoding.beam_search import Hypotheses
 from t2t_lite.decoding.engine import Engine
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.decoding.translation import LineTranslator
-from t2t_lite.errors import InputError, require, require_extra
+from t2t_lite.errors import InputError, require
 from t2t_lite.formats import ctranslate2
 from t2t_lite.formats.portable import PortableModel
 from t2t_lite.hparams import MAY_CHANGE, HParams
@@ -121,7 +121,7 @@ def open_translator(
         InputError: ctranslate2 is not installed, it cannot run the model, the
             directory has no such model, or an option is wrong.
     """
-    require_extra(*ctranslate2.NEEDS)
+    ctranslate2.load_library()
     _require_kept(model_dir, precision, xla)
     ctranslate2.require_quantization(quantization)
     if ctranslate2.is_written(model_dir):
@@ -278,10 +278,8 @@ class Workers(NamedTuple):
 
     def load(self, folder: pathlib.Path) -> Any:
         """Returns the ctranslate2.Translator of a folder."""
-        import ctranslate2
-
         try:
-            return ctranslate2.Translator(
+            library = ctranslate2.load_library().Translator(
                 str(folder),
                 device=self.device,
                 device_index=self.device_indices,
@@ -293,6 +291,13 @@ class Workers(NamedTuple):
             raise InputError(
                 f"CTranslate2 cannot load {folder}: {error}"
             ) from None
+        is_int8 = self.device == "cpu" and "int8" in library.compute_type
+        if is_int8 and hardware.lacks_vnni():
+            logging.warning(
+                "This CPU has no instructions for int8 products: float32 may "
+                "be faster."
+            )
+        return library
 
 
 def find_workers(
@@ -311,9 +316,8 @@ def find_workers(
         InputError: there are not so many devices, or they cannot compute in
             such numbers.
     """
-    import ctranslate2
-
-    num_gpus = ctranslate2.get_cuda_device_count()
+    library = ctranslate2.load_library()
+    num_gpus = library.get_cuda_device_count()
     most = max(1, num_gpus)
     count = int(devices) if str(devices).isdecimal() else 0
     require(
@@ -322,7 +326,7 @@ def find_workers(
         devices=devices,
     )
     device = "cuda" if num_gpus else "cpu"
-    known = ctranslate2.get_supported_compute_types(device)
+    known = library.get_supported_compute_types(device)
     require(
         f"quantization must be None or what this machine's {device} computes "
         f"in: {', '.join(sorted(known))}",

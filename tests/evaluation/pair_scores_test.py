@@ -45,7 +45,9 @@ def test_scores_are_the_models(model, vocabulary):
     assert len(found) == len(PAIRS)
     for score, pair in zip(found, PAIRS, strict=True):
         expected = by_hand(model, vocabulary, *pair)
-        np.testing.assert_allclose(score.log_probabilities, expected, atol=2e-5)
+        np.testing.assert_allclose(
+            score.log_probabilities, expected, rtol=1e-5, atol=1e-5
+        )
         assert score.log_probability == pytest.approx(sum(expected), abs=1e-4)
         ids = vocabulary.encode([pair[1]])[0]
         assert score.tokens == vocabulary.tokens(ids)

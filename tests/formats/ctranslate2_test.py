@@ -23,6 +23,7 @@ from tiny_translator import (
     sentence,
 )
 
+from t2t_lite import hardware
 from t2t_lite.decoding.engine import model_engine
 from t2t_lite.decoding.line_predictor import Translation
 from t2t_lite.decoding.search import (
@@ -31,7 +32,7 @@ from t2t_lite.decoding.search import (
 )
 from t2t_lite.decoding.translation import LineTranslator
 from t2t_lite.errors import InputError
-from t2t_lite.formats import ctranslate2, ctranslate2_engine
+from t2t_lite.formats import ctranslate2
 from t2t_lite.formats.ctranslate2_engine import (
     CTranslate2Search,
     find_workers,
@@ -787,7 +788,37 @@ def test_a_model_directory_of_another_machine_is_refused():
         open_translator("gs://bucket/run")
 
 
+@pytest.mark.parametrize("lacks_vnni", [False, True])
+def test_int8_without_instructions_for_it_is_warned_of(
+    tiny, tmp_path, monkeypatch, caplog, lacks_vnni
+):
+    monkeypatch.setattr(hardware, "lacks_vnni", lambda: lacks_vnni)
+    ctranslate2.write(tiny, tmp_path / "model", quantization="int8")
+    with caplog.at_level("WARNING"):
+        find_workers().load(tmp_path / "model")
+    assert ("no instructions for int8" in caplog.text) == lacks_vnni
+    caplog.clear()
+    find_workers(quantization="float32").load(tmp_path / "model")
+    assert "int8" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("lacks_vnni", "given", "expected"),
+    [(False, None, None), (True, None, "1"), (True, "0", "0")],
+)
+def test_mkl_multiplies_where_onednn_is_wrong(
+    monkeypatch, lacks_vnni, given, expected
+):
+    monkeypatch.setattr(hardware, "lacks_vnni", lambda: lacks_vnni)
+    # Which also takes away what is set below.
+    monkeypatch.setenv("CT2_USE_MKL", given or "")
+    if given is None:
+        del os.environ["CT2_USE_MKL"]
+    ctranslate2.load_library()
+    assert os.environ.get("CT2_USE_MKL") == expected
+
+
 def test_cores_search_side_by_side(monkeypatch):
-    monkeypatch.setattr(ctranslate2_engine.hardware, "num_cores", lambda: 32)
+    monkeypatch.setattr(hardware, "num_cores", lambda: 32)
     workers = find_workers()
     assert (workers.inter_threads, workers.intra_threads) == (16, 2)
