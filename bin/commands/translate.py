@@ -4,7 +4,8 @@ With a model that was trained to parse, a line is a sentence's words, with
 single spaces between them, and its tree is printed.
 
 Prints one line for each input line, in the same order. With --nbest=N above 1,
-prints N lines for each, as "line number ||| text ||| score".
+or --alternatives=N, prints N lines for each, as "line number ||| text |||
+score".
 """
 
 from absl import flags
@@ -36,6 +37,12 @@ flags.DEFINE_string(
     "n, and may end within a word; a blank line means none.",
 )
 flags.DEFINE_integer("nbest", 1, "Translations per line.", lower_bound=1)
+flags.DEFINE_integer(
+    "alternatives",
+    0,
+    "Translations per line that differ in their first word, or in the next one "
+    "behind its prefix.",
+)
 flags.DEFINE_bool("scores", False, "Print a score and a tab before each line.")
 flags.DEFINE_integer(
     "batch_lines",
@@ -61,8 +68,11 @@ flags.DEFINE_enum(
 cli.refuse_beside("engine", "precision", "xla")
 cli.require_beside("quantization", "engine", "ctranslate2")
 cli.require_beside("prefix_file", "input")
-cli.refuse_beside("nbest", "scores", because=", which prints the score of each")
-_OPTIONS = ("quantization", "sentences", "devices", "nbest")
+_BECAUSE = ", which prints the score of each"
+cli.refuse_beside("nbest", "scores", because=_BECAUSE)
+cli.refuse_beside("alternatives", "scores", because=_BECAUSE)
+_COUNTS = ("nbest", "alternatives")
+_OPTIONS = ("quantization", "sentences", "devices")
 # Beside the search's own options.
 _SHAPING = ("engine", "precision", "quantization", "xla", "sentences", "scores")
 
@@ -73,8 +83,9 @@ def main(_: list[str]) -> int:
     inputs = FLAGS.input, FLAGS.prefix_file
     files.require_apart([FLAGS.output, partial], inputs)
     settings_file.require_no_output_in(FLAGS.model_dir, FLAGS.output)
+    counts = {name: FLAGS[name].value for name in _COUNTS}
     hparams = engines.checked_hparams(
-        FLAGS.engine, FLAGS.model_dir, **cli.search_flags(), nbest=FLAGS.nbest
+        FLAGS.engine, FLAGS.model_dir, **cli.search_flags(), **counts
     )
     is_typed = terminal.is_typed(FLAGS.input)
     lines_at_once = 1 if is_typed else FLAGS.batch_lines
@@ -91,7 +102,7 @@ def main(_: list[str]) -> int:
 
     options = {name: FLAGS[name].value for name in _OPTIONS}
     translator = engines.open_model(
-        FLAGS.engine, **cli.model_flags(), **options
+        FLAGS.engine, **cli.model_flags(), **options, **counts
     )
     options = {name: FLAGS[name].value for name in _SHAPING}
     with partial_output.opened(
@@ -103,6 +114,6 @@ def main(_: list[str]) -> int:
         if not is_typed:
             results = terminal.with_bar(results, count, output, first - 1)
         for n, found in enumerate(results, start=first):
-            number = n if FLAGS.nbest > 1 else None
+            number = n if FLAGS.nbest > 1 or FLAGS.alternatives else None
             output.write(as_lines(found, number, FLAGS.scores))
     return 0

@@ -32,6 +32,9 @@ class Constraint(NamedTuple):
     # nothing ends, and is no result.
     allowed: Callable
     constants: Any = ()  # of sentences: nested tensors [B, ...]
+    # (state, constants) to bool [B, W, V]: which tokens a hypothesis ends in
+    # front of. EOS gets the sum of their probabilities. None: EOS alone.
+    ends: Callable | None = None
 
 
 class _ConstrainedCache(NamedTuple):
@@ -136,7 +139,9 @@ def beam_search(
     """
     step = with_log_probs(step)
     if constraint is not None:
-        step, reorder, cache = with_constraint(step, reorder, cache, constraint)
+        step, reorder, cache = with_constraint(
+            step, reorder, cache, constraint, eos
+        )
     search = _Search(
         step=step,
         reorder=reorder,
@@ -163,7 +168,11 @@ def with_log_probs(step: Step) -> Step:
 
 
 def with_constraint(
-    step: Step, reorder: Reorder, cache: Cache, constraint: Constraint
+    step: Step,
+    reorder: Reorder,
+    cache: Cache,
+    constraint: Constraint,
+    eos: int,
 ) -> tuple[Step, Reorder, Cache]:
     """Returns them with the constraint's state in the cache.
 
@@ -172,6 +181,7 @@ def with_constraint(
         reorder: that of `beam_search`.
         cache: that of `beam_search`.
         constraint: what rules tokens out.
+        eos: that of `beam_search`.
     """
 
     def constrained_step(ids_BW, cache):
@@ -179,6 +189,9 @@ def with_constraint(
         log_probs_BWV, inner = step(ids_BW, cache.inner)
         allowed_BWV = constraint.allowed(state, cache.constants)
         log_probs_BWV = ops.where(allowed_BWV, log_probs_BWV, NEG_INF)
+        if constraint.ends is not None:
+            is_end_BWV = constraint.ends(state, cache.constants)
+            log_probs_BWV = _with_ends(log_probs_BWV, is_end_BWV, eos)
         return log_probs_BWV, cache._replace(inner=inner, state=state)
 
     def reorder_all(cache, parent_BW):
@@ -190,6 +203,18 @@ def with_constraint(
 
     whole = _ConstrainedCache(cache, constraint.state, constraint.constants)
     return constrained_step, reorder_all, whole
+
+
+def _with_ends(log_probs_BWV: Tensor, is_end_BWV: Tensor, eos: int) -> Tensor:
+    """Returns log probabilities in which EOS stands for some tokens, too."""
+    of_ends_BWV = ops.where(is_end_BWV, log_probs_BWV, NEG_INF)
+    total_BW1 = ops.logsumexp(of_ends_BWV, axis=-1, keepdims=True)
+    ids_V = ops.arange(log_probs_BWV.shape[-1], dtype="int32")
+    return ops.where(
+        ops.equal(ids_V, eos),
+        total_BW1,
+        ops.where(is_end_BWV, NEG_INF, log_probs_BWV),
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from keras import ops
 
 from t2t_lite.decoding.beam_search import Constraint
+from t2t_lite.errors import require
 from t2t_lite.tensor import Tensor
 from t2t_lite.token_ids import EOS
 
@@ -28,7 +29,7 @@ def all_of(constraints: Sequence[Constraint]) -> Constraint:
     """Returns the Constraint to what each of some constraints allows.
 
     Args:
-        constraints: Constraints of one batch.
+        constraints: Constraints of one batch; at most one of them has `ends`.
     """
     if len(constraints) == 1:
         return constraints[0]
@@ -47,11 +48,19 @@ def all_of(constraints: Sequence[Constraint]) -> Constraint:
             allowed_BWV = also_BWV if is_first else allowed_BWV & also_BWV
         return allowed_BWV
 
+    ending = [n for n, each in enumerate(constraints) if each.ends is not None]
+    require("at most one constraint may say what ends", len(ending) <= 1)
+
+    def ends(states, constants):
+        (n,) = ending
+        return constraints[n].ends(states[n], constants[n])
+
     return Constraint(
         state=tuple(each.state for each in constraints),
         advance=advance,
         allowed=allowed,
         constants=tuple(each.constants for each in constraints),
+        ends=ends if ending else None,
     )
 
 

@@ -3,17 +3,19 @@
 import functools
 import threading
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from t2t_lite.decoding import beginnings
+from t2t_lite.decoding.alternatives import AlternativesSearch
 from t2t_lite.decoding.beam_search import Hypotheses
 from t2t_lite.decoding.devices import make_replicas
 from t2t_lite.decoding.prefix import PrefixTokens
 from t2t_lite.decoding.search import ids_translator
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.decoding.steering import Steering
+from t2t_lite.decoding.words import Words
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.text.vocabulary import Vocabulary
 
@@ -29,6 +31,9 @@ class Engine(NamedTuple):
     # A function of ids as above, str that the translations begin with, and bool
     # whether they end there, to Hypotheses; None if there is none.
     translate_prefixed: Callable | None = None
+    # A function of ids as above, str that the translations begin with, and how
+    # many alternatives behind them, as `AlternativesSearch` returns; or None.
+    find_alternatives: Callable | None = None
 
 
 def model_engine(
@@ -56,18 +61,31 @@ def model_engine(
     target = vocabulary.target
     replicas = make_replicas(model, devices)
     steering = Steering(options, target)
-    making_prefixed = threading.Lock()
+    making = threading.Lock()  # Threads of several devices come at once.
 
-    @functools.cache  # Most translators are never given a prefix.
-    def prefixed() -> tuple[PrefixTokens, Callable]:
-        tokens = PrefixTokens(target.token_bytes)
-        return tokens, ids_translator(
-            model,
-            options,
-            xla,
-            constraint=steering.behind(tokens),
-            with_prefixes=True,
-            replicas=replicas,
+    def make_translator(options: SearchOptions, **arguments: Any) -> Callable:
+        return ids_translator(
+            model, options, xla, replicas=replicas, **arguments
+        )
+
+    # Most translators are never given a prefix.
+    @functools.cache
+    def prefix_tokens() -> PrefixTokens:
+        return PrefixTokens(target.token_bytes)
+
+    @functools.cache
+    def prefixed() -> Callable:
+        constraint = steering.behind(prefix_tokens())
+        return make_translator(
+            options, constraint=constraint, with_prefixes=True
+        )
+
+    @functools.cache
+    def alternatives_search(count: int) -> AlternativesSearch:
+        words = Words(target.token_bytes)
+        tokens = prefix_tokens()
+        return AlternativesSearch(
+            make_translator, options, steering, tokens, words, count
         )
 
     def translate_prefixed(
@@ -75,24 +93,27 @@ def model_engine(
         prefixes: Sequence[str],
         ends_there: Sequence[bool],
     ) -> Hypotheses:
-        with making_prefixed:  # Threads of several devices come at once.
-            tokens, translate_ids = prefixed()
+        with making:
+            tokens, translate_ids = prefix_tokens(), prefixed()
         begun = beginnings.encode(
             tf.constant(prefixes), target, tf.constant(ends_there)
         )
         return translate_ids(ids, tokens.places(begun.to_tensor()))
 
+    def find_alternatives(
+        ids: tf.RaggedTensor, prefixes: Sequence[str], count: int
+    ) -> Hypotheses:
+        with making:
+            search = alternatives_search(count)
+        begun = beginnings.encode(tf.constant(prefixes), target)
+        return search(ids, begun.to_tensor())
+
     return Engine(
-        ids_translator(
-            model,
-            options,
-            xla,
-            constraint=steering.constraint,
-            replicas=replicas,
-        ),
+        make_translator(options, constraint=steering.constraint),
         model.hparams.max_length,
         description,
         model,
         max(1, len(replicas)),
         translate_prefixed,
+        find_alternatives,
     )

@@ -126,7 +126,7 @@ def opened(
     header = json.dumps(work).encode() + b"\n"
     with files.refused_errors(partial), _locked(partial) as file:
         _require_header(file, header, partial)
-        windows = _keep_windows(file, window * predictor.options.nbest)
+        windows = _keep_windows(file, window * predictor.options.num_results)
         first_line = 1 + windows * window
         if windows:
             logging.info("Going on from line %d, by %s.", first_line, partial)

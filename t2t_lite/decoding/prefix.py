@@ -87,6 +87,26 @@ class PrefixTokens:
         ranks = self._ranks_beyond(ids_BK, lengths_BK)
         return ops.stack([ids_BK, *ranks], axis=-1)
 
+    def only(self, ids_BK: Tensor) -> Tensor:
+        """Returns as `places` does, for these tokens and no others."""
+        none_BK = ops.zeros_like(ids_BK)
+        return ops.stack([ids_BK, none_BK, none_BK], axis=-1)
+
+    def codes(self, ids_NK: Tensor) -> Tensor:
+        """Returns int32 [N, Q], alike where the text of tokens is.
+
+        Args:
+            ids_NK: int32; 0 stands for nothing.
+
+        Returns:
+            the bytes of each text as numbers above 0, filled up with 0.
+        """
+        N, K = ops.shape(ids_NK)
+        codes_VL = ops.convert_to_tensor(self._codes_VL)
+        codes_NKL = ops.cast(ops.take(codes_VL, ids_NK, axis=0), "int32")
+        longest = codes_VL.shape[1]
+        return _packed(ops.reshape(codes_NKL, (N, K * longest)))
+
     def constraint(
         self, batch: Batch, then: Constraint | None = None
     ) -> Constraint:
@@ -95,6 +115,7 @@ class PrefixTokens:
         Args:
             batch: Batch with prefixes_BK3.
             then: Constraint on the tokens behind the prefix; it is told of all.
+                Its ends count once the hypothesis is longer than the prefix.
         """
         if then is None:
             then = Constraint((), lambda state, _: state, lambda *_: True)
@@ -133,6 +154,17 @@ class PrefixTokens:
                 may_follow_BWV,
             )
 
+        def ends(state, constants):
+            progress, inner = state
+            (length_B, _), others = constants
+            # Something must have come behind the prefix.
+            is_beyond_BW = progress.num_codes_BW > length_B[:, None]
+            ids_V = ops.arange(batch.num_target_ids, dtype="int32")
+            is_end_BWV = then.ends(inner, others)
+            return ops.equal(ids_V, EOS) | (
+                is_beyond_BW[..., None] & is_end_BWV
+            )
+
         lengths_BK = ops.take(length_V, places_BK3[..., 0], axis=0)
         none_BW = ops.zeros((B, batch.beam_width), "int32")
         return Constraint(
@@ -143,6 +175,7 @@ class PrefixTokens:
                 (ops.sum(lengths_BK, axis=1), places_BK3),
                 then.constants,
             ),
+            ends=None if then.ends is None else ends,
         )
 
     def _ranks_beyond(
@@ -159,15 +192,8 @@ class PrefixTokens:
             with the text of the tokens from k on.
         """
         trie = _Trie(*map(ops.convert_to_tensor, self._trie))
-        codes_VL = ops.convert_to_tensor(self._codes_VL)
-        B, K = ops.shape(ids_BK)
-        longest = codes_VL.shape[1]
-        codes_BQ = _packed(
-            ops.reshape(
-                ops.cast(ops.take(codes_VL, ids_BK, axis=0), "int32"),
-                (B, K * longest),
-            )
-        )
+        longest = self._codes_VL.shape[1]
+        codes_BQ = self.codes(ids_BK)
         codes_BQ = ops.pad(codes_BQ, ((0, 0), (0, longest + 1)))
         start_BK = ops.cumsum(lengths_BK, axis=1) - lengths_BK
         node_BK = low_BK = high_BK = ops.zeros_like(ids_BK)

@@ -81,7 +81,7 @@ def sample(
     B = ops.shape(max_lengths_B)[0]
     step = with_log_probs(step)
     if constraint is not None:
-        step, _, cache = with_constraint(step, None, cache, constraint)
+        step, _, cache = with_constraint(step, None, cache, constraint, eos)
 
     def goes_on(state: _State) -> Tensor:
         has_room_B1 = (state.length < max_lengths_B)[:, None]

@@ -43,6 +43,8 @@ class SearchOptions(NamedTuple):
     sample_top_p: float = 0.0
     temperature: float = 1.0
     seed: int = 0
+    # Of the next word behind a prefix, in place of `nbest`; 0: none.
+    alternatives: int = 0
 
     @classmethod
     def from_hparams(
@@ -82,9 +84,21 @@ class SearchOptions(NamedTuple):
         return options
 
     @property
+    def num_results(self) -> int:
+        """How many translations each line gets."""
+        return self.alternatives or self.nbest
+
+    def without_sampling(self) -> "SearchOptions":
+        """Returns the options of a search, where these draw samples."""
+        if not self.samples:
+            return self
+        names = ("sample_top_k", "sample_top_p", "temperature", "seed")
+        return self._replace(**{n: self._field_defaults[n] for n in names})
+
+    @property
     def steering(self) -> dict[str, Any]:
-        """Those of STEERING that are on."""
-        on = {name: getattr(self, name) for name in STEERING}
+        """Those that are on of STEERING, and alternatives."""
+        on = {n: getattr(self, n) for n in (*STEERING, "alternatives")}
         return {name: value for name, value in on.items() if value}
 
     @property
@@ -111,6 +125,7 @@ class SearchOptions(NamedTuple):
             no_repeat_ngram_size=self.no_repeat_ngram_size,
             sample_top_k=self.sample_top_k,
             seed=self.seed,
+            alternatives=self.alternatives,
         )
         n = self.no_repeat_ngram_size
         rule = f"no_repeat_ngram_size must be at most {_LONGEST_NGRAM}"
@@ -133,6 +148,11 @@ class SearchOptions(NamedTuple):
             self.nbest <= self.beam_width,
             nbest=self.nbest,
         )
+        if self.alternatives:
+            rule = "alternatives need a search, and no nbest: leave both out"
+            holds = self.nbest == 1 and not self.samples
+            given = {"nbest": self.nbest, **self.steering}
+            require(rule, holds, **given)
 
 
 def _check_sampling(options: SearchOptions) -> None:

@@ -41,13 +41,23 @@ class Steering:
         """The function from a batch to its Constraint; None for none."""
         return self._all if self._makers else None
 
-    def behind(self, prefix_tokens: PrefixTokens) -> MakeConstraint:
+    def behind(
+        self, prefix_tokens: PrefixTokens, *others: MakeConstraint
+    ) -> MakeConstraint:
         """Returns the function for batches that have prefixes.
 
         Nothing but the prefix is asked of what it says.
+
+        Args:
+            prefix_tokens: PrefixTokens.
+            *others: what is asked of the rest, too.
         """
+        makers = [*self._makers, *others]
         return lambda batch: prefix_tokens.constraint(
-            batch, then=self._all(batch) if self._makers else None
+            batch,
+            then=constraints.all_of([make(batch) for make in makers])
+            if makers
+            else None,
         )
 
     def _all(self, batch: Batch) -> Constraint:

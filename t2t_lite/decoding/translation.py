@@ -11,6 +11,7 @@ from absl import logging
 from keras import ops
 
 from t2t_lite.decoding import beginnings, saved_model
+from t2t_lite.decoding.beam_search import Hypotheses
 from t2t_lite.decoding.beginnings import Beginning
 from t2t_lite.decoding.devices import find_devices
 from t2t_lite.decoding.engine import Engine, model_engine
@@ -18,7 +19,7 @@ from t2t_lite.decoding.line_predictor import LinePredictor, Translation
 from t2t_lite.decoding.long_lines import LineSplitter, Pieces
 from t2t_lite.decoding.search import max_target_length
 from t2t_lite.decoding.search_options import SearchOptions
-from t2t_lite.errors import require, require_bool
+from t2t_lite.errors import require, require_bool, require_int
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text import sentences
@@ -64,6 +65,7 @@ class LineTranslator(LinePredictor):
         )
         self.translate_ids = engine.translate_ids
         self._translate_prefixed = engine.translate_prefixed
+        self._find_alternatives = engine.find_alternatives
         self.max_length = engine.max_length
         if splitting is None:
             splitting = Splitting(whole_up_to=engine.max_length)
@@ -150,6 +152,9 @@ class LineTranslator(LinePredictor):
     ) -> list[list[Translation]]:
         """Returns for each line a list of `nbest` Translations, best first.
 
+        With the option `alternatives` these are listed, as by the method of
+        that name, and -inf is the score of what is missing.
+
         Args:
             lines: list of str. A blank one has blank translations.
             first_line: int, the number of the first line in messages.
@@ -162,17 +167,8 @@ class LineTranslator(LinePredictor):
                 there is not one for each line.
         """
         lines = as_list(lines, "lines must be a list of str")
-        pieces = self._splitter.split_lines(lines, first_line)
-        begun = self._beginnings(pieces, lines, first_line, prefixes)
-        parts = [[] for _ in lines]
-        for n, translations in zip(
-            pieces.line_indices,
-            self._translate_pieces(pieces.ids, begun),
-            strict=True,
-        ):
-            parts[n].append(translations)
-        nothing = [Translation("", 0.0)] * self.options.nbest
-        found = [_join(each) if each else nothing for each in parts]
+        count = self.options.alternatives
+        found = self._translate(lines, first_line, prefixes, count)
         for number, (best, *_) in enumerate(found, first_line):
             if best.score == -math.inf:
                 logging.warning(
@@ -181,6 +177,64 @@ class LineTranslator(LinePredictor):
                     number,
                 )
         return found
+
+    def alternatives(
+        self, text: str, prefix: str = "", count: int = 5
+    ) -> list[Translation]:
+        """Returns translations that go on with other words behind a prefix.
+
+        Args:
+            text: str.
+            prefix: str, what the translations begin with. With a space at its
+                end, or if it is blank, they differ in the next word; if it ends
+                within a word, in the rest of that, or else in the next one.
+            count: int, how many words, at least 1.
+
+        Returns:
+            at most `count` Translations: the best one with each of the
+            likeliest words, in their order. Sentences behind the one that the
+            prefix ends in have their best translation.
+
+        Raises:
+            InputError: no translation of this engine begins so.
+            TypeError: `text` or `prefix` is no str.
+        """
+        require_int(1, count=count)
+        for name, value in (("text", text), ("prefix", prefix)):
+            if not isinstance(value, str):
+                raise TypeError(f"{name} must be a str; received {value!r}")
+        (found,) = self._translate([text], 1, [prefix], count)
+        return [each for each in found if each.score > -math.inf]
+
+    def _translate(
+        self,
+        lines: list[str],
+        first_line: int,
+        prefixes: list[str] | None,
+        num_alternatives: int,
+    ) -> list[list[Translation]]:
+        """Returns what `translate` does, or alternatives where there are any.
+
+        Args:
+            lines: that of `translate`.
+            first_line: that of `translate`.
+            prefixes: that of `translate`.
+            num_alternatives: 0 for the best translations.
+        """
+        pieces = self._splitter.split_lines(lines, first_line)
+        begun = self._beginnings(pieces, lines, first_line, prefixes)
+        if num_alternatives:
+            by_piece = self._alternatives(pieces, begun, num_alternatives)
+        else:
+            by_piece = self._translate_pieces(pieces.ids, begun)
+        parts = [[] for _ in lines]
+        for n, translations in zip(pieces.line_indices, by_piece, strict=True):
+            parts[n].append(translations)
+        nothing = [Translation("", 0.0)] * self.options.nbest
+        if num_alternatives:  # There is no other.
+            missing = [Translation("", -math.inf)] * (num_alternatives - 1)
+            nothing = [*nothing[:1], *missing]
+        return [_join(each) if each else nothing for each in parts]
 
     def _beginnings(
         self,
@@ -240,16 +294,58 @@ class LineTranslator(LinePredictor):
             found = self.translate_ids(ids)
         else:
             found = self._translate_prefixed(ids, *zip(*begun, strict=True))
-        ids_NWT = np.asarray(found.ids_BWT)[:, : self.options.nbest]
-        scores_NW = np.asarray(found.scores_BW)[:, : self.options.nbest]
+        by_piece = self._as_translations(found, self.options.nbest)
+        for n, beginning in enumerate(begun or []):
+            if beginning.ends_there:  # There is no other.
+                by_piece[n] = by_piece[n][:1] * self.options.nbest
+        return by_piece
+
+    def _alternatives(
+        self, pieces: Pieces, begun: list[Beginning] | None, count: int
+    ) -> list:
+        """Returns the list of Translations of each piece.
+
+        The first piece of a line whose translation the prefix leaves open has
+        alternatives; the others have their best one.
+        """
+        require(
+            "from a SavedModel, call its signature alternatives, or give the "
+            "model directory",
+            self._find_alternatives is not None,
+            model=self.description,
+        )
+        if begun is None:
+            begun = [Beginning("", ends_there=False)] * len(pieces.ids)
+        open_pieces = {}  # Of each line, the first one.
+        for n, line in enumerate(pieces.line_indices):
+            if not begun[n].ends_there:
+                open_pieces.setdefault(line, n)
+        chosen = sorted(open_pieces.values())
+        others = sorted(set(range(len(pieces.ids))) - {*chosen})
+        by_piece = dict.fromkeys(range(len(pieces.ids)))
+        translated = self._translate_pieces(
+            [pieces.ids[n] for n in others], [begun[n] for n in others]
+        )
+        for n, (best, *_) in zip(others, translated, strict=True):
+            by_piece[n] = [best] * count
+        if chosen:
+            found = self._find_alternatives(
+                tf.ragged.constant([pieces.ids[n] for n in chosen], tf.int32),
+                [begun[n].text for n in chosen],
+                count,
+            )
+            translated = self._as_translations(found, count)
+            by_piece.update(zip(chosen, translated, strict=True))
+        return [*by_piece.values()]
+
+    def _as_translations(self, found: Hypotheses, count: int) -> list:
+        """Returns the first Translations of each row of Hypotheses."""
+        ids_NWT = np.asarray(found.ids_BWT)[:, :count]
+        scores_NW = np.asarray(found.scores_BW)[:, :count]
         N, W, T = ids_NWT.shape
         texts = self.vocabulary.target.decode(ids_NWT.reshape(N * W, T))
         translations = list(map(Translation, texts, scores_NW.ravel().tolist()))
-        by_piece = [translations[n * W : (n + 1) * W] for n in range(N)]
-        for n, beginning in enumerate(begun or []):
-            if beginning.ends_there:  # There is no other.
-                by_piece[n] = by_piece[n][:1] * W
-        return by_piece
+        return [translations[n * W : (n + 1) * W] for n in range(N)]
 
     def __call__(
         self,

@@ -239,6 +239,8 @@ def _kept_options(hparams: HParams, **options: Any) -> SearchOptions:
     )
     rule = "CTranslate2 suppresses tokens alone: give suppress_pieces"
     require(rule, not found.suppress, suppress=found.suppress)
+    rule = "the engine ctranslate2 finds no alternatives: leave them out"
+    require(rule, not found.alternatives, alternatives=found.alternatives)
     given = {name: options[name] for name in found.steering if "sample" in name}
     rule = "CTranslate2's samples depend on their batch: leave sampling out"
     require(rule, not found.samples, **given)

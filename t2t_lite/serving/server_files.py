@@ -29,7 +29,8 @@ def write_warmup(
     """Writes the requests that a server runs before it takes any.
 
     They cover every shape that XLA compiles the search for, and every
-    signature, so that no request of a user waits for that or for a trace.
+    signature, so that no request of a user waits for that or for a trace
+    (but for alternatives of many texts at once).
 
     Args:
         path: of the file of PredictionLog records; its folder is made.
@@ -56,12 +57,17 @@ def _requests(
     """Yields (signature, inputs) of each request."""
     texts = _texts_by_length(vocabulary, max_length)
     prefix = texts[min(texts)] if texts else ""
-    for rows, length in batch_shapes(max_length):
+    batches = batch_shapes(max_length)
+    fewest = min(rows for rows, _ in batches)
+    for rows, length in batches:
         if length in texts:
             inputs = {"inputs": [texts[length]] * rows}
+            prefixed = inputs | {"prefixes": [prefix] * rows}
             yield "serving_default", inputs
             yield "translate_nbest", inputs
-            yield "translate_prefix", inputs | {"prefixes": [prefix] * rows}
+            yield "translate_prefix", prefixed
+            if rows == fewest:  # People ask for those of one text.
+                yield "alternatives", prefixed
     shortest = [texts[min(texts)]] if texts else []
     yield "translate_aligned", {"inputs": shortest}
     yield "score", {"sources": shortest, "targets": shortest}

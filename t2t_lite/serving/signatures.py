@@ -1,15 +1,17 @@
 """What a served model computes: text to text in one graph."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from t2t_lite.decoding import beginnings, shapes
+from t2t_lite.decoding.alternatives import AlternativesSearch
 from t2t_lite.decoding.prefix import PrefixTokens
 from t2t_lite.decoding.search import ids_translator, max_target_length
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.decoding.steering import Steering
+from t2t_lite.decoding.words import Words
 from t2t_lite.hparams import HParams
 from t2t_lite.model import loss
 from t2t_lite.model.multi_head_attention import record_weights
@@ -19,6 +21,8 @@ from t2t_lite.text import sentences
 from t2t_lite.text.sentences import Splitting
 from t2t_lite.text.vocabulary import Vocabulary
 from t2t_lite.token_ids import EOS, PAD
+
+NUM_ALTERNATIVES = 5  # Of each text, in the signature of that name.
 
 
 class ServingOptions(NamedTuple):
@@ -60,14 +64,29 @@ class ServedModel:
         self._model, self._vocabulary = model, vocabulary
         self._options = options
         self.variables = [w.value for w in model.trainable_variables]
-        self._steering = Steering(options.search, vocabulary.target)
-        self.translate_ids = self._ids_translator()
-        self._translate_ids_nbest = self._ids_translator(
-            min_finished=options.search.beam_width
+        search, token_bytes = options.search, vocabulary.target.token_bytes
+        steering = Steering(search, vocabulary.target)
+        self.translate_ids = self._ids_translator(
+            search, constraint=steering.constraint
         )
-        self._prefix_tokens = PrefixTokens(vocabulary.target.token_bytes)
+        self._translate_ids_nbest = self._ids_translator(
+            search,
+            constraint=steering.constraint,
+            min_finished=search.beam_width,
+        )
+        self._prefix_tokens = PrefixTokens(token_bytes)
         self._translate_ids_prefixed = self._ids_translator(
-            prefix_tokens=self._prefix_tokens
+            search,
+            constraint=steering.behind(self._prefix_tokens),
+            with_prefixes=True,
+        )
+        self._find_alternatives = AlternativesSearch(
+            self._ids_translator,
+            search,
+            steering,
+            self._prefix_tokens,
+            Words(token_bytes),
+            NUM_ALTERNATIVES,
         )
         self._max_token_bytes = max(
             len(token.encode())
@@ -81,24 +100,15 @@ class ServedModel:
         )
 
     def _ids_translator(
-        self,
-        min_finished: int = 1,
-        prefix_tokens: PrefixTokens | None = None,
+        self, search: SearchOptions, **arguments: Any
     ) -> Callable:
-        options, steering = self._options, self._steering
         return ids_translator(
             self._model,
-            options.search,
-            options.xla,
-            max_length=options.max_length,
-            min_finished=min_finished,
-            constraint=(
-                steering.constraint
-                if prefix_tokens is None
-                else steering.behind(prefix_tokens)
-            ),
-            with_prefixes=prefix_tokens is not None,
+            search,
+            self._options.xla,
+            max_length=self._options.max_length,
             hardware=shapes.ANYWHERE,
+            **arguments,
         )
 
     def signatures(self) -> dict[str, Callable]:
@@ -115,6 +125,7 @@ class ServedModel:
                 ("translate_nbest", self._translate_nbest, text_B),
                 ("translate_aligned", self._translate_aligned, text_B),
                 ("translate_prefix", self._translate_prefix, prefixed_B),
+                ("alternatives", self._alternatives, prefixed_B),
                 ("score", self._score, pair_B),
             )
         }
@@ -178,6 +189,49 @@ class ServedModel:
         Texts are not split into sentences. Where there is no such translation,
         it is "" with a score of -inf.
         """
+        ids, prefix_ids_BK, fits_B, is_truncated_B = self._encode_prefixed(
+            inputs, prefixes
+        )
+        found = self._translate_ids_prefixed(
+            ids, self._prefix_tokens.places(prefix_ids_BK)
+        )
+        scores_B = tf.where(fits_B, found.scores_BW[:, 0], -float("inf"))
+        text_B = self._vocabulary.target.decode_tensor(found.ids_BWT[:, 0])
+        return {
+            "outputs": tf.where(tf.math.is_finite(scores_B), text_B, ""),
+            "scores": scores_B,
+            "truncated": is_truncated_B,
+        }
+
+    def _alternatives(self, inputs, prefixes):
+        """Returns C translations of each text, by the next word of a prefix.
+
+        They are the best ones with each of the likeliest words behind the
+        prefix. Texts are not split into sentences. Where there are fewer, the
+        others are "" with a score of -inf.
+        """
+        ids, prefix_ids_BK, fits_B, is_truncated_B = self._encode_prefixed(
+            inputs, prefixes
+        )
+        found = self._find_alternatives(ids, prefix_ids_BK)
+        scores_BC = tf.where(fits_B[:, None], found.scores_BW, -float("inf"))
+        ids_NT = tf.reshape(found.ids_BWT, [-1, tf.shape(found.ids_BWT)[2]])
+        text_N = self._vocabulary.target.decode_tensor(ids_NT)
+        text_BC = tf.reshape(text_N, tf.shape(scores_BC))
+        return {
+            "outputs": tf.where(tf.math.is_finite(scores_BC), text_BC, ""),
+            "scores": scores_BC,
+            "truncated": is_truncated_B,
+        }
+
+    def _encode_prefixed(self, inputs, prefixes):
+        """Returns ids, those of prefixes, which of these fit, and what is cut.
+
+        Returns:
+            ids, a ragged tensor; prefix_ids_BK, int32, filled up with 0;
+            fits_B, whether a translation may have more tokens than its prefix;
+            is_truncated_B, whether its text was truncated.
+        """
         tf.debugging.assert_equal(
             tf.shape(inputs),
             tf.shape(prefixes),
@@ -196,17 +250,7 @@ class ServedModel:
         # A blank text has no translation but a blank one.
         room_B = tf.where(ids.row_lengths() > 0, room_B, 1)
         fits_B = begun.row_lengths() < room_B
-        begun = begun[:, :most]
-        found = self._translate_ids_prefixed(
-            ids, self._prefix_tokens.places(begun.to_tensor())
-        )
-        scores_B = tf.where(fits_B, found.scores_BW[:, 0], -float("inf"))
-        text_B = self._vocabulary.target.decode_tensor(found.ids_BWT[:, 0])
-        return {
-            "outputs": tf.where(tf.math.is_finite(scores_B), text_B, ""),
-            "scores": scores_B,
-            "truncated": is_truncated_B,
-        }
+        return ids, begun[:, :most].to_tensor(), fits_B, is_truncated_B
 
     def _split(self, text_B):
         """Returns the parts of texts that are translated one by one."""

@@ -38,6 +38,9 @@ def ways(model_dir: str, average_last: int, sources: list, targets: list):
         for name, options in _OPTIONS.items()
     }
     plain = translators["nothing"]
+    alternatives = Translator(
+        model_dir, average_last=average_last, alternatives=5
+    )
     prefixes = {
         # One that is not, for without any the search is another.
         "blank prefixes but one": [*[""] * (len(targets) - 1), "Ein"],
@@ -45,6 +48,9 @@ def ways(model_dir: str, average_last: int, sources: list, targets: list):
     }
     return {
         **{n: lambda t=t: t(sources) for n, t in translators.items()},
+        "5 alternatives of the first word": lambda: [
+            found[0].text for found in alternatives.translate(sources)
+        ],
         **{
             name: lambda of_lines=of_lines: plain(sources, prefix=of_lines)
             for name, of_lines in prefixes.items()
@@ -74,7 +80,7 @@ def main() -> None:
         for name, run in translate.items():
             taken, found[name] = measuring.timed(run)
             seconds.setdefault(name, []).append(taken)
-    print(f"{'':24}   seconds  ratio   BLEU  lines that differ")
+    print(f"{'':32}   seconds  ratio   BLEU  lines that differ")
     base = statistics.median(seconds["nothing"][1:])
     for name, texts in found.items():
         middle = statistics.median(seconds[name][1:])
@@ -83,7 +89,7 @@ def main() -> None:
             a != b for a, b in zip(texts, found["nothing"], strict=True)
         )
         figures = f"{middle:9.2f} {middle / base:6.2f} {bleu:6.2f} {differ:6}"
-        print(f"{name:24} {figures}")
+        print(f"{name:32} {figures}")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 import math
 import os
+import re
 
 import keras
 import numpy as np
@@ -895,6 +896,113 @@ def test_without_a_prefix_nothing_changes(translator):
     assert translator(LINES, prefix=[""] * 7, with_scores=True) == expected
     beside = translator(LINES, prefix=["", "", "", "the", "", "", ""])
     assert beside[:3] + beside[4:] == expected[0][:3] + expected[0][4:]
+
+
+# Alternatives.
+
+
+def test_alternatives_differ_in_the_next_word(translator):
+    text, prefix = LINES[0], "the red "
+    found = translator.alternatives(text, prefix, count=4)
+    rests = [each.text.removeprefix(prefix) for each in found]
+    words = [re.match(r"\w+|\W|$", rest)[0] for rest in rests]
+    assert len({*words}) == len(found) == 4
+    for (best, score), word in zip(found, words, strict=True):
+        assert best.startswith(prefix)
+        # No search finds a better one that begins so.
+        ((again, *_),) = translator.translate([text], prefixes=[prefix + word])
+        assert again.score >= score - 1e-4
+    fewer = translator.alternatives(text, prefix, count=2)
+    assert_same([fewer], [found[:2]])
+
+
+def test_alternatives_begin_anywhere(translator):
+    """At the start, within a word, and behind a word without a space."""
+    for prefix in ("", "the r", "the red"):
+        found = translator.alternatives(LINES[0], prefix, count=3)
+        assert len({each.text for each in found}) == 3
+        assert all(each.text.startswith(prefix) for each in found)
+
+
+def test_what_has_fewer_alternatives_has_no_others(model, vocabulary):
+    names = vocabulary.tokens(range(2, vocabulary.size))
+    kept = "\N{LOWER ONE EIGHTH BLOCK}the"
+    one = steered(
+        model,
+        vocabulary,
+        suppress_pieces=[name for name in names if name != kept],
+        max_extra_length=1,
+    )
+    found = one.alternatives("two men", count=3)
+    assert {text for text, _ in found} == {"the", ""}
+    assert one.alternatives(" ", count=3) == [Translation("", 0.0)]
+    with pytest.raises(InputError, match="line 1 is blank, and has the prefix"):
+        one.alternatives(" ", "the")
+
+
+def test_lines_have_alternatives_where_their_prefixes_end(model, vocabulary):
+    """Of sentences, the first one that the prefix leaves open."""
+    splitting = Splitting()
+    options = SearchOptions.from_hparams(TINY, alternatives=3)
+    several = LineTranslator.from_model(
+        model, vocabulary, options, xla=False, splitting=splitting
+    )
+    plain = LineTranslator.from_model(
+        model, vocabulary, xla=False, splitting=splitting
+    )
+    lines = ["The dog. A cat. Two men.", "", "a red boat"]
+    found = several.translate(lines, prefixes=["the old hill. the ", "", ""])
+    assert [len(each) for each in found] == [3, 3, 3]
+    alone = plain.alternatives("A cat.", "the ", count=3)
+    assert [text for text, _ in found[0]] == [
+        f"the old hill. {each.text} {plain('Two men.')}" for each in alone
+    ]
+    assert found[1] == [
+        Translation("", 0.0),
+        *[Translation("", -math.inf)] * 2,
+    ]
+    assert_same(found[2:], [plain.alternatives("a red boat", count=3)])
+    assert_same(several.translate(lines[2:]), found[2:])
+    # Whoever draws samples searches for these.
+    drawing = steered(model, vocabulary, sample_top_k=5)
+    assert_same([drawing.alternatives("a red boat", count=3)], found[2:])
+
+
+@pytest.mark.slow
+def test_alternatives_are_the_same_with_xla_and_on_several_devices(
+    model, vocabulary, translator
+):
+    options = translator.options
+    compiled = LineTranslator.from_model(model, vocabulary, options, xla=True)
+    engine = model_engine(
+        model, vocabulary, options, xla=False, devices=["/device:CPU:0"] * 2
+    )
+    divided = LineTranslator(engine, vocabulary, options)
+    for prefix in ("", "the re"):
+        expected = translator.alternatives(LINES[0], prefix, count=3)
+        for other in (compiled, divided):
+            assert_same([other.alternatives(LINES[0], prefix, 3)], [expected])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (("a dog", "", 0), InputError, "count must be at least 1"),
+        ((["a dog"],), TypeError, "text must be a str"),
+        (("a dog", None), TypeError, "prefix must be a str"),
+    ],
+)
+def test_no_alternatives_of_what_is_no_text(
+    translator, arguments, error, message
+):
+    with pytest.raises(error, match=message):
+        translator.alternatives(*arguments)
+
+
+@pytest.mark.parametrize("options", [{"nbest": 2}, {"sample_top_k": 3}])
+def test_alternatives_are_refused_beside_other_translations(options):
+    with pytest.raises(InputError, match="alternatives need a search, and no"):
+        SearchOptions.from_hparams(TINY, alternatives=2, **options)
 
 
 def test_prefixes_are_kept_on_several_devices(model, vocabulary, translator):

@@ -58,6 +58,31 @@ def test_a_prefix_of_a_blank_line_is_refused(model_dir, files):
     assert_refused(found, "line 2 is blank, and has the prefix 'the'")
 
 
+@pytest.mark.slow
+def test_alternatives_are_printed_by_line(model_dir, files):
+    status, output, errors = translate(
+        model_dir, files, "--alternatives=3", f"--output={files / 'output'}"
+    )
+    assert status == 0, errors
+    assert not output
+    rows = [
+        line.split(" ||| ")
+        for line in (files / "output").read_text().splitlines()
+    ]
+    assert [row[0] for row in rows] == [n for n in "123" for _ in range(3)]
+    assert [text for _, text, _ in rows[3:6]] == [""] * 3
+    assert [row[2] for row in rows[3:6]] == ["0.0000", "-inf", "-inf"]
+    for row, prefix in zip(rows[::3], PREFIXES, strict=True):
+        assert row[1].startswith(prefix)
+    assert len({text for _, text, _ in rows[:3]}) == 3
+
+
+def test_alternatives_print_their_scores_anyway(model_dir, files):
+    found = translate(model_dir, files, "--alternatives=3", "--scores")
+    message = "--scores has no effect with --alternatives, which prints the"
+    assert_refused(found, message)
+
+
 def test_prefixes_need_an_input(model_dir, files):
     found = in_process.run(
         "translate",

@@ -21,6 +21,7 @@ from t2t_lite.decoding import (
     prefix,
     sampling,
     suppression,
+    words,
 )
 from t2t_lite.model import cache as decoder_cache
 from t2t_lite.model import loss, transformer
@@ -78,6 +79,18 @@ def steering(batch):
     )
 
 
+def next_words(batch):
+    """Returns the Constraint to one word behind a prefix."""
+    letters = string.ascii_letters[: batch.num_target_ids - 2]
+    token_bytes = [b"", b"", *(letter.encode() for letter in letters)]
+    token_bytes[3::2] = [b" " + text for text in token_bytes[3::2]]
+    tokens = prefix.PrefixTokens(token_bytes)
+    begun_BK = keras.ops.convert_to_tensor(np.array([[2, 3], [4, 0]], "int32"))
+    batch = batch._replace(prefixes_BK3=tokens.only(begun_BK))
+    then = words.Words(token_bytes).next_one(batch)
+    return tokens.constraint(batch, then=then)
+
+
 def results(model, source, target):
     """Returns {name: array} of what both backends must agree on."""
     to_array = keras.ops.convert_to_numpy
@@ -94,7 +107,10 @@ def results(model, source, target):
     width, longest = 3, 7
     step, cache = model.start_decoding(source, width, longest)
     max_lengths_B = keras.ops.convert_to_tensor(np.array([longest, 4], "int32"))
-    found, steered = (
+    batch = constraints.Batch(
+        source, max_lengths_B, longest, width, model.num_target_ids
+    )
+    found, steered, in_words = (
         beam_search.beam_search(
             step,
             cache,
@@ -107,18 +123,7 @@ def results(model, source, target):
             num_best=width,
             constraint=constraint,
         )
-        for constraint in (
-            None,
-            steering(
-                constraints.Batch(
-                    source,
-                    max_lengths_B,
-                    longest,
-                    width,
-                    model.num_target_ids,
-                )
-            ),
-        )
+        for constraint in (None, steering(batch), next_words(batch))
     )
     drawn = sampling.sample(
         step,
@@ -142,6 +147,8 @@ def results(model, source, target):
         "scores": to_array(found.scores_BW),
         "steered_ids": to_array(steered.ids_BWT),
         "steered_scores": to_array(steered.scores_BW),
+        "word_ids": to_array(in_words.ids_BWT),
+        "word_scores": to_array(in_words.scores_BW),
         "drawn_ids": to_array(drawn.ids_BWT),
     }
 

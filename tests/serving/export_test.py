@@ -30,7 +30,11 @@ from t2t_lite.model import loss, masks
 from t2t_lite.model.attention import attention_weights
 from t2t_lite.model.transformer import shift_right
 from t2t_lite.serving import export
-from t2t_lite.serving.signatures import ServedModel, ServingOptions
+from t2t_lite.serving.signatures import (
+    NUM_ALTERNATIVES,
+    ServedModel,
+    ServingOptions,
+)
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text import learning
 from t2t_lite.text.sentences import Splitting
@@ -139,6 +143,11 @@ def test_outputs_are_dense_and_have_plain_names(signatures):
         "translate_prefix": {
             "outputs": ([None], "string"),
             "scores": ([None], "float32"),
+            "truncated": ([None], "bool"),
+        },
+        "alternatives": {
+            "outputs": ([None, 5], "string"),
+            "scores": ([None, 5], "float32"),
             "truncated": ([None], "bool"),
         },
         "score": {
@@ -384,17 +393,40 @@ def test_a_served_prefix_is_kept_as_by_the_translator(signatures, translator):
         assert text.startswith(prefix)
 
 
+def test_served_alternatives_are_those_of_the_translator(
+    signatures, translator
+):
+    texts = [line for line in LINES if line]
+    prefixes = ["", "the c", "old ", "red ball", "men", "boa"]
+    found = served(signatures["alternatives"], inputs=texts, prefixes=prefixes)
+    assert found["outputs"].shape == (len(texts), NUM_ALTERNATIVES)
+    for *one, outputs, scores in zip(
+        texts, prefixes, found["outputs"], found["scores"], strict=True
+    ):
+        expected = translator.alternatives(*one, count=NUM_ALTERNATIVES)
+        missing = [""] * (NUM_ALTERNATIVES - len(expected))
+        assert text_of(outputs) == [*(each.text for each in expected), *missing]
+        np.testing.assert_allclose(
+            scores[: len(expected)],
+            [each.score for each in expected],
+            atol=1e-4,
+        )
+        assert np.all(scores[len(expected) :] == -np.inf)
+
+
 def test_a_blank_text_begins_with_nothing(signatures):
-    found = served(
-        signatures["translate_prefix"], inputs=["", " "], prefixes=["a", ""]
-    )
-    assert text_of(found["outputs"]) == ["", ""]
-    assert found["scores"].tolist() == [-np.inf, 0.0]
+    for name in ("translate_prefix", "alternatives"):
+        found = served(signatures[name], inputs=["", " "], prefixes=["a", ""])
+        assert text_of(found["outputs"].reshape(2, -1)[:, 0]) == ["", ""]
+        scores = found["scores"].reshape(2, -1)
+        assert scores[:, 0].tolist() == [-np.inf, 0.0]
+        assert np.all(scores[:, 1:] == -np.inf)
 
 
-def test_a_prefix_is_for_one_input(signatures):
+@pytest.mark.parametrize("name", ["translate_prefix", "alternatives"])
+def test_a_prefix_is_for_one_input(signatures, name):
     with pytest.raises(tf.errors.InvalidArgumentError, match="one prefix for"):
-        served(signatures["translate_prefix"], inputs=LINES[:2], prefixes=["a"])
+        served(signatures[name], inputs=LINES[:2], prefixes=["a"])
 
 
 def test_a_batch_of_500_is_that_of_its_parts(signatures):
@@ -572,7 +604,7 @@ def test_warmup_covers_every_shape_and_signature(exported, translator):
     assert shapes == set(batch_shapes(MAX_LENGTH))
     assert set(signatures) == {
         *("serving_default", "translate_nbest", "translate_aligned"),
-        *("translate_prefix", "score"),
+        *("translate_prefix", "alternatives", "score"),
     }
     assert len(signatures) <= 1000
 

@@ -1,0 +1,155 @@
+"""Other ways to go on behind a prefix: the likeliest next words.
+
+One search finds the words. Behind the prefix it ends wherever something new
+begins, so that a word has one probability, however it goes on. A second search
+finds the best translation that begins with each of them:
+
+    prefix "auf einer "    words     "Leiter"   0.6    "Treppe"   0.2
+                           then      " steht."         ", im Freien."
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import tensorflow as tf
+from keras import ops
+
+from t2t_lite.decoding.beam_search import Hypotheses
+from t2t_lite.decoding.prefix import PrefixTokens
+from t2t_lite.decoding.search_options import SearchOptions
+from t2t_lite.decoding.steering import Steering
+from t2t_lite.decoding.words import Words
+from t2t_lite.model.rows import gather
+from t2t_lite.tensor import Tensor
+from t2t_lite.token_ids import EOS, PAD
+
+
+class _Paths(NamedTuple):
+    """What translations begin with: prefixes, and a word behind each."""
+
+    ids_BCK: Tensor  # int32, EOS where the translation ends
+    is_there_BC: Tensor  # bool; others only fill up
+
+
+class AlternativesSearch:
+    """Finds the likeliest next words behind prefixes, and their best ends.
+
+    Args:
+        make_translator: as `ids_translator`, with its model; called with
+            SearchOptions and by keyword.
+        options: SearchOptions. It searches where these draw samples.
+        steering: Steering by these.
+        prefix_tokens: PrefixTokens.
+        words: Words.
+        count: C, how many words, at least 1.
+    """
+
+    def __init__(
+        self,
+        make_translator: Callable,
+        options: SearchOptions,
+        steering: Steering,
+        prefix_tokens: PrefixTokens,
+        words: Words,
+        count: int,
+    ):
+        self._prefix_tokens, self._count = prefix_tokens, count
+        options = options.without_sampling()
+        # Some of the words are alike but for their tokens.
+        width = max(options.beam_width, 2 * count)
+        self._find_words, self._find_ends = (
+            make_translator(
+                each,
+                constraint=steering.behind(prefix_tokens, make_constraint),
+                with_prefixes=True,
+            )
+            for each, make_constraint in (
+                (
+                    options._replace(
+                        beam_width=width, nbest=width, length_penalty=0.0
+                    ),
+                    words.next_one,
+                ),
+                (options._replace(nbest=1), words.none_goes_on),
+            )
+        )
+
+    def __call__(
+        self, ids: tf.RaggedTensor, prefix_ids_BK: tf.Tensor
+    ) -> Hypotheses:
+        """Returns the best translation with each of C words behind a prefix.
+
+        Args:
+            ids: int32 RaggedTensor [B, (length)], EOS at each end.
+            prefix_ids_BK: int32, filled up with 0, without EOS.
+
+        Returns:
+            Hypotheses ids_BCT and scores_BC, those of the likeliest words
+            first; fewer than C leave ids 0 and scores -inf. The end is an
+            alternative, too, where the translation may end with the prefix. An
+            empty sequence has one of no ids and a score of 0.
+        """
+        found = self._find_words(ids, self._prefix_tokens.places(prefix_ids_BK))
+        is_empty_B = ops.equal(ops.cast(ids.row_lengths(), "int32"), 0)
+        paths = self._paths(found, prefix_ids_BK, is_empty_B)
+        B, C, K = ops.shape(paths.ids_BCK)
+        places = self._prefix_tokens.only(
+            ops.reshape(paths.ids_BCK, (B * C, K))
+        )
+        row_N = ops.repeat(ops.arange(B, dtype="int32"), C)
+        is_there_N = ops.reshape(paths.is_there_BC, (-1,))
+        # One without ids takes no part in the search.
+        rows = tf.ragged.boolean_mask(
+            tf.gather(ids, row_N),
+            tf.gather(tf.ones_like(ids, tf.bool), row_N)
+            & tf.cast(is_there_N, tf.bool)[:, None],
+        )
+        ends = self._find_ends(rows, places)
+        ids_NT, scores_N = ends.ids_BWT[:, 0], ends.scores_BW[:, 0]
+        ids_NT = ops.where(is_there_N[:, None], ids_NT, PAD)
+        scores_N = ops.where(is_there_N, scores_N, -float("inf"))
+        T = ops.shape(ids_NT)[1]
+        return Hypotheses(
+            ops.reshape(ids_NT, (B, C, T)), ops.reshape(scores_N, (B, C))
+        )
+
+    def _paths(
+        self, found: Hypotheses, prefix_ids_BK: Tensor, is_empty_B: Tensor
+    ) -> _Paths:
+        """Returns the C best of W hypotheses that differ in their text.
+
+        Args:
+            found: Hypotheses, ids_BWT.
+            prefix_ids_BK: int32.
+            is_empty_B: bool, whether there is nothing to translate.
+        """
+        is_token_BWT = ops.not_equal(found.ids_BWT, PAD)
+        K = ops.max(ops.sum(ops.cast(is_token_BWT, "int32"), axis=2))
+        with_end_BWK = found.ids_BWT[:, :, :K]
+        is_end_BWK = ops.equal(with_end_BWK, EOS)
+        ids_BWK = ops.where(is_end_BWK, PAD, with_end_BWK)
+        B, W, _ = ops.shape(ids_BWK)
+        codes_NQ = self._prefix_tokens.codes(ops.reshape(ids_BWK, (B * W, K)))
+        codes_BWQ = ops.reshape(codes_NQ, (B, W, ops.shape(codes_NQ)[1]))
+        is_same_BWW = ops.all(
+            ops.equal(codes_BWQ[:, :, None], codes_BWQ[:, None]), axis=-1
+        )
+        place_W = ops.arange(W, dtype="int32")
+        is_before_WW = place_W < place_W[:, None]
+        is_again_BW = ops.any(is_same_BWW & is_before_WW, axis=-1)
+        is_there_BW = ops.any(is_end_BWK, axis=-1) & ~is_again_BW
+        is_there_BW = is_there_BW | (is_empty_B[:, None] & (place_W == 0))
+        # Behind the prefix itself, the end is that of the translation.
+        prefix_codes_BQ = self._prefix_tokens.codes(prefix_ids_BK)
+        is_over_BW = _count(codes_BWQ) <= _count(prefix_codes_BQ)[:, None]
+        ids_BWK = ops.where(is_over_BW[..., None], with_end_BWK, ids_BWK)
+        order_BW = ops.argsort(
+            ops.where(is_there_BW, place_W, W + place_W), axis=1
+        )
+        kept_BC = ops.cast(order_BW[:, : self._count], "int32")
+        return _Paths(gather(ids_BWK, kept_BC), gather(is_there_BW, kept_BC))
+
+
+def _count(codes: Tensor) -> Tensor:
+    """Returns int32: how many codes there are in the last axis."""
+    return ops.sum(ops.cast(ops.not_equal(codes, 0), "int32"), axis=-1)

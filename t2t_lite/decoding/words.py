@@ -1,0 +1,112 @@
+r"""Where words begin and end, whatever the tokens they are made of.
+
+A token has the kind of its first character, and that of its last:
+
+    token       " Hund"   "e"    "."     ") "     " "
+    first       space     word   other   other    space
+    last        word      word   other   space    space
+
+It begins something new where its first kind is another than the last one of the
+token before it, unless that one is a space: what follows it belongs to it.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from keras import ops
+
+from t2t_lite.decoding.beam_search import Constraint
+from t2t_lite.decoding.constraints import Batch
+from t2t_lite.tensor import Tensor
+from t2t_lite.token_ids import EOS
+
+_SPACE, _WORD, _OTHER = range(3)
+
+
+class _Place(NamedTuple):
+    """Where hypotheses are."""
+
+    num_tokens_BW: Tensor  # int32, -1 before the first
+    kind_BW: Tensor  # int32, the last one of the newest token
+
+
+class Words:
+    """Tells the tokens of a vocabulary that go on with a word from others.
+
+    Args:
+        token_bytes: those of the Vocabulary of targets.
+    """
+
+    def __init__(self, token_bytes: Sequence[bytes]):
+        texts = [text.decode("utf-8", "replace") for text in token_bytes]
+        self._first_V, self._last_V = (
+            np.array([_kind(text[which]) for text in texts], np.int32)
+            for which in (slice(0, 1), slice(-1, None))
+        )
+
+    def next_one(self, batch: Batch) -> Constraint:
+        """Returns the Constraint that ends in front of what begins a new word.
+
+        Args:
+            batch: Batch.
+        """
+        return Constraint(
+            state=_no_tokens(batch),
+            advance=self._advance,
+            allowed=lambda *_: True,
+            ends=lambda place, _: self._begins_new(place),
+        )
+
+    def none_goes_on(self, batch: Batch) -> Constraint:
+        """Returns the Constraint to a new word, or the end, behind a prefix.
+
+        Args:
+            batch: Batch with prefixes_BK3, which must be those of
+                `PrefixTokens.only`.
+        """
+        ids_BK = batch.prefixes_BK3[..., 0]
+        is_token_BK = ops.cast(ops.not_equal(ids_BK, 0), "int32")
+
+        def allowed(place, num_tokens_B):
+            is_later_BW = place.num_tokens_BW > num_tokens_B[:, None]
+            ids_V = ops.arange(batch.num_target_ids, dtype="int32")
+            may_follow_BWV = self._begins_new(place) | ops.equal(ids_V, EOS)
+            return is_later_BW[..., None] | may_follow_BWV
+
+        return Constraint(
+            state=_no_tokens(batch),
+            advance=self._advance,
+            allowed=allowed,
+            constants=ops.sum(is_token_BK, axis=1),
+        )
+
+    def _advance(self, place: _Place, ids_BW: Tensor) -> _Place:
+        # What is first given is no token of the translation.
+        is_first_BW = place.num_tokens_BW < 0
+        kind_BW = ops.take(ops.convert_to_tensor(self._last_V), ids_BW, axis=0)
+        return _Place(
+            place.num_tokens_BW + 1, ops.where(is_first_BW, _SPACE, kind_BW)
+        )
+
+    def _begins_new(self, place: _Place) -> Tensor:
+        """Returns bool [B, W, V]."""
+        kind_BW1 = place.kind_BW[..., None]
+        is_other_BWV = ops.not_equal(
+            ops.convert_to_tensor(self._first_V), kind_BW1
+        )
+        return is_other_BWV & (kind_BW1 != _SPACE)
+
+
+def _kind(character: str) -> int:
+    """Returns the kind of a character; of none, or a part of one, _WORD."""
+    if character.isspace():
+        return _SPACE
+    is_word = character in ("", "_", "\N{REPLACEMENT CHARACTER}")
+    return _WORD if is_word or character.isalnum() else _OTHER
+
+
+def _no_tokens(batch: Batch) -> _Place:
+    B = ops.shape(batch.source_ids_BS)[0]
+    none_BW = ops.zeros((B, batch.beam_width), "int32")
+    return _Place(none_BW - 1, none_BW)

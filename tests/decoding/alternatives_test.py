@@ -1,0 +1,179 @@
+"""Alternatives against brute force, on models that are tables of logits."""
+
+import itertools
+
+import numpy as np
+import reference
+import tensorflow as tf
+from keras import ops
+from search_tables import EOS, log_prob, random_table, search, without_padding
+
+from t2t_lite.decoding.alternatives import AlternativesSearch
+from t2t_lite.decoding.beam_search import Hypotheses
+from t2t_lite.decoding.constraints import Batch
+from t2t_lite.decoding.prefix import PrefixTokens
+from t2t_lite.decoding.search_options import SearchOptions
+from t2t_lite.decoding.steering import Steering
+from t2t_lite.decoding.words import Words
+from t2t_lite.tensor import NEG_INF
+
+# What each id of a table adds to a text: each character is a kind of its own.
+TEXTS = [b"", b"", b" ", b" a", b"a", b"."]
+TOKENS = range(2, len(TEXTS))
+T, ALPHA, COUNT = 4, 0.6, 12
+OPTIONS = SearchOptions(len(TOKENS) ** T, ALPHA, max_extra_length=50)
+# All of up to two characters.
+PREFIXES = [
+    "".join(letters).encode()
+    for n in range(3)
+    for letters in itertools.product(" a.", repeat=n)
+]
+
+
+def sequences(longest):
+    """Returns all tuples of tokens, EOS not among them."""
+    return [
+        ids
+        for n in range(longest + 1)
+        for ids in itertools.product(TOKENS, repeat=n)
+    ]
+
+
+def text_of(ids):
+    return b"".join(TEXTS[i] for i in ids if i != EOS)
+
+
+def longest_tokens(text):
+    """Returns the ids of the longest tokens, from the left."""
+    ids = []
+    while text:
+        fits = [i for i in TOKENS if text.startswith(TEXTS[i])]
+        ids.append(max(fits, key=lambda i: len(TEXTS[i])))
+        text = text[len(TEXTS[ids[-1]]) :]
+    return tuple(ids)
+
+
+def follows(ids, begun):
+    """Returns whether ids are those of a prefix until one goes beyond them."""
+    for n in range(len(begun)):
+        if text_of(ids[n : n + 1]).startswith(text_of(begun[n:])):
+            return True
+        if ids[n : n + 1] != begun[n : n + 1]:
+            return False
+    return True
+
+
+def begins_new(ids, token):
+    """Returns whether something new begins behind the text of some ids."""
+    last, first = text_of(ids)[-1:], TEXTS[token][:1]
+    return token == EOS or (last not in (b"", b" ") and first != last)
+
+
+def is_one_word(path, begun):
+    """Returns whether nothing new begins in what goes beyond a prefix."""
+    return not any(
+        begins_new(path[:n], path[n])
+        for n in range(len(path))
+        if len(text_of(path[:n])) > len(text_of(begun))
+    )
+
+
+def next_words(table_NV, begun):
+    """Returns the paths to all next words behind a prefix, likeliest first.
+
+    Each is a tuple of ids, with EOS where the translation ends.
+    """
+    found = {}
+    for path in sequences(T - 1):
+        if not (follows(path, begun) and is_one_word(path, begun)):
+            continue
+        is_over = len(text_of(path)) == len(text_of(begun))
+        ends = [EOS] if is_over else [EOS, *TOKENS]
+        total = sum(
+            np.exp(log_prob(table_NV, (*path, end)))
+            for end in ends
+            if begins_new(path, end)
+        )
+        best = found.get(text_of(path), (0, ()))
+        path = (*path, EOS) if is_over else path
+        found[text_of(path)] = max(best, (total, path))
+    return [path for _, path in sorted(found.values(), reverse=True)]
+
+
+def best_end(table_NV, path):
+    """Returns (score, ids) of the best translation that goes a path."""
+    rests = [()]
+    if path[-1:] != (EOS,):
+        rests = [(*ids, EOS) for ids in sequences(T - len(path) - 1)]
+    return max(
+        (
+            log_prob(table_NV, path + rest)
+            / reference.length_penalty(len(path + rest), ALPHA),
+            path + rest,
+        )
+        for rest in rests
+        if not rest or begins_new(path, rest[0])
+    )
+
+
+def table_translator(table_NV):
+    """Returns what makes functions as `ids_translator` does, of a table."""
+
+    def make(options, constraint, with_prefixes):
+        def translate(ids, places_BK3):
+            B = int(ids.nrows())
+            batch = Batch(
+                source_ids_BS=ids.to_tensor(),
+                max_lengths_B=ops.convert_to_tensor(np.full(B, T, "int32")),
+                max_length=T,
+                beam_width=options.beam_width,
+                num_target_ids=len(TEXTS),
+                prefixes_BK3=places_BK3,
+            )
+            found = search(
+                np.repeat(table_NV[None], B, axis=0),
+                [T] * B,
+                constraint=constraint(batch),
+                beam_width=options.beam_width,
+                num_best=options.nbest,
+                alpha=options.length_penalty,
+            )
+            return Hypotheses(*map(tf.constant, found))
+
+        assert with_prefixes
+        return translate
+
+    return make
+
+
+def test_the_likeliest_next_words_behind_every_prefix_have_their_best_ends():
+    (table_NV,) = random_table(seed=3, batch_size=1, V=len(TEXTS), T=T)
+    table_NV[:, 0] = NEG_INF  # The padding.
+    alternatives = AlternativesSearch(
+        table_translator(table_NV),
+        OPTIONS,
+        Steering(OPTIONS, None),
+        PrefixTokens(TEXTS),
+        Words(TEXTS),
+        COUNT,
+    )
+    begun = [*map(longest_tokens, PREFIXES)]
+    found = alternatives(
+        tf.ragged.constant([[EOS]] * len(begun), tf.int32),
+        tf.ragged.constant(begun, tf.int32).to_tensor(),
+    )
+    assert found.ids_BWT.shape[:2] == (len(PREFIXES), COUNT)
+    counts = set()
+    for n, prefix in enumerate(begun):
+        words = next_words(table_NV, prefix)[:COUNT]
+        expected = [best_end(table_NV, path) for path in words]
+        ids = [*map(without_padding, found.ids_BWT[n].numpy())]
+        assert ids[: len(words)] == [ids for _, ids in expected]
+        scores = found.scores_BW[n].numpy()
+        np.testing.assert_allclose(
+            scores[: len(words)], [score for score, _ in expected], rtol=1e-5
+        )
+        assert np.all(scores[len(words) :] == -np.inf)
+        assert not np.any(ids[len(words) :])
+        counts.add(len(words))
+    assert min(counts) < max(counts) == COUNT
