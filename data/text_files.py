@@ -290,6 +290,34 @@ def prefix_lines(
     return lines
 
 
+def glossary(path: str | None) -> list[tuple[str, str]] | None:
+    """Returns the pairs of terms of a file; None if there is no file.
+
+    Args:
+        path: of a file with a term, a tab and its translation in each line;
+            None for none. Blank lines are left out.
+
+    Raises:
+        InputError: the file cannot be read, or a line has no such pair.
+    """
+    if path is None:
+        return None
+    pairs = []
+    for number, line in enumerate(lines(path), start=1):
+        if not line.strip():
+            continue
+        pair = tuple(field.strip() for field in line.split("\t"))
+        if len(pair) != 2 or not all(pair):
+            raise InputError(
+                f"{path}, line {number}: a line must be a term, a tab and its "
+                f"translation; received {line!r}"
+            )
+        pairs.append(pair)
+    if not pairs:
+        raise InputError(f"{path} has no terms")
+    return pairs
+
+
 def _standard_input() -> Iterator[str]:
     try:
         yield from decode_lines(sys.stdin.buffer, "standard input")

@@ -71,6 +71,7 @@ ANY_BACKEND = (
     "t2t_lite.decoding.prefix",
     "t2t_lite.decoding.sampling",
     "t2t_lite.decoding.suppression",
+    "t2t_lite.decoding.terms",
     "t2t_lite.decoding.top_k",
     "t2t_lite.decoding.words",
 )

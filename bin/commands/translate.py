@@ -36,6 +36,12 @@ flags.DEFINE_string(
     "Text file, may be .gz: line n is the beginning of the translation of line "
     "n, and may end within a word; a blank line means none.",
 )
+flags.DEFINE_string(
+    "glossary",
+    None,
+    "Text file, may be .gz: a term, a tab and its translation in each line. "
+    "Where a line has the term, its translation has that.",
+)
 flags.DEFINE_integer("nbest", 1, "Translations per line.", lower_bound=1)
 flags.DEFINE_integer(
     "alternatives",
@@ -83,10 +89,10 @@ def main(_: list[str]) -> int:
     inputs = FLAGS.input, FLAGS.prefix_file
     files.require_apart([FLAGS.output, partial], inputs)
     settings_file.require_no_output_in(FLAGS.model_dir, FLAGS.output)
-    counts = {name: FLAGS[name].value for name in _COUNTS}
-    hparams = engines.checked_hparams(
-        FLAGS.engine, FLAGS.model_dir, **cli.search_flags(), **counts
-    )
+    search = {name: FLAGS[name].value for name in _COUNTS}
+    search["glossary"] = text_files.glossary(FLAGS.glossary)
+    given = cli.search_flags() | search
+    hparams = engines.checked_hparams(FLAGS.engine, FLAGS.model_dir, **given)
     is_typed = terminal.is_typed(FLAGS.input)
     lines_at_once = 1 if is_typed else FLAGS.batch_lines
     lines, count = (
@@ -102,7 +108,7 @@ def main(_: list[str]) -> int:
 
     options = {name: FLAGS[name].value for name in _OPTIONS}
     translator = engines.open_model(
-        FLAGS.engine, **cli.model_flags(), **options, **counts
+        FLAGS.engine, **cli.model_flags(), **options, **search
     )
     options = {name: FLAGS[name].value for name in _SHAPING}
     with partial_output.opened(

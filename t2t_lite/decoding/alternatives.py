@@ -61,7 +61,7 @@ class AlternativesSearch:
             make_translator(
                 each,
                 constraint=steering.behind(prefix_tokens, make_constraint),
-                with_prefixes=True,
+                given=("prefixes_BK3",),
             )
             for each, make_constraint in (
                 (

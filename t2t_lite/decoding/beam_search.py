@@ -1,6 +1,7 @@
 """Beam search over any step function: it knows tokens and scores, no model."""
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -23,6 +24,18 @@ class Hypotheses(NamedTuple):
     scores_BW: Tensor  # float32, log probability / length penalty
 
 
+class Goal(NamedTuple):
+    """What hypotheses must get done before they end.
+
+    Those that are equally far compete with each other alone, for what is not
+    likely would otherwise fall behind before it is done.
+    """
+
+    progress: Callable  # state to int32 [B, W]: how far hypotheses are
+    # state to int32 [B, W, P]: tokens that bring them further, -1 for none.
+    next_ids: Callable
+
+
 class Constraint(NamedTuple):
     """Which tokens a hypothesis may go on with, by a state that it carries."""
 
@@ -35,6 +48,7 @@ class Constraint(NamedTuple):
     # (state, constants) to bool [B, W, V]: which tokens a hypothesis ends in
     # front of. EOS gets the sum of their probabilities. None: EOS alone.
     ends: Callable | None = None
+    goal: Goal | None = None
 
 
 class _ConstrainedCache(NamedTuple):
@@ -43,6 +57,9 @@ class _ConstrainedCache(NamedTuple):
     inner: Cache  # of the step without the constraint
     state: Any  # that of Constraint, nested tensors [B, W, ...]
     constants: Any  # those of Constraint, nested tensors [B, ...]
+    # With a Goal: bool, whether the model would have ended a hypothesis, which
+    # may not end yet.
+    is_over_BW: Any = ()
 
 
 class _State(NamedTuple):
@@ -61,9 +78,13 @@ class _State(NamedTuple):
 
 
 class _Candidates(NamedTuple):
-    """The K = 2W best continuations of each sentence, best first."""
+    """The K = 2W best continuations of each sentence, best first.
+
+    With a Goal there are more, in any order.
+    """
 
     ids_BKT: Tensor  # int32
+    tokens_BK: Tensor  # int32, the newest one of each
     log_probs_BK: Tensor  # float32
     parents_BK: Tensor  # int32, which hypothesis each one continues
     is_end_BK: Tensor  # bool, whether the newest token is EOS
@@ -144,6 +165,7 @@ def beam_search(
         )
     search = _Search(
         step=step,
+        constraint=constraint,
         reorder=reorder,
         beam_width=beam_width,
         alpha=alpha,
@@ -188,6 +210,11 @@ def with_constraint(
         state = constraint.advance(cache.state, ids_BW)
         log_probs_BWV, inner = step(ids_BW, cache.inner)
         allowed_BWV = constraint.allowed(state, cache.constants)
+        if constraint.goal is not None:
+            would_end_BW = log_probs_BWV[..., eos] > math.log(0.5)
+            is_over_BW = cache.is_over_BW | would_end_BW
+            is_over_BW = is_over_BW & ~allowed_BWV[..., eos]
+            cache = cache._replace(is_over_BW=is_over_BW)
         log_probs_BWV = ops.where(allowed_BWV, log_probs_BWV, NEG_INF)
         if constraint.ends is not None:
             is_end_BWV = constraint.ends(state, cache.constants)
@@ -199,9 +226,16 @@ def with_constraint(
             lambda x: gather(x, parent_BW), cache.state
         )
         inner = reorder(cache.inner, parent_BW)
+        if constraint.goal is not None:
+            is_over_BW = gather(cache.is_over_BW, parent_BW)
+            cache = cache._replace(is_over_BW=is_over_BW)
         return cache._replace(inner=inner, state=state)
 
     whole = _ConstrainedCache(cache, constraint.state, constraint.constants)
+    if constraint.goal is not None:
+        progress_BW = constraint.goal.progress(constraint.state)
+        is_over_BW = ops.zeros_like(progress_BW, "bool")
+        whole = whole._replace(is_over_BW=is_over_BW)
     return constrained_step, reorder_all, whole
 
 
@@ -222,6 +256,7 @@ class _Search:
     """The parts of the loop, and what stays the same in all its steps."""
 
     step: Step  # to log probabilities
+    constraint: Constraint | None  # that of the cache, if there is one
     reorder: Reorder
     beam_width: int  # W
     alpha: float
@@ -301,13 +336,12 @@ class _Search:
     def advance(self, state: _State) -> _State:
         """Returns the state with one more token in each alive hypothesis."""
         log_probs_BWV, cache = self.step(self._newest_ids(state), state.cache)
-        candidates = self._candidates(state, log_probs_BWV)
+        candidates = self._candidates(state, log_probs_BWV, cache)
         finished = self._finished(state, candidates)
         alive_BK = ops.where(
             candidates.is_end_BK, NEG_INF, candidates.log_probs_BK
         )
-        log_probs_BW, kept_BW = ops.top_k(alive_BK, self.beam_width)
-        kept_BW = ops.cast(kept_BW, "int32")
+        log_probs_BW, kept_BW = self._alive(alive_BK, candidates, cache)
         # A sentence out of room keeps the alive hypotheses it has.
         has_room_B1 = (state.length < state.max_lengths_B)[:, None]
         return state._replace(
@@ -331,7 +365,9 @@ class _Search:
         ids_BW1 = ops.slice(state.alive_ids_BWT, (0, 0, last), (B, W, 1))
         return ops.where(state.length == 0, self.eos, ids_BW1[..., 0])
 
-    def _candidates(self, state: _State, log_probs_BWV: Tensor) -> _Candidates:
+    def _candidates(
+        self, state: _State, log_probs_BWV: Tensor, cache: Cache
+    ) -> _Candidates:
         """Returns the best continuations of the alive hypotheses.
 
         At most W of them end, one of each parent, so W others are left.
@@ -339,7 +375,14 @@ class _Search:
         B, W, V = ops.shape(log_probs_BWV)
         K = self.beam_width * min(2, log_probs_BWV.shape[-1])
         log_probs_BWV = log_probs_BWV + state.alive_log_probs_BW[..., None]
-        log_probs_BK, flat_BK = top_k(ops.reshape(log_probs_BWV, (B, W * V)), K)
+        if self._goal is None:
+            log_probs_BK, flat_BK = top_k(
+                ops.reshape(log_probs_BWV, (B, W * V)), K
+            )
+        else:
+            log_probs_BK, flat_BK = self._best_and_nearer(
+                log_probs_BWV, cache, K
+            )
         parents_BK, tokens_BK = flat_BK // V, flat_BK % V
         ids_BKT = gather(state.alive_ids_BWT, parents_BK)
         is_next_T = (
@@ -347,10 +390,100 @@ class _Search:
         )
         return _Candidates(
             ids_BKT=ops.where(is_next_T, tokens_BK[..., None], ids_BKT),
+            tokens_BK=tokens_BK,
             log_probs_BK=log_probs_BK,
             parents_BK=parents_BK,
             is_end_BK=ops.equal(tokens_BK, self.eos),
         )
+
+    @property
+    def _goal(self) -> Goal | None:
+        return None if self.constraint is None else self.constraint.goal
+
+    def _best_and_nearer(
+        self, log_probs_BWV: Tensor, cache: Cache, K: int
+    ) -> tuple[Tensor, Tensor]:
+        """Returns the K best continuations, and others that the goal needs.
+
+        They are each hypothesis' best one, its end, and those that bring it
+        nearer to the goal. From where the model would have ended, before it was
+        reached, only these are left: what else it went on with is no text.
+
+        Returns:
+            [B, N], log probabilities, and the places of continuations among
+            all W * V; one that is given twice has NEG_INF then.
+        """
+        B, W, V = ops.shape(log_probs_BWV)
+        going_on_BWV = ops.where(
+            cache.is_over_BW[..., None], NEG_INF, log_probs_BWV
+        )
+        log_probs_BK, best_BK = top_k(ops.reshape(going_on_BWV, (B, W * V)), K)
+        best_BW1 = ops.argmax(going_on_BWV, axis=-1, keepdims=True)
+        best_BW1 = ops.cast(best_BW1, "int32")
+        nearer_BWP = self._goal.next_ids(cache.state)
+        ids_BWN = ops.concatenate(
+            [best_BW1, ops.full_like(best_BW1, self.eos), nearer_BWP], axis=-1
+        )
+        added_BWN = ops.take_along_axis(
+            log_probs_BWV, ops.maximum(ids_BWN, 0), axis=2
+        )
+        is_none_BWN = ids_BWN < 0
+        added_BWN = ops.where(is_none_BWN, NEG_INF, added_BWN)
+        first_W1 = V * ops.arange(W, dtype="int32")[:, None]
+        size = W * ops.shape(ids_BWN)[2]
+        places_BN = ops.concatenate(
+            [best_BK, ops.reshape(first_W1 + ids_BWN, (B, size))], axis=1
+        )
+        log_probs_BN = ops.concatenate(
+            [log_probs_BK, ops.reshape(added_BWN, (B, size))], axis=1
+        )
+        is_again_BN = _is_repeated(places_BN, is_possible(log_probs_BN))
+        places_BN = ops.where(is_possible(log_probs_BN), places_BN, 0)
+        return ops.where(is_again_BN, NEG_INF, log_probs_BN), places_BN
+
+    def _alive(
+        self, alive_BK: Tensor, candidates: _Candidates, cache: Cache
+    ) -> tuple[Tensor, Tensor]:
+        """Returns the log probabilities and places of W candidates to go on.
+
+        Args:
+            alive_BK: float32, log probabilities of those that have not ended.
+            candidates: _Candidates.
+            cache: of their parents.
+        """
+        if self._goal is None:
+            log_probs_BW, kept_BW = ops.top_k(alive_BK, self.beam_width)
+            return log_probs_BW, ops.cast(kept_BW, "int32")
+        # In turns: the best of those that are as far as each other, then the
+        # second best of each, and so on, those that are further first.
+        progress_BK = self._progress(candidates, cache)
+        place_K = ops.arange(ops.shape(alive_BK)[1], dtype="int32")
+        here_BK1, other_B1K = alive_BK[:, :, None], alive_BK[:, None]
+        is_before_BKK = (other_B1K > here_BK1) | (
+            ops.equal(other_B1K, here_BK1) & (place_K < place_K[:, None])
+        )
+        is_beside_BKK = ops.equal(progress_BK[:, None], progress_BK[..., None])
+        turn_BK = ops.sum(
+            ops.cast(is_before_BKK & is_beside_BKK, "int32"), axis=-1
+        )
+        turn_BK = turn_BK + ops.where(
+            is_possible(alive_BK), 0, ops.shape(alive_BK)[1]
+        )
+        furthest = ops.max(progress_BK) + 1
+        order_BK = ops.argsort(turn_BK * furthest - progress_BK, axis=1)
+        kept_BW = ops.cast(order_BK[:, : self.beam_width], "int32")
+        log_probs_BW, best_first_BW = ops.top_k(
+            gather(alive_BK, kept_BW), self.beam_width
+        )
+        return log_probs_BW, gather(kept_BW, ops.cast(best_first_BW, "int32"))
+
+    def _progress(self, candidates: _Candidates, cache: Cache) -> Tensor:
+        """Returns int32 [B, K]: how far candidates are to the goal."""
+        state = keras.tree.map_structure(
+            lambda x: gather(x, candidates.parents_BK), cache.state
+        )
+        state = self.constraint.advance(state, candidates.tokens_BK)
+        return self._goal.progress(state)
 
     def _finished(self, state: _State, candidates: _Candidates) -> Hypotheses:
         """Returns the best finished hypotheses, those of this step included."""
@@ -390,6 +523,14 @@ class _Search:
         ids = ops.where(is_there[..., None], ids, 0)
         scores = ops.where(is_there, scores, -float("inf"))
         return Hypotheses(gather(ids, order_BW), gather(scores, order_BW))
+
+
+def _is_repeated(x_BN: Tensor, counts_BN: Tensor) -> Tensor:
+    """Returns bool [B, N]: what has an equal before it, of those that count."""
+    place_N = ops.arange(ops.shape(x_BN)[1], dtype="int32")
+    is_before_NN = place_N < place_N[:, None]
+    is_same_BNN = ops.equal(x_BN[:, :, None], x_BN[:, None])
+    return ops.any(is_same_BNN & counts_BN[:, None] & is_before_NN, axis=-1)
 
 
 def _concatenate(some: Hypotheses, others: Hypotheses) -> Hypotheses:

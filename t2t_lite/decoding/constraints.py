@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from keras import ops
 
-from t2t_lite.decoding.beam_search import Constraint
+from t2t_lite.decoding.beam_search import Constraint, Goal
 from t2t_lite.errors import require
 from t2t_lite.tensor import Tensor
 from t2t_lite.token_ids import EOS
@@ -20,6 +20,7 @@ class Batch(NamedTuple):
     beam_width: int  # W
     num_target_ids: int  # V
     prefixes_BK3: Tensor | None = None  # that of `PrefixTokens.places`
+    terms_BCL: Tensor | None = None  # that of `terms.packed`
 
 
 MakeConstraint = Callable[[Batch], Constraint]
@@ -29,7 +30,8 @@ def all_of(constraints: Sequence[Constraint]) -> Constraint:
     """Returns the Constraint to what each of some constraints allows.
 
     Args:
-        constraints: Constraints of one batch; at most one of them has `ends`.
+        constraints: Constraints of one batch; at most one of them has
+            `ends`, and one a `goal`.
     """
     if len(constraints) == 1:
         return constraints[0]
@@ -48,19 +50,42 @@ def all_of(constraints: Sequence[Constraint]) -> Constraint:
             allowed_BWV = also_BWV if is_first else allowed_BWV & also_BWV
         return allowed_BWV
 
-    ending = [n for n, each in enumerate(constraints) if each.ends is not None]
-    require("at most one constraint may say what ends", len(ending) <= 1)
+    ending, aiming = (
+        [n for n, each in enumerate(constraints) if getattr(each, name)]
+        for name in ("ends", "goal")
+    )
+    rule = "at most one constraint may have ends, and one a goal"
+    require(rule, max(len(ending), len(aiming)) <= 1)
 
     def ends(states, constants):
         (n,) = ending
         return constraints[n].ends(states[n], constants[n])
 
+    goal = None
+    for n in aiming:
+        goal = inner_goal(constraints[n].goal, n)
     return Constraint(
         state=tuple(each.state for each in constraints),
         advance=advance,
         allowed=allowed,
         constants=tuple(each.constants for each in constraints),
         ends=ends if ending else None,
+        goal=goal,
+    )
+
+
+def inner_goal(goal: Goal | None, place: int) -> Goal | None:
+    """Returns the Goal of a Constraint whose state is a part of a whole.
+
+    Args:
+        goal: that of the part.
+        place: its state is state[place].
+    """
+    if goal is None:
+        return None
+    return Goal(
+        progress=lambda state: goal.progress(state[place]),
+        next_ids=lambda state: goal.next_ids(state[place]),
     )
 
 

@@ -15,6 +15,8 @@ from t2t_lite.decoding.prefix import PrefixTokens
 from t2t_lite.decoding.search import ids_translator
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.decoding.steering import Steering
+from t2t_lite.decoding.term_search import TermSearch
+from t2t_lite.decoding.terms import Term
 from t2t_lite.decoding.words import Words
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.text.vocabulary import Vocabulary
@@ -34,6 +36,8 @@ class Engine(NamedTuple):
     # A function of ids as above, str that the translations begin with, and how
     # many alternatives behind them, as `AlternativesSearch` returns; or None.
     find_alternatives: Callable | None = None
+    # As `translate_prefixed`, but with the Terms of each as the last argument.
+    translate_with_terms: Callable | None = None
 
 
 def model_engine(
@@ -77,8 +81,14 @@ def model_engine(
     def prefixed() -> Callable:
         constraint = steering.behind(prefix_tokens())
         return make_translator(
-            options, constraint=constraint, with_prefixes=True
+            options, constraint=constraint, given=("prefixes_BK3",)
         )
+
+    @functools.cache
+    def term_search() -> TermSearch:
+        words = Words(target.token_bytes)
+        tokens = prefix_tokens()
+        return TermSearch(make_translator, options, steering, tokens, words)
 
     @functools.cache
     def alternatives_search(count: int) -> AlternativesSearch:
@@ -100,6 +110,19 @@ def model_engine(
         )
         return translate_ids(ids, tokens.places(begun.to_tensor()))
 
+    def translate_with_terms(
+        ids: tf.RaggedTensor,
+        prefixes: Sequence[str],
+        ends_there: Sequence[bool],
+        asked: Sequence[Sequence[Term]],
+    ) -> Hypotheses:
+        with making:
+            search = term_search()
+        begun = beginnings.encode(
+            tf.constant(prefixes), target, tf.constant(ends_there)
+        )
+        return search(ids, begun.to_tensor(), asked)
+
     def find_alternatives(
         ids: tf.RaggedTensor, prefixes: Sequence[str], count: int
     ) -> Hypotheses:
@@ -116,4 +139,5 @@ def model_engine(
         max(1, len(replicas)),
         translate_prefixed,
         find_alternatives,
+        translate_with_terms,
     )

@@ -18,6 +18,7 @@ class Pieces(NamedTuple):
     ids: list[list[int]]  # of each piece, EOS at its end
     line_indices: list[int]  # of each piece, the index of its line
     is_first: list[bool]  # whether a piece is the first of its sentence
+    texts: list[str]  # of each piece
 
 
 class LineSplitter:
@@ -47,14 +48,17 @@ class LineSplitter:
         """
         split = self._sentences(lines)
         line_indices = [n for n, texts in enumerate(split) for _ in texts]
-        encoded = self._encode([text for texts in split for text in texts])
-        pieces = Pieces([], [], [])
-        for n, ids in zip(line_indices, encoded, strict=True):
-            parts = [ids]
+        texts = [text for texts in split for text in texts]
+        encoded = self._encode(texts)
+        pieces = Pieces([], [], [], [])
+        for n, text, ids in zip(line_indices, texts, encoded, strict=True):
+            parts, of_parts = [ids], [text]
             if len(ids) > self._max_length:
                 self._warn(first_line + n, len(ids))
                 parts = list(self._cut(ids))
+                of_parts = self._vocabulary.decode(parts)
             pieces.ids.extend(parts)
+            pieces.texts.extend(of_parts)
             pieces.line_indices.extend([n] * len(parts))
             pieces.is_first.extend([True] + [False] * (len(parts) - 1))
         return pieces

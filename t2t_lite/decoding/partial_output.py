@@ -9,6 +9,7 @@ is cut off. So there is nothing that would have to be in step with the file.
 """
 
 import contextlib
+import hashlib
 import io
 import itertools
 import json
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from t2t_lite.decoding.line_predictor import LinePredictor
 
 _INPUT, _PREFIXES = "input_sha256", "prefixes_sha256"
-_MODEL = "model_sha256"
+_MODEL, _GLOSSARY = "model_sha256", "glossary_sha256"
 _MOST_HEADER_BYTES = 2**20
 
 
@@ -123,6 +124,9 @@ def opened(
         **predictor.options._asdict(),
         **options,
     }
+    # Of any number of terms.
+    terms = json.dumps(work.pop("glossary", None)).encode()
+    work[_GLOSSARY] = hashlib.sha256(terms).hexdigest()
     header = json.dumps(work).encode() + b"\n"
     with files.refused_errors(partial), _locked(partial) as file:
         _require_header(file, header, partial)
@@ -215,6 +219,7 @@ def _refuse(found: bytes, work: dict[str, Any], partial: str) -> NoReturn:
         _INPUT: "another input",
         _PREFIXES: "other prefixes",
         _MODEL: "another model",
+        _GLOSSARY: "another glossary",
     }
     different = [name for name in work if begun.get(name) != work[name]]
     if "precision" in different and _MODEL in different:

@@ -19,7 +19,7 @@ import numpy as np
 from keras import ops
 
 from t2t_lite.decoding.beam_search import Constraint
-from t2t_lite.decoding.constraints import Batch
+from t2t_lite.decoding.constraints import Batch, inner_goal
 from t2t_lite.model.rows import gather
 from t2t_lite.tensor import Tensor
 from t2t_lite.token_ids import EOS, PAD
@@ -176,6 +176,7 @@ class PrefixTokens:
                 then.constants,
             ),
             ends=None if then.ends is None else ends,
+            goal=inner_goal(then.goal, place=1),
         )
 
     def _ranks_beyond(

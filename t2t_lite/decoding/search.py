@@ -27,7 +27,12 @@ from t2t_lite.tensor import NEG_INF
 from t2t_lite.token_ids import EOS, PAD
 
 _MOST_CANDIDATES = 2**31 - 1
-_FEW_LENGTHS = 16  # Of prefixes.
+# What a Batch may be given for each sequence: int32 tensors, and of what number
+# the size of the second axis is a multiple, for XLA compiles few shapes.
+_GIVEN = {
+    "prefixes_BK3": (tf.TensorSpec([None, None, 3], tf.int32), 16),
+    "terms_BCL": (tf.TensorSpec([None, None, None], tf.int32), 4),
+}
 
 
 def search(
@@ -37,8 +42,8 @@ def search(
     *,
     min_finished: int = 1,
     constraint: MakeConstraint | None = None,
-    prefixes_BK3: tf.Tensor | None = None,
     xla: bool = False,
+    **given: tf.Tensor,
 ) -> Hypotheses:
     """Returns the Hypotheses of a batch of sources.
 
@@ -53,11 +58,11 @@ def search(
             been found.
         constraint: a function of the Batch to its beam_search.Constraint, or
             None.
-        prefixes_BK3: int32, those of the Batch.
         xla: bool, whether XLA compiles it: shapes stay the same then. Without,
             the cache is as long as the hypotheses are in each step, and
             sentences whose search has ended are left out; a graph must know
             neither B nor S.
+        **given: what else the Batch has, by its name.
     """
     W = options.beam_width
     T = max_target_length(model.hparams, ops.shape(source_ids)[1], options)
@@ -76,7 +81,7 @@ def search(
                 max_length=T,
                 beam_width=W,
                 num_target_ids=model.num_target_ids,
-                prefixes_BK3=prefixes_BK3,
+                **given,
             )
         )
     step, cache = model.start_decoding(source_ids, W, T if xla else None)
@@ -151,7 +156,7 @@ def ids_translator(
     max_length: int | None = None,
     min_finished: int = 1,
     constraint: Callable | None = None,
-    with_prefixes: bool = False,
+    given: Sequence[str] = (),
     hardware: Hardware | None = None,
     replicas: Sequence[Replica] = (),
 ) -> Callable:
@@ -167,8 +172,8 @@ def ids_translator(
             when not given.
         min_finished: int, that of `search`.
         constraint: that of `search`.
-        with_prefixes: bool, whether the function takes a second argument, that
-            of `PrefixTokens.places` for all sequences.
+        given: names of what a Batch has besides, such as "prefixes_BK3": the
+            function takes an argument for each, of all sequences.
         hardware: Hardware that runs it; that of this process when not given.
         replicas: Replicas of the model that share the work; none for itself
             alone.
@@ -203,7 +208,7 @@ def ids_translator(
         "xla": xla,
         "min_finished": min_finished,
         "constraint": constraint,
-        "with_prefixes": with_prefixes,
+        "given": given,
     }
     if not replicas:
         return _translate_function(model, options, limits, **arguments)
@@ -231,7 +236,7 @@ def _translate_function(
     options: SearchOptions,
     limits: dict[str, Any],
     *,
-    with_prefixes: bool,
+    given: Sequence[str],
     **arguments: Any,
 ) -> Callable:
     """Returns what `ids_translator` does, on one device.
@@ -240,28 +245,31 @@ def _translate_function(
         model: Transformer.
         options: SearchOptions.
         limits: those of `run_in_batches`.
-        with_prefixes: bool, that of `ids_translator`.
+        given: that of `ids_translator`.
         **arguments: those of `_search_function`.
     """
     W = options.beam_width
-    search_batch = _search_function(
-        model, options, with_prefixes=with_prefixes, **arguments
-    )
+    search_batch = _search_function(model, options, given=given, **arguments)
+    specs = [_GIVEN[name][0] for name in given]
+    multiples = [_GIVEN[name][1] for name in given]
 
-    def translate(ids, prefixes_NK3=None):
+    def translate(ids, *others):
         ids_NS = ids.to_tensor()
         # Of these sources: room for the longest there can be takes memory.
         T = max_target_length(model.hparams, tf.shape(ids_NS)[1], options)
-        if with_prefixes:
-            K = _next_multiple(_FEW_LENGTHS, tf.shape(prefixes_NK3)[1])
+        sizes = [
+            _next_multiple(multiple, tf.shape(each)[1])
+            for multiple, each in zip(multiples, others, strict=True)
+        ]
 
         def run(rows_R, num_rows, length):
-            batch = [shapes.take_rows(ids_NS, rows_R, num_rows, length)]
-            if with_prefixes:
-                batch.append(
-                    shapes.take_rows(prefixes_NK3, rows_R, num_rows, K)
-                )
-            found = search_batch(*batch)
+            found = search_batch(
+                shapes.take_rows(ids_NS, rows_R, num_rows, length),
+                *(
+                    shapes.take_rows(each, rows_R, num_rows, size)
+                    for each, size in zip(others, sizes, strict=True)
+                ),
+            )
             ids_BWT = found.ids_BWT[:, :, :T]  # XLA's may be longer.
             missing = T - tf.shape(ids_BWT)[2]
             ids_BWT = tf.pad(ids_BWT, [[0, 0], [0, 0], [0, missing]])
@@ -275,12 +283,9 @@ def _translate_function(
         )
         return Hypotheses(ids_NWT, scores_NW)
 
-    signature = [tf.RaggedTensorSpec([None, None], tf.int32)]
-    if with_prefixes:
-        signature.append(tf.TensorSpec([None, None, 3], tf.int32))
     return tf.function(
         translate,
-        input_signature=signature,
+        input_signature=[tf.RaggedTensorSpec([None, None], tf.int32), *specs],
         autograph=False,
     )
 
@@ -290,30 +295,24 @@ def _search_function(
     options: SearchOptions,
     *,
     xla: bool,
-    with_prefixes: bool,
+    given: Sequence[str],
     **arguments: Any,
 ) -> Callable:
     """Returns `search` as a tf.function of int32 source ids [B, S].
 
-    With prefixes, it has a second argument, the Batch's.
+    What the Batch is given are further arguments.
     """
 
-    def search_batch(source_ids, prefixes_BK3=None):
+    def search_batch(source_ids, *others):
+        others = dict(zip(given, others, strict=True))
         return search(
-            model,
-            source_ids,
-            options,
-            prefixes_BK3=prefixes_BK3,
-            xla=xla,
-            **arguments,
+            model, source_ids, options, xla=xla, **arguments, **others
         )
 
-    signature = [tf.TensorSpec([None, None], tf.int32)]
-    if with_prefixes:
-        signature.append(tf.TensorSpec([None, None, 3], tf.int32))
+    specs = [_GIVEN[name][0] for name in given]
     return tf.function(
         search_batch,
-        input_signature=signature,
+        input_signature=[tf.TensorSpec([None, None], tf.int32), *specs],
         jit_compile=xla or None,
         autograph=False,
         # Called for each part of a batch; kept once in the graph.

@@ -6,6 +6,7 @@ import inspect
 import math
 import numbers
 import os
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from t2t_lite.errors import require, require_int
@@ -45,6 +46,8 @@ class SearchOptions(NamedTuple):
     seed: int = 0
     # Of the next word behind a prefix, in place of `nbest`; 0: none.
     alternatives: int = 0
+    # (term of the source, its translation), those of a Glossary.
+    glossary: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def from_hparams(
@@ -74,6 +77,8 @@ class SearchOptions(NamedTuple):
         for name in _WORDS:
             if isinstance(given.get(name), list):
                 given[name] = tuple(given[name])
+        if "glossary" in given:
+            given["glossary"] = _pairs(given["glossary"])
         options = cls(**(defaults | given))
         if options.samples:  # There is no beam, but a row for each sample.
             rule = "there is no beam in sampling: leave beam_width out"
@@ -97,8 +102,9 @@ class SearchOptions(NamedTuple):
 
     @property
     def steering(self) -> dict[str, Any]:
-        """Those that are on of STEERING, and alternatives."""
+        """Those that are on of STEERING, alternatives and a glossary."""
         on = {n: getattr(self, n) for n in (*STEERING, "alternatives")}
+        on["glossary"] = self.glossary and f"{len(self.glossary)} terms"
         return {name: value for name, value in on.items() if value}
 
     @property
@@ -153,6 +159,10 @@ class SearchOptions(NamedTuple):
             holds = self.nbest == 1 and not self.samples
             given = {"nbest": self.nbest, **self.steering}
             require(rule, holds, **given)
+        if self.glossary:
+            rule = "a glossary needs a search, and takes no alternatives"
+            holds = not (self.samples or self.alternatives)
+            require(rule, holds, **self.steering)
 
 
 def _check_sampling(options: SearchOptions) -> None:
@@ -171,6 +181,28 @@ def _check_sampling(options: SearchOptions) -> None:
         seed=options.seed,
         temperature=temperature,
     )
+
+
+def _pairs(glossary: Any) -> tuple[tuple[str, str], ...]:
+    """Returns the pairs of a glossary: of a mapping, or an iterable of pairs.
+
+    Raises:
+        InputError: it is neither, or not of str.
+    """
+    pairs = glossary.items() if isinstance(glossary, Mapping) else glossary
+    is_iterable = isinstance(pairs, Iterable) and not isinstance(pairs, str)
+    pairs = tuple(pairs) if is_iterable else (None,)
+    require(
+        "glossary must be a dict of str, or pairs of str",
+        all(
+            isinstance(pair, list | tuple)
+            and len(pair) == 2
+            and all(isinstance(term, str) for term in pair)
+            for pair in pairs
+        ),
+        glossary=glossary,
+    )
+    return tuple(map(tuple, pairs))
 
 
 def _is_number(value: Any) -> bool:

@@ -15,10 +15,12 @@ from t2t_lite.decoding.beam_search import Hypotheses
 from t2t_lite.decoding.beginnings import Beginning
 from t2t_lite.decoding.devices import find_devices
 from t2t_lite.decoding.engine import Engine, model_engine
+from t2t_lite.decoding.glossary import Glossary
 from t2t_lite.decoding.line_predictor import LinePredictor, Translation
 from t2t_lite.decoding.long_lines import LineSplitter, Pieces
 from t2t_lite.decoding.search import max_target_length
 from t2t_lite.decoding.search_options import SearchOptions
+from t2t_lite.decoding.terms import Term
 from t2t_lite.errors import require, require_bool, require_int
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage.model_directory import ModelDirectory
@@ -66,6 +68,10 @@ class LineTranslator(LinePredictor):
         self.translate_ids = engine.translate_ids
         self._translate_prefixed = engine.translate_prefixed
         self._find_alternatives = engine.find_alternatives
+        self._translate_with_terms = engine.translate_with_terms
+        self._glossary = None
+        if options.glossary:
+            self._glossary = Glossary(options.glossary, vocabulary)
         self.max_length = engine.max_length
         if splitting is None:
             splitting = Splitting(whole_up_to=engine.max_length)
@@ -223,8 +229,11 @@ class LineTranslator(LinePredictor):
         """
         pieces = self._splitter.split_lines(lines, first_line)
         begun = self._beginnings(pieces, lines, first_line, prefixes)
+        asked = self._terms(pieces, first_line)
         if num_alternatives:
             by_piece = self._alternatives(pieces, begun, num_alternatives)
+        elif any(asked):
+            by_piece = self._with_terms(pieces.ids, begun, asked)
         else:
             by_piece = self._translate_pieces(pieces.ids, begun)
         parts = [[] for _ in lines]
@@ -299,6 +308,57 @@ class LineTranslator(LinePredictor):
             if beginning.ends_there:  # There is no other.
                 by_piece[n] = by_piece[n][:1] * self.options.nbest
         return by_piece
+
+    def _terms(self, pieces: Pieces, first_line: int) -> list[list[Term]]:
+        """Returns the Terms of each piece; warns of those left out."""
+        if self._glossary is None:
+            return []
+        asked = []
+        for ids, n, text in zip(
+            pieces.ids, pieces.line_indices, pieces.texts, strict=True
+        ):
+            room = self._max_target_length(len(ids)) - 1
+            terms, messages = self._glossary.terms(text, room)
+            for message in messages:
+                logging.warning("Line %d: %s.", first_line + n, message)
+            asked.append(terms)
+        return asked
+
+    def _with_terms(
+        self,
+        ids: list[list[int]],
+        begun: list[Beginning] | None,
+        asked: list[list[Term]],
+    ) -> list:
+        """Returns the list of Translations of each piece.
+
+        What is asked for no Terms is translated as without a glossary.
+        """
+        if begun is None:
+            begun = [Beginning("", ends_there=False)] * len(ids)
+        # One that ends with its prefix has what that says.
+        has_terms = [
+            bool(terms) and not beginning.ends_there
+            for terms, beginning in zip(asked, begun, strict=True)
+        ]
+        chosen = [n for n, has in enumerate(has_terms) if has]
+        others = [n for n, has in enumerate(has_terms) if not has]
+        found = dict.fromkeys(range(len(ids)))
+        rest = [begun[n] for n in others]
+        is_any_begun = any(each.text for each in rest)
+        translated = self._translate_pieces(
+            [ids[n] for n in others], rest if is_any_begun else None
+        )
+        found.update(zip(others, translated, strict=True))
+        if chosen:
+            hypotheses = self._translate_with_terms(
+                tf.ragged.constant([ids[n] for n in chosen], tf.int32),
+                *zip(*(begun[n] for n in chosen), strict=True),
+                [asked[n] for n in chosen],
+            )
+            translated = self._as_translations(hypotheses, self.options.nbest)
+            found.update(zip(chosen, translated, strict=True))
+        return [*found.values()]
 
     def _alternatives(
         self, pieces: Pieces, begun: list[Beginning] | None, count: int

@@ -55,7 +55,7 @@ class Words:
             state=_no_tokens(batch),
             advance=self._advance,
             allowed=lambda *_: True,
-            ends=lambda place, _: self._begins_new(place),
+            ends=lambda place, _: self.begins_new(place.kind_BW),
         )
 
     def none_goes_on(self, batch: Batch) -> Constraint:
@@ -71,7 +71,8 @@ class Words:
         def allowed(place, num_tokens_B):
             is_later_BW = place.num_tokens_BW > num_tokens_B[:, None]
             ids_V = ops.arange(batch.num_target_ids, dtype="int32")
-            may_follow_BWV = self._begins_new(place) | ops.equal(ids_V, EOS)
+            begins_new_BWV = self.begins_new(place.kind_BW)
+            may_follow_BWV = begins_new_BWV | ops.equal(ids_V, EOS)
             return is_later_BW[..., None] | may_follow_BWV
 
         return Constraint(
@@ -82,20 +83,42 @@ class Words:
         )
 
     def _advance(self, place: _Place, ids_BW: Tensor) -> _Place:
-        # What is first given is no token of the translation.
-        is_first_BW = place.num_tokens_BW < 0
-        kind_BW = ops.take(ops.convert_to_tensor(self._last_V), ids_BW, axis=0)
         return _Place(
-            place.num_tokens_BW + 1, ops.where(is_first_BW, _SPACE, kind_BW)
+            place.num_tokens_BW + 1,
+            self.kind_after(ids_BW, is_first_BW=place.num_tokens_BW < 0),
         )
 
-    def _begins_new(self, place: _Place) -> Tensor:
-        """Returns bool [B, W, V]."""
-        kind_BW1 = place.kind_BW[..., None]
-        is_other_BWV = ops.not_equal(
-            ops.convert_to_tensor(self._first_V), kind_BW1
-        )
-        return is_other_BWV & (kind_BW1 != _SPACE)
+    def kind_after(self, ids_BW: Tensor, is_first_BW: Tensor) -> Tensor:
+        """Returns int32 [B, W]: the kind of character that a text ends with.
+
+        Args:
+            ids_BW: int32, the newest token of each text.
+            is_first_BW: bool, whether it is no token of it, but what a search
+                is first given.
+        """
+        kind_BW = ops.take(ops.convert_to_tensor(self._last_V), ids_BW, axis=0)
+        return ops.where(is_first_BW, _SPACE, kind_BW)
+
+    def begins_new(self, kind_BW: Tensor) -> Tensor:
+        """Returns bool [B, W, V]: which tokens begin something new.
+
+        Args:
+            kind_BW: int32, that of `kind_after`.
+        """
+        kind_BW1 = kind_BW[..., None]
+        first_V = ops.convert_to_tensor(self._first_V)
+        return ops.not_equal(first_V, kind_BW1) & (kind_BW1 != _SPACE)
+
+    def may_begin(self, kind_BW: Tensor, ids_BW: Tensor) -> Tensor:
+        """Returns bool [B, W]: whether a word may begin with a token.
+
+        Args:
+            kind_BW: int32, that of `kind_after` before the token.
+            ids_BW: int32.
+        """
+        first_V = ops.convert_to_tensor(self._first_V)
+        first_BW = ops.take(first_V, ids_BW, axis=0)
+        return ops.not_equal(first_BW, kind_BW) | ops.equal(kind_BW, _SPACE)
 
 
 def _kind(character: str) -> int:

@@ -239,8 +239,10 @@ def _kept_options(hparams: HParams, **options: Any) -> SearchOptions:
     )
     rule = "CTranslate2 suppresses tokens alone: give suppress_pieces"
     require(rule, not found.suppress, suppress=found.suppress)
-    rule = "the engine ctranslate2 finds no alternatives: leave them out"
+    rule = "CTranslate2 finds no alternatives here: leave them out"
     require(rule, not found.alternatives, alternatives=found.alternatives)
+    rule = "CTranslate2 takes no glossary here: leave it out"
+    require(rule, not found.glossary, terms=len(found.glossary))
     given = {name: options[name] for name in found.steering if "sample" in name}
     rule = "CTranslate2's samples depend on their batch: leave sampling out"
     require(rule, not found.samples, **given)

@@ -12,6 +12,7 @@ from t2t_lite.decoding.search import ids_translator, max_target_length
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.decoding.steering import Steering
 from t2t_lite.decoding.words import Words
+from t2t_lite.errors import require
 from t2t_lite.hparams import HParams
 from t2t_lite.model import loss
 from t2t_lite.model.multi_head_attention import record_weights
@@ -39,8 +40,11 @@ class ServingOptions(NamedTuple):
         """Checks that a model of these hparams has such a layer and head.
 
         Raises:
-            InputError: it has not, or its sources are shorter.
+            InputError: it has not, its sources are shorter, or an export takes
+                no such option.
         """
+        rule = "an export takes no glossary: leave it out"
+        require(rule, not self.search.glossary, terms=len(self.search.glossary))
         checks.require_parts(
             hparams, self.max_length, self.attention_layer, self.attention_head
         )
@@ -78,7 +82,7 @@ class ServedModel:
         self._translate_ids_prefixed = self._ids_translator(
             search,
             constraint=steering.behind(self._prefix_tokens),
-            with_prefixes=True,
+            given=("prefixes_BK3",),
         )
         self._find_alternatives = AlternativesSearch(
             self._ids_translator,

@@ -119,7 +119,7 @@ def best_end(table_NV, path):
 def table_translator(table_NV):
     """Returns what makes functions as `ids_translator` does, of a table."""
 
-    def make(options, constraint, with_prefixes):
+    def make(options, constraint, given):
         def translate(ids, places_BK3):
             B = int(ids.nrows())
             batch = Batch(
@@ -140,7 +140,7 @@ def table_translator(table_NV):
             )
             return Hypotheses(*map(tf.constant, found))
 
-        assert with_prefixes
+        assert given == ("prefixes_BK3",)
         return translate
 
     return make

@@ -1005,6 +1005,115 @@ def test_alternatives_are_refused_beside_other_translations(options):
         SearchOptions.from_hparams(TINY, alternatives=2, **options)
 
 
+# Glossaries.
+
+GLOSSARY = {"red boat": "old cat", "men": "the water", "sits": "two"}
+WITH_TERMS = ["a red boat", "two men, men", "the dog", "He sits."]
+REQUIRED = [["old cat"], ["the water", "the water"], [], ["two"]]
+
+
+def words_in(text, term):
+    return len(re.findall(rf"(?<!\w){re.escape(term)}(?!\w)", text))
+
+
+def test_translations_have_the_terms_of_a_glossary(model, vocabulary):
+    with_glossary = steered(model, vocabulary, glossary=GLOSSARY, nbest=2)
+    plain = steered(model, vocabulary, nbest=2)
+    found = with_glossary.translate(WITH_TERMS)
+    without = plain.translate(WITH_TERMS)
+    assert_same(found[2:3], without[2:3])
+    for several, before, terms in zip(found, without, REQUIRED, strict=True):
+        assert several[0].score <= before[0].score
+        for best in several:
+            for term in terms:
+                assert words_in(best.text, term) == terms.count(term)
+    assert_same(with_glossary.translate(WITH_TERMS[::-1]), found[::-1])
+
+
+def test_terms_go_with_whatever_else_steers(model, vocabulary):
+    translator = steered(
+        model, vocabulary, glossary=GLOSSARY, suppress=["old"], min_length=3
+    )
+    prefixes = ["the ", "old ", "", "dog"]
+    found = translator(WITH_TERMS, prefix=prefixes)
+    # Its word is suppressed: there is no such translation.
+    assert found[0] == ""
+    for text, prefix, terms in [*zip(found, prefixes, REQUIRED, strict=True)][
+        1:
+    ]:
+        assert text.startswith(prefix)
+        for term in terms:
+            assert words_in(text, term) == terms.count(term)
+
+
+def test_sentences_have_the_terms_of_their_own(model, vocabulary):
+    translator = LineTranslator.from_model(
+        model,
+        vocabulary,
+        SearchOptions.from_hparams(TINY, glossary=GLOSSARY),
+        xla=False,
+        splitting=Splitting(),
+    )
+    line = "A red boat. Two men. The dog."
+    alone = [translator(text) for text in ("A red boat.", "Two men.")]
+    assert translator(line) == " ".join([*alone, translator("The dog.")])
+    begun = translator(line, prefix="the old hill. the r")
+    assert begun.startswith("the old hill. the r")
+    assert words_in(begun, "old cat") == 0
+    assert words_in(begun, "the water") == 1
+
+
+def test_a_term_that_is_left_out_is_warned_of(model, vocabulary, caplog):
+    translator = steered(
+        model,
+        vocabulary,
+        glossary={"boat": "the old cat", "dog": "two"},
+        max_extra_length=0,
+    )
+    with caplog.at_level("WARNING"):
+        translator(["the dog", "boat"])
+    assert "Line 2: there is no room for 'the old cat'" in caplog.text
+
+
+@pytest.mark.slow
+def test_terms_are_the_same_with_xla_and_on_several_devices(model, vocabulary):
+    options = SearchOptions.from_hparams(TINY, glossary=GLOSSARY)
+    plain, compiled = (
+        LineTranslator.from_model(model, vocabulary, options, xla=xla)
+        for xla in (False, True)
+    )
+    engine = model_engine(
+        model, vocabulary, options, xla=False, devices=["/device:CPU:0"] * 2
+    )
+    divided = LineTranslator(engine, vocabulary, options)
+    expected = plain.translate(WITH_TERMS)
+    for other in (compiled, divided):
+        assert_same(other.translate(WITH_TERMS), expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"glossary": "terms.tsv"}, "glossary must be a dict of str, or pairs"),
+        ({"glossary": 3}, "glossary must be a dict of str, or pairs of str"),
+        ({"glossary": ["ab"]}, "glossary must be a dict of str, or pairs of"),
+        ({"glossary": [("a", 1)]}, "glossary must be a dict of str, or pairs"),
+        (
+            {"glossary": {"a": "b"}, "sample_top_k": 2},
+            "a glossary needs a search, and takes no alternatives; received "
+            "sample_top_k=2, glossary='1 terms'",
+        ),
+        (
+            {"glossary": {"a": "b"}, "alternatives": 2},
+            "a glossary needs a search, and takes no alternatives; received",
+        ),
+    ],
+)
+def test_a_glossary_that_cannot_be_kept_is_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        SearchOptions.from_hparams(TINY, **options)
+
+
 def test_prefixes_are_kept_on_several_devices(model, vocabulary, translator):
     expected = translator(LINES, prefix=PREFIXES)
     options = translator.options

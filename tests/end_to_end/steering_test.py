@@ -83,6 +83,36 @@ def test_alternatives_print_their_scores_anyway(model_dir, files):
     assert_refused(found, message)
 
 
+@pytest.mark.slow
+def test_a_glossary_is_a_file_of_terms(model_dir, files):
+    terms = files / "terms"
+    terms.write_text("old cat\tred boat\n\nbird\t two men \n")
+    status, output, errors = translate(
+        model_dir, files, f"--glossary={terms}", "--sentences=split"
+    )
+    assert status == 0, errors
+    first, _, last = output.splitlines()
+    assert "red boat" not in first
+    # That of a bird is in the last sentence; the first is in the prefix.
+    assert "two men" in last.removeprefix("two men. ")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a\tb\nc d\n", "line 2: a line must be a term, a tab and its"),
+        ("a\tb\tc\n", "line 1: a line must be a term, a tab and its"),
+        ("a\t\n", "line 1: a line must be a term, a tab and its"),
+        ("\n", "has no terms"),
+        ("a\tb\na\tc\n", "'a' must have one translation in a glossary"),
+    ],
+)
+def test_a_file_of_no_terms_is_refused(model_dir, files, text, message):
+    (files / "terms").write_text(text)
+    found = translate(model_dir, files, f"--glossary={files / 'terms'}")
+    assert_refused(found, message)
+
+
 def test_prefixes_need_an_input(model_dir, files):
     found = in_process.run(
         "translate",

@@ -759,10 +759,8 @@ def test_hparams_are_those_of_a_model_directory_or_a_folder(directory, tiny):
         ({"average_last": 3}, "too few to average the last 3"),
         ({"nbest": 9}, "nbest must be at most beam_width=4"),
         ({"suppress": ["the"]}, "tokens alone: give suppress_pieces; received"),
-        (
-            {"alternatives": 3},
-            "finds no alternatives: leave them out;",
-        ),
+        ({"alternatives": 3}, "finds no alternatives here: leave them out;"),
+        ({"glossary": {"a": "b"}}, "takes no glossary here: leave it out;"),
         ({"sample_top_k": 3}, "samples depend on their batch: leave sampling"),
     ],
 )

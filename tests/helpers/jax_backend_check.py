@@ -21,6 +21,7 @@ from t2t_lite.decoding import (
     prefix,
     sampling,
     suppression,
+    terms,
     words,
 )
 from t2t_lite.model import cache as decoder_cache
@@ -91,6 +92,17 @@ def next_words(batch):
     return tokens.constraint(batch, then=then)
 
 
+def required(batch):
+    """Returns the Constraint to terms in each row."""
+    letters = string.ascii_letters[: batch.num_target_ids - 2]
+    token_bytes = [b"", b"", *(f" {letter}".encode() for letter in letters)]
+    asked = [[terms.Term((4, 5), 1), terms.Term((6,), 2)], []]
+    terms_BCL = keras.ops.convert_to_tensor(terms.packed(asked))
+    return terms.constraint(
+        words.Words(token_bytes), batch._replace(terms_BCL=terms_BCL)
+    )
+
+
 def results(model, source, target):
     """Returns {name: array} of what both backends must agree on."""
     to_array = keras.ops.convert_to_numpy
@@ -110,7 +122,7 @@ def results(model, source, target):
     batch = constraints.Batch(
         source, max_lengths_B, longest, width, model.num_target_ids
     )
-    found, steered, in_words = (
+    found, steered, in_words, with_terms = (
         beam_search.beam_search(
             step,
             cache,
@@ -123,7 +135,12 @@ def results(model, source, target):
             num_best=width,
             constraint=constraint,
         )
-        for constraint in (None, steering(batch), next_words(batch))
+        for constraint in (
+            None,
+            steering(batch),
+            next_words(batch),
+            required(batch),
+        )
     )
     drawn = sampling.sample(
         step,
@@ -149,6 +166,8 @@ def results(model, source, target):
         "steered_scores": to_array(steered.scores_BW),
         "word_ids": to_array(in_words.ids_BWT),
         "word_scores": to_array(in_words.scores_BW),
+        "term_ids": to_array(with_terms.ids_BWT),
+        "term_scores": to_array(with_terms.scores_BW),
         "drawn_ids": to_array(drawn.ids_BWT),
     }
 

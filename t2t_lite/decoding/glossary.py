@@ -1,0 +1,160 @@
+"""A glossary: which terms of a source the translation must have, and as what.
+
+Words are compared, not characters: "car" is not found in "cars". A source term
+in lowercase is found however it is written, another one only as it is. Of terms
+that begin at the same word the longest one counts, and a text is read from left
+to right:
+
+    glossary    "red"   "red car"   "car door"
+    text        the red car door is red
+                    ------- red car     --- red
+"""
+
+import collections
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from t2t_lite.decoding.terms import Term
+from t2t_lite.errors import InputError, require
+from t2t_lite.text.vocabulary import Vocabulary
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+class _Match(NamedTuple):
+    """A source term that was found in a text."""
+
+    end: int  # behind its last word
+    source: str
+    target: str
+
+
+class Glossary:
+    """Finds the terms of sources, and how to translate them.
+
+    Args:
+        pairs: (source term, target term), str; a source term may come twice if
+            its translation is the same.
+        vocabulary: Vocabulary.
+
+    Raises:
+        InputError: a term is blank or has two translations, or the vocabulary
+            has no piece for a character of a target term.
+    """
+
+    def __init__(
+        self, pairs: Sequence[tuple[str, str]], vocabulary: Vocabulary
+    ):
+        self._targets: dict[tuple[str, ...], tuple[str, str]] = {}
+        self._longest: dict[str, int] = {}  # By the first word, in lowercase.
+        for source, target in pairs:
+            self._add(source.strip(), target.strip())
+        targets = [target for _, target in self._targets.values()]
+        encoded = vocabulary.target.encode(targets, num_threads=1)
+        self._ids = {}
+        for target, ids in zip(targets, encoded, strict=True):
+            self._ids[target] = ids[:-1]
+            if vocabulary.target.unknown_id in ids:
+                raise InputError(
+                    "the vocabulary has no piece for a character of "
+                    f"{target!r}: leave it out of the glossary"
+                )
+
+    def _add(self, source: str, target: str) -> None:
+        words = tuple(_words(source))
+        require("a term of a glossary must not be blank", words, source=source)
+        rule = "the translation of a term must not be blank"
+        require(rule, target, source=source)
+        _, before = self._targets.setdefault(words, (source, target))
+        require(
+            f"{source!r} must have one translation in a glossary",
+            before == target,
+            given=f"{before!r} and {target!r}",
+        )
+        first = words[0].lower()
+        self._longest[first] = max(self._longest.get(first, 0), len(words))
+
+    def terms(self, text: str, room: int) -> tuple[list[Term], list[str]]:
+        """Returns what the translation of a text must contain.
+
+        Args:
+            text: str, one sentence.
+            room: int, the most tokens of the translation, without EOS.
+
+        Returns:
+            Terms, all different; and a message on each term that is left out.
+        """
+        matches, messages = self._matches(_words(text))
+        counts = collections.Counter(match.target for match in matches)
+        for target in [*counts]:
+            # A longer term may have it in itself.
+            within = sum(
+                number * _count(self._ids[target], self._ids[other])
+                for other, number in counts.items()
+                if other != target
+            )
+            if within >= counts[target]:
+                del counts[target]
+        kept = []
+        for target, number in counts.items():
+            ids = self._ids[target]
+            if len(ids) * number > room:
+                messages.append(
+                    f"there is no room for {target!r}: it is left out"
+                )
+                continue
+            room -= len(ids) * number
+            kept.append(Term(tuple(ids), number))
+        return kept, messages
+
+    def _matches(self, words: list[str]) -> tuple[list[_Match], list[str]]:
+        """Returns the terms in a text, and a message on each overlap."""
+        matches, messages = [], []
+        place = 0
+        while place < len(words):
+            match = self._longest_match(words, place)
+            if match is None:
+                place += 1
+                continue
+            for inside in range(place + 1, match.end):
+                other = self._longest_match(words, inside)
+                if other is not None and other.end > match.end:
+                    messages.append(
+                        f"the terms {match.source!r} and {other.source!r} "
+                        f"overlap: {other.source!r} is left out there"
+                    )
+            matches.append(match)
+            place = match.end
+        return matches, messages
+
+    def _longest_match(self, words: list[str], place: int) -> _Match | None:
+        """Returns the longest term that begins at a word."""
+        most = self._longest.get(words[place].lower(), 0)
+        for end in range(min(len(words), place + most), place, -1):
+            found = tuple(words[place:end])
+            lowercase = tuple(word.lower() for word in found)
+            for key in (found, lowercase):
+                if key in self._targets:
+                    return _Match(end, *self._targets[key])
+        return None
+
+
+def _words(text: str) -> list[str]:
+    """Returns the words and the other signs of a text.
+
+    >>> _words("The red car's door.")
+    ['The', 'red', 'car', "'", 's', 'door', '.']
+    """
+    return _WORD.findall(unicodedata.normalize("NFKC", text))
+
+
+def _count(part: Sequence[int], whole: Sequence[int]) -> int:
+    """Returns how often one sequence stands in another.
+
+    >>> _count([1, 2], [1, 2, 3, 1, 2])
+    2
+    """
+    n = len(part)
+    return sum(whole[i : i + n] == part for i in range(len(whole) - n + 1))

@@ -1,0 +1,107 @@
+"""Finds translations that contain given terms."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_lite.decoding import terms
+from t2t_lite.decoding.beam_search import Hypotheses
+from t2t_lite.decoding.prefix import PrefixTokens
+from t2t_lite.decoding.search_options import SearchOptions
+from t2t_lite.decoding.steering import Steering
+from t2t_lite.decoding.terms import Term
+from t2t_lite.decoding.words import Words
+
+_FEW_WIDTHS = 4  # Beams are as wide as a multiple of this: XLA compiles few.
+
+
+class TermSearch:
+    """Finds translations that contain given terms.
+
+    Args:
+        make_translator: as `ids_translator`, with its model; called with
+            SearchOptions and by keyword.
+        options: SearchOptions.
+        steering: Steering by these.
+        prefix_tokens: PrefixTokens.
+        words: Words.
+    """
+
+    def __init__(
+        self,
+        make_translator: Callable,
+        options: SearchOptions,
+        steering: Steering,
+        prefix_tokens: PrefixTokens,
+        words: Words,
+    ):
+        self._make_translator, self._options = make_translator, options
+        self._prefix_tokens = prefix_tokens
+        self._make_constraint = steering.behind(
+            prefix_tokens, lambda batch: terms.constraint(words, batch)
+        )
+        self._by_width: dict[int, Callable] = {}
+
+    def __call__(
+        self,
+        ids: tf.RaggedTensor,
+        prefix_ids_NK: tf.Tensor,
+        asked: Sequence[Sequence[Term]],
+    ) -> Hypotheses:
+        """Returns the `nbest` best translations that have their Terms.
+
+        Args:
+            ids: int32 RaggedTensor [N, (length)], EOS at each end.
+            prefix_ids_NK: int32, what they begin with, filled up with 0.
+            asked: the Terms of each sequence.
+
+        Returns:
+            Hypotheses, NumPy arrays.
+        """
+        places_NK3 = self._prefix_tokens.places(prefix_ids_NK)
+        widths_N = np.array([self._width(each) for each in asked])
+        parts = []
+        for width in sorted({*widths_N.tolist()}):
+            (rows_R,) = np.nonzero(widths_N == width)
+            found = self._translator(width)(
+                tf.gather(ids, rows_R),
+                tf.gather(places_NK3, rows_R),
+                tf.constant(terms.packed([asked[n] for n in rows_R])),
+            )
+            parts.append((rows_R, found))
+        return self._joined(parts, len(asked))
+
+    def _width(self, asked: Sequence[Term]) -> int:
+        """Returns how wide a beam is.
+
+        There is a place for hypotheses with each number of tokens of terms, and
+        one more for those with none.
+        """
+        needed = 2 + sum(term.count * len(term.ids) for term in asked)
+        if needed <= self._options.beam_width:
+            return self._options.beam_width
+        return -(-needed // _FEW_WIDTHS) * _FEW_WIDTHS
+
+    def _translator(self, width: int) -> Callable:
+        if width not in self._by_width:
+            self._by_width[width] = self._make_translator(
+                self._options._replace(beam_width=width),
+                constraint=self._make_constraint,
+                given=("prefixes_BK3", "terms_BCL"),
+            )
+        return self._by_width[width]
+
+    def _joined(
+        self, parts: Sequence[tuple[np.ndarray, Hypotheses]], N: int
+    ) -> Hypotheses:
+        """Returns the Hypotheses of N sequences, from those of some rows."""
+        W = self._options.nbest
+        T = max(found.ids_BWT.shape[2] for _, found in parts)
+        ids_NWT = np.zeros((N, W, T), np.int32)
+        scores_NW = np.zeros((N, W), np.float32)
+        for rows_R, found in parts:
+            ids_RWT = np.asarray(found.ids_BWT)[:, :W]
+            ids_NWT[rows_R, :, : ids_RWT.shape[2]] = ids_RWT
+            scores_NW[rows_R] = np.asarray(found.scores_BW)[:, :W]
+        return Hypotheses(ids_NWT, scores_NW)

@@ -1,0 +1,147 @@
+"""Terms that translations must contain, against brute force on tables."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from keras import ops
+from search_tables import (
+    EOS,
+    exhaustive,
+    random_table,
+    search,
+    without_padding,
+)
+
+from t2t_lite.decoding import terms
+from t2t_lite.decoding.constraints import Batch
+from t2t_lite.decoding.terms import Term, packed
+from t2t_lite.decoding.words import Words
+from t2t_lite.tensor import NEG_INF
+
+T = 5
+WORDS = [b"", b"", b" a", b" b", b" c"]  # Each token is a word.
+PARTS = [b"", b"", b" a", b"a", b" b"]  # "a" goes on with a word.
+
+
+def text_of(ids, texts):
+    return b"".join(texts[i] for i in ids if i != EOS).decode()
+
+
+def counts(ids, term, texts):
+    """Returns how often a term stands in a text as words of their own."""
+    words = text_of(ids, texts).split()
+    looked_for = text_of(term, texts).split()
+    n = len(looked_for)
+    return sum(words[i : i + n] == looked_for for i in range(len(words)))
+
+
+def found_with(table, asked, texts, beam_width):
+    """Returns [(score, ids)] of what ends, of a search with some Terms."""
+    of_batch = Batch(
+        source_ids_BS=np.ones((1, 1), "int32"),
+        max_lengths_B=ops.convert_to_tensor([T], "int32"),
+        max_length=T,
+        beam_width=beam_width,
+        num_target_ids=len(texts),
+        terms_BCL=ops.convert_to_tensor(packed([asked])),
+    )
+    ids_BWT, scores_BW = search(
+        table,
+        [T],
+        constraint=terms.constraint(Words(texts), of_batch),
+        num_best=beam_width,
+        beam_width=beam_width,
+    )
+    found = zip(scores_BW[0], map(without_padding, ids_BWT[0]), strict=True)
+    return [pair for pair in found if EOS in pair[1] and pair[0] > -np.inf]
+
+
+def table_of(texts, seed):
+    table = random_table(seed, batch_size=1, V=len(texts), T=T)
+    table[..., 0] = NEG_INF  # The padding.
+    return table
+
+
+ASKED = [
+    [Term((2,), 1)],
+    [Term((3,), 2)],
+    [Term((2, 3), 1)],
+    [Term((2, 3, 4), 1)],
+    [Term((2, 2), 1)],
+    [Term((2, 4), 1), Term((3,), 1)],
+    [Term((2,), 1), Term((3,), 1), Term((4,), 1)],
+]
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_all_that_has_its_terms_is_found_best_first(asked):
+    table = table_of(WORDS, seed=2)
+    table[..., EOS] -= 10  # Nothing would rather end than go on.
+    expected = [
+        (score, ids)
+        for score, ids in exhaustive(table[0], T, alpha=0.6)
+        if EOS in ids
+        and 0 not in ids
+        and all(counts(ids, t.ids, WORDS) == t.count for t in asked)
+    ]
+    found = found_with(table, asked, WORDS, beam_width=3**T)
+    assert found
+    assert [ids for _, ids in found] == [ids for _, ids in expected]
+    scores, expected_scores = (
+        [score for score, _ in pairs] for pairs in (found, expected)
+    )
+    np.testing.assert_allclose(scores, expected_scores, rtol=1e-5)
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    st.integers(0, 1000),
+    st.sampled_from([*ASKED, [Term((2, 3), 1), Term((4,), 2)]]),
+    st.sampled_from([WORDS, PARTS]),
+)
+def test_a_narrow_beam_finds_what_has_all_its_terms(seed, asked, texts):
+    """However unlikely they are; each as often as is asked for."""
+    table = table_of(texts, seed)
+    if texts is PARTS:
+        table[:, 0, 3] = NEG_INF  # A text begins with a word.
+        asked = [term for term in asked if 3 not in term.ids]
+    table[..., [term.ids[0] for term in asked]] -= 20
+    found = found_with(table, asked, texts, beam_width=4)
+    assert found
+    for _, ids in found:
+        for term in asked:
+            assert counts(ids, term.ids, texts) == term.count
+
+
+def test_where_a_model_would_end_only_terms_go_on():
+    """Wherever that is, if one is missing."""
+    table = table_of(WORDS, seed=6)
+    table[:, :, EOS] += 20
+    table[:, 0, EOS] -= 40  # But not at once.
+    found = found_with(table, [Term((2, 3), 1)], WORDS, beam_width=3**T)
+    texts = {text_of(ids, WORDS) for _, ids in found}
+    ends = {"", " b", " c"}  # Behind " a" the term has begun.
+    assert {text[: text.index(" a b")] for text in texts} == ends
+
+
+def test_a_term_within_a_longer_one_comes_once_more():
+    table = table_of(WORDS, seed=4)
+    table[..., EOS] -= 10
+    asked = [Term((2,), 1), Term((2, 3), 1)]
+    found = found_with(table, asked, WORDS, beam_width=3**T)
+    texts = {text_of(ids, WORDS) for _, ids in found}
+    assert " a b" in texts
+    assert " a a b" in texts
+    assert " a a" not in texts
+
+
+def test_terms_are_packed_with_their_counts():
+    rows = packed([[Term((5, 6), 1), Term((7,), 3)], []])
+    assert rows.shape == (2, 4, 5)
+    assert rows[0, :3].tolist() == [
+        [1, 5, 6, 0, 0],
+        [3, 7, 0, 0, 0],
+        [0, 0, 0, 0, 0],
+    ]
+    assert not rows[1].any()
