@@ -87,7 +87,7 @@ def main(_: list[str]) -> int:
     files.require_folder_of(FLAGS.output)
     partial = partial_output.partial_path(FLAGS.output)
     inputs = FLAGS.input, FLAGS.prefix_file
-    files.require_apart([FLAGS.output, partial], inputs)
+    files.require_apart([FLAGS.output, partial], (*inputs, FLAGS.glossary))
     settings_file.require_no_output_in(FLAGS.model_dir, FLAGS.output)
     search = {name: FLAGS[name].value for name in _COUNTS}
     search["glossary"] = text_files.glossary(FLAGS.glossary)

@@ -37,7 +37,7 @@ class AlternativesSearch:
     Args:
         make_translator: as `ids_translator`, with its model; called with
             SearchOptions and by keyword.
-        options: SearchOptions. It searches where these draw samples.
+        options: SearchOptions, of a search.
         steering: Steering by these.
         prefix_tokens: PrefixTokens.
         words: Words.
@@ -54,7 +54,6 @@ class AlternativesSearch:
         count: int,
     ):
         self._prefix_tokens, self._count = prefix_tokens, count
-        options = options.without_sampling()
         # Some of the words are alike but for their tokens.
         width = max(options.beam_width, 2 * count)
         self._find_words, self._find_ends = (
@@ -124,7 +123,8 @@ class AlternativesSearch:
             is_empty_B: bool, whether there is nothing to translate.
         """
         is_token_BWT = ops.not_equal(found.ids_BWT, PAD)
-        K = ops.max(ops.sum(ops.cast(is_token_BWT, "int32"), axis=2))
+        lengths_BW = ops.sum(ops.cast(is_token_BWT, "int32"), axis=2)
+        K = ops.max(lengths_BW, initial=0)
         with_end_BWK = found.ids_BWT[:, :, :K]
         is_end_BWK = ops.equal(with_end_BWK, EOS)
         ids_BWK = ops.where(is_end_BWK, PAD, with_end_BWK)

@@ -31,8 +31,10 @@ class Goal(NamedTuple):
     likely would otherwise fall behind before it is done.
     """
 
-    progress: Callable  # state to int32 [B, W]: how far hypotheses are
-    # state to int32 [B, W, P]: tokens that bring them further, -1 for none.
+    # (state, constants) to int32 [B, W]: how far hypotheses are.
+    progress: Callable
+    # (state, constants) to int32 [B, W, P]: tokens that bring them further, -1
+    # for none.
     next_ids: Callable
 
 
@@ -211,9 +213,16 @@ def with_constraint(
         log_probs_BWV, inner = step(ids_BW, cache.inner)
         allowed_BWV = constraint.allowed(state, cache.constants)
         if constraint.goal is not None:
+            next_BWP = constraint.goal.next_ids(state, cache.constants)
+            is_next_BWP = (next_BWP >= 0) & ops.take_along_axis(
+                allowed_BWV, ops.maximum(next_BWP, 0), axis=2
+            )
             would_end_BW = log_probs_BWV[..., eos] > math.log(0.5)
-            is_over_BW = cache.is_over_BW | would_end_BW
-            is_over_BW = is_over_BW & ~allowed_BWV[..., eos]
+            is_over_BW = (
+                (cache.is_over_BW | would_end_BW)
+                & ~allowed_BWV[..., eos]
+                & ops.any(is_next_BWP, axis=-1)
+            )
             cache = cache._replace(is_over_BW=is_over_BW)
         log_probs_BWV = ops.where(allowed_BWV, log_probs_BWV, NEG_INF)
         if constraint.ends is not None:
@@ -233,7 +242,9 @@ def with_constraint(
 
     whole = _ConstrainedCache(cache, constraint.state, constraint.constants)
     if constraint.goal is not None:
-        progress_BW = constraint.goal.progress(constraint.state)
+        progress_BW = constraint.goal.progress(
+            constraint.state, constraint.constants
+        )
         is_over_BW = ops.zeros_like(progress_BW, "bool")
         whole = whole._replace(is_over_BW=is_over_BW)
     return constrained_step, reorder_all, whole
@@ -420,7 +431,7 @@ class _Search:
         log_probs_BK, best_BK = top_k(ops.reshape(going_on_BWV, (B, W * V)), K)
         best_BW1 = ops.argmax(going_on_BWV, axis=-1, keepdims=True)
         best_BW1 = ops.cast(best_BW1, "int32")
-        nearer_BWP = self._goal.next_ids(cache.state)
+        nearer_BWP = self._goal.next_ids(cache.state, cache.constants)
         ids_BWN = ops.concatenate(
             [best_BW1, ops.full_like(best_BW1, self.eos), nearer_BWP], axis=-1
         )
@@ -483,7 +494,7 @@ class _Search:
             lambda x: gather(x, candidates.parents_BK), cache.state
         )
         state = self.constraint.advance(state, candidates.tokens_BK)
-        return self._goal.progress(state)
+        return self._goal.progress(state, cache.constants)
 
     def _finished(self, state: _State, candidates: _Candidates) -> Hypotheses:
         """Returns the best finished hypotheses, those of this step included."""

@@ -61,31 +61,21 @@ def all_of(constraints: Sequence[Constraint]) -> Constraint:
         (n,) = ending
         return constraints[n].ends(states[n], constants[n])
 
-    goal = None
-    for n in aiming:
-        goal = inner_goal(constraints[n].goal, n)
+    def progress(states, constants):
+        (n,) = aiming
+        return constraints[n].goal.progress(states[n], constants[n])
+
+    def next_ids(states, constants):
+        (n,) = aiming
+        return constraints[n].goal.next_ids(states[n], constants[n])
+
     return Constraint(
         state=tuple(each.state for each in constraints),
         advance=advance,
         allowed=allowed,
         constants=tuple(each.constants for each in constraints),
         ends=ends if ending else None,
-        goal=goal,
-    )
-
-
-def inner_goal(goal: Goal | None, place: int) -> Goal | None:
-    """Returns the Goal of a Constraint whose state is a part of a whole.
-
-    Args:
-        goal: that of the part.
-        place: its state is state[place].
-    """
-    if goal is None:
-        return None
-    return Goal(
-        progress=lambda state: goal.progress(state[place]),
-        next_ids=lambda state: goal.next_ids(state[place]),
+        goal=Goal(progress, next_ids) if aiming else None,
     )
 
 
@@ -137,7 +127,6 @@ def no_repeated_ngrams(batch: Batch, n: int) -> Constraint:
 
     def allowed(history, _):
         length_BW1, ids_BWT = history.length_BW[..., None], history.ids_BWT
-        B = ops.shape(ids_BWT)[0]  # Sentences may have left.
         # Whether the n - 1 tokens before a place are the newest ones:
         #   ids       a b c a b      n = 3, the newest are a b,
         #   follows   0 0 1 0 0      so c must not come next
@@ -149,17 +138,7 @@ def no_repeated_ngrams(batch: Batch, n: int) -> Constraint:
             before_BWT = ops.pad(ids_BWT, ((0, 0), (0, 0), (back, 0)))
             before_BWT = before_BWT[..., : ops.shape(ids_BWT)[2]]
             follows_BWT = follows_BWT & ops.equal(before_BWT, newest_BW1)
-        # None is one place more in each row, which is cut off.
-        V = batch.num_target_ids
-        row_BW1 = ops.reshape(ops.arange(B * W, dtype="int32"), (B, W, 1))
-        row_BWT = ops.broadcast_to(row_BW1, ops.shape(ids_BWT))
-        banned_BWT = ops.where(follows_BWT, ids_BWT, V)
-        index = ops.stack([row_BWT, banned_BWT], axis=-1)
-        index_N2 = ops.reshape(index, (-1, 2))
-        ones_N = ops.ones_like(index_N2[:, 0])
-        count = ops.scatter(index_N2, ones_N, (B * W, V + 1))
-        count_BWV = ops.reshape(count, (B, W, V + 1))[..., :V]
-        return ops.equal(count_BWV, 0)
+        return ~marked(ids_BWT, follows_BWT, batch.num_target_ids)
 
     return Constraint(
         state=_History(
@@ -168,6 +147,25 @@ def no_repeated_ngrams(batch: Batch, n: int) -> Constraint:
         advance=advance,
         allowed=allowed,
     )
+
+
+def marked(ids_BWN: Tensor, counts_BWN: Tensor, V: int) -> Tensor:
+    """Returns bool [B, W, V]: which ids are among some.
+
+    Args:
+        ids_BWN: int32.
+        counts_BWN: bool, which of them count.
+        V: how many ids there are.
+    """
+    B, W, N = ops.shape(ids_BWN)
+    row_BW1 = ops.reshape(ops.arange(B * W, dtype="int32"), (B, W, 1))
+    row_BWN = ops.broadcast_to(row_BW1, (B, W, N))
+    # Of no id is one place more in each row, which is cut off.
+    index = ops.stack([row_BWN, ops.where(counts_BWN, ids_BWN, V)], axis=-1)
+    index_M2 = ops.reshape(index, (-1, 2))
+    ones_M = ops.ones_like(index_M2[:, 0])
+    count = ops.scatter(index_M2, ones_M, (B * W, V + 1))
+    return ops.reshape(count, (B, W, V + 1))[..., :V] > 0
 
 
 def _no_tokens(batch: Batch) -> Tensor:

@@ -55,8 +55,8 @@ class Glossary:
         encoded = vocabulary.target.encode(targets, num_threads=1)
         self._ids = {}
         for target, ids in zip(targets, encoded, strict=True):
-            self._ids[target] = ids[:-1]
-            if vocabulary.target.unknown_id in ids:
+            self._ids[target] = tuple(ids[:-1])
+            if vocabulary.target.unknown_id in ids or len(ids) < 2:
                 raise InputError(
                     "the vocabulary has no piece for a character of "
                     f"{target!r}: leave it out of the glossary"
@@ -91,13 +91,13 @@ class Glossary:
         for target in [*counts]:
             # A longer term may have it in itself.
             within = sum(
-                number * _count(self._ids[target], self._ids[other])
+                number * _count(_words(target), _words(other))
                 for other, number in counts.items()
                 if other != target
             )
             if within >= counts[target]:
                 del counts[target]
-        kept = []
+        kept = collections.Counter()
         for target, number in counts.items():
             ids = self._ids[target]
             if len(ids) * number > room:
@@ -106,8 +106,8 @@ class Glossary:
                 )
                 continue
             room -= len(ids) * number
-            kept.append(Term(tuple(ids), number))
-        return kept, messages
+            kept[ids] += number
+        return [Term(*each) for each in kept.items()], messages
 
     def _matches(self, words: list[str]) -> tuple[list[_Match], list[str]]:
         """Returns the terms in a text, and a message on each overlap."""
@@ -150,10 +150,10 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(unicodedata.normalize("NFKC", text))
 
 
-def _count(part: Sequence[int], whole: Sequence[int]) -> int:
+def _count(part: Sequence[str], whole: Sequence[str]) -> int:
     """Returns how often one sequence stands in another.
 
-    >>> _count([1, 2], [1, 2, 3, 1, 2])
+    >>> _count(["a", "b"], ["a", "b", "c", "a", "b"])
     2
     """
     n = len(part)

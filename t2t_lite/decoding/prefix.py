@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from keras import ops
 
-from t2t_lite.decoding.beam_search import Constraint
-from t2t_lite.decoding.constraints import Batch, inner_goal
+from t2t_lite.decoding.beam_search import Constraint, Goal
+from t2t_lite.decoding.constraints import Batch
 from t2t_lite.model.rows import gather
 from t2t_lite.tensor import Tensor
 from t2t_lite.token_ids import EOS, PAD
@@ -165,6 +165,16 @@ class PrefixTokens:
                 is_beyond_BW[..., None] & is_end_BWV
             )
 
+        def progress(state, constants):
+            return then.goal.progress(state[1], constants[1])
+
+        def next_ids(state, constants):
+            done, inner = state
+            (length_B, _), others = constants
+            is_done_BW = done.num_codes_BW >= length_B[:, None]
+            next_BWP = then.goal.next_ids(inner, others)
+            return ops.where(is_done_BW[..., None], next_BWP, -1)
+
         lengths_BK = ops.take(length_V, places_BK3[..., 0], axis=0)
         none_BW = ops.zeros((B, batch.beam_width), "int32")
         return Constraint(
@@ -176,7 +186,7 @@ class PrefixTokens:
                 then.constants,
             ),
             ends=None if then.ends is None else ends,
-            goal=inner_goal(then.goal, place=1),
+            goal=None if then.goal is None else Goal(progress, next_ids),
         )
 
     def _ranks_beyond(
@@ -199,7 +209,7 @@ class PrefixTokens:
         start_BK = ops.cumsum(lengths_BK, axis=1) - lengths_BK
         node_BK = low_BK = high_BK = ops.zeros_like(ids_BK)
         for step in range(longest + 1):
-            code_BK = ops.take_along_axis(codes_BQ, start_BK + step, axis=1)
+            code_BK = gather(codes_BQ, start_BK + step)
             is_end_BK = ops.equal(code_BK, _NO_CODE) & (node_BK >= 0)
             here_BK = ops.maximum(node_BK, 0)
             low_BK = ops.where(is_end_BK, ops.take(trie.low, here_BK), low_BK)
@@ -217,7 +227,7 @@ def _packed(codes_BQ: Tensor) -> Tensor:
     place_Q = ops.arange(Q, dtype="int32")
     is_none_BQ = ops.equal(codes_BQ, _NO_CODE)
     order_BQ = ops.argsort(ops.where(is_none_BQ, place_Q + Q, place_Q), axis=1)
-    return ops.take_along_axis(codes_BQ, order_BQ, axis=1)
+    return gather(codes_BQ, ops.cast(order_BQ, "int32"))
 
 
 def _make_trie(codes: list[list[int]]) -> _Trie:

@@ -6,6 +6,7 @@ import inspect
 import math
 import numbers
 import os
+import reprlib
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -93,28 +94,34 @@ class SearchOptions(NamedTuple):
         """How many translations each line gets."""
         return self.alternatives or self.nbest
 
-    def without_sampling(self) -> "SearchOptions":
+    def without_sampling(self, hparams: HParams) -> "SearchOptions":
         """Returns the options of a search, where these draw samples."""
         if not self.samples:
             return self
-        names = ("sample_top_k", "sample_top_p", "temperature", "seed")
-        return self._replace(**{n: self._field_defaults[n] for n in names})
+        names = ("sample_top_k", "sample_top_p", "temperature", "seed", "nbest")
+        defaults = {name: self._field_defaults[name] for name in names}
+        return self._replace(beam_width=hparams.beam_width, **defaults)
 
     @property
     def steering(self) -> dict[str, Any]:
         """Those that are on of STEERING, alternatives and a glossary."""
         on = {n: getattr(self, n) for n in (*STEERING, "alternatives")}
-        on["glossary"] = self.glossary and f"{len(self.glossary)} terms"
+        on["glossary"] = self._described_glossary
         return {name: value for name, value in on.items() if value}
 
     @property
     def chosen(self) -> dict[str, Any]:
         """All options but those that are off."""
+        options = self._asdict() | {"glossary": self._described_glossary}
         return {
             name: value
-            for name, value in self._asdict().items()
+            for name, value in options.items()
             if name in _ALWAYS or value != self._field_defaults.get(name)
         }
+
+    @property
+    def _described_glossary(self) -> str | tuple:
+        return self.glossary and f"{len(self.glossary)} terms"
 
     @property
     def samples(self) -> bool:
@@ -200,7 +207,7 @@ def _pairs(glossary: Any) -> tuple[tuple[str, str], ...]:
             and all(isinstance(term, str) for term in pair)
             for pair in pairs
         ),
-        glossary=glossary,
+        glossary=reprlib.repr(glossary),
     )
     return tuple(map(tuple, pairs))
 

@@ -1,5 +1,6 @@
 """Finds translations that contain given terms."""
 
+import threading
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -14,6 +15,7 @@ from t2t_lite.decoding.terms import Term
 from t2t_lite.decoding.words import Words
 
 _FEW_WIDTHS = 4  # Beams are as wide as a multiple of this: XLA compiles few.
+_WIDEST = 32  # What is compared at each step grows with its square.
 
 
 class TermSearch:
@@ -42,6 +44,7 @@ class TermSearch:
             prefix_tokens, lambda batch: terms.constraint(words, batch)
         )
         self._by_width: dict[int, Callable] = {}
+        self._making = threading.Lock()  # Threads of several devices come.
 
     def __call__(
         self,
@@ -79,18 +82,20 @@ class TermSearch:
         one more for those with none.
         """
         needed = 2 + sum(term.count * len(term.ids) for term in asked)
+        wide = min(_WIDEST, -(-needed // _FEW_WIDTHS) * _FEW_WIDTHS)
         if needed <= self._options.beam_width:
             return self._options.beam_width
-        return -(-needed // _FEW_WIDTHS) * _FEW_WIDTHS
+        return max(wide, self._options.beam_width)
 
     def _translator(self, width: int) -> Callable:
-        if width not in self._by_width:
-            self._by_width[width] = self._make_translator(
-                self._options._replace(beam_width=width),
-                constraint=self._make_constraint,
-                given=("prefixes_BK3", "terms_BCL"),
-            )
-        return self._by_width[width]
+        with self._making:
+            if width not in self._by_width:
+                self._by_width[width] = self._make_translator(
+                    self._options._replace(beam_width=width),
+                    constraint=self._make_constraint,
+                    given=("prefixes_BK3", "terms_BCL"),
+                )
+            return self._by_width[width]
 
     def _joined(
         self, parts: Sequence[tuple[np.ndarray, Hypotheses]], N: int

@@ -20,7 +20,7 @@ import numpy as np
 from keras import ops
 
 from t2t_lite.decoding.beam_search import Constraint, Goal
-from t2t_lite.decoding.constraints import Batch
+from t2t_lite.decoding.constraints import Batch, marked
 from t2t_lite.decoding.words import Words
 from t2t_lite.tensor import Tensor
 from t2t_lite.token_ids import EOS, PAD
@@ -113,35 +113,40 @@ def constraint(words: Words, batch: Batch) -> Constraint:
         next_BWC, done_BWC = _next_ids(place)
         first_BWC = place.terms_BWCL[..., 0]
         # What would be there once too often, and is no part of another term.
-        last_BWC, is_last_BWC = _last_ids(place)
-        repeats_BWV = _marked(last_BWC, is_last_BWC & ~is_open_BWC, V)
-        is_part_BWV = _marked(next_BWC, is_open_BWC, V) | _marked(
-            first_BWC, is_open_BWC, V
-        )
+        last_BWC, is_last_BWC = _last_ids(place, words)
+        repeats_BWV = marked(last_BWC, is_last_BWC & ~is_open_BWC, V)
+        part_BWN = ops.concatenate([next_BWC, first_BWC], axis=-1)
+        is_open_BWN = ops.concatenate([is_open_BWC, is_open_BWC], axis=-1)
+        is_part_BWV = marked(part_BWN, is_open_BWN, V)
         is_end_V = ops.equal(ops.arange(V, dtype="int32"), EOS)
         may_end_BW1 = ~ops.any(is_open_BWC, axis=-1, keepdims=True)
         may_follow_BWV = (is_part_BWV | ~repeats_BWV) & (
             may_end_BW1 | ~is_end_V
         )
-        # What is missing must fit in behind the next token.
+        # What is missing must fit in behind the next token, and then the end.
         missing_BW1 = ops.sum(
             missing_BWC * _lengths(place), axis=-1, keepdims=True
         )
         left_BW = place.room_BW - ops.maximum(place.num_tokens_BW, 0)
         left_BW1 = left_BW[..., None]
-        goes_on_BWC = is_open_BWC & (missing_BW1 - done_BWC <= left_BW1)
-        begins_BWC = is_open_BWC & (missing_BW1 <= left_BW1)
-        fits_BWV = _marked(next_BWC, goes_on_BWC, V) | _marked(
-            first_BWC, begins_BWC, V
+        fits_BWN = ops.concatenate(
+            [
+                is_open_BWC & (missing_BW1 - done_BWC <= left_BW1),
+                is_open_BWC & (missing_BW1 <= left_BW1),
+            ],
+            axis=-1,
         )
-        has_room_BW1 = (missing_BW1 < left_BW1) | ops.equal(missing_BW1, 0)
-        return may_follow_BWV & (has_room_BW1 | fits_BWV)
+        fits_BWV = marked(part_BWN, fits_BWN, V) | is_end_V
+        return may_follow_BWV & ((missing_BW1 < left_BW1) | fits_BWV)
 
     return Constraint(
         state=state,
         advance=advance,
         allowed=allowed,
-        goal=Goal(progress=_progress, next_ids=_nearer),
+        goal=Goal(
+            progress=lambda place, _: _progress(place),
+            next_ids=lambda place, _: _nearer(place),
+        ),
     )
 
 
@@ -215,15 +220,17 @@ def _nearer(place: _Place) -> Tensor:
     return ops.where(is_begun_BWC | ~is_any_begun_BW1, next_BWC, -1)
 
 
-def _last_ids(place: _Place) -> tuple[Tensor, Tensor]:
+def _last_ids(place: _Place, words: Words) -> tuple[Tensor, Tensor]:
     """Returns int32 [B, W, C], the last token of each term; bool, if it is due.
 
-    A term of one token is due wherever a word may begin.
+    A term of one token is due wherever a word may begin with it.
     """
     length_BWC = _lengths(place)
     last_BWC = _pick(place.terms_BWCL, ops.maximum(length_BWC - 1, 0))
     is_due_BWC = _at_length(place.reach_BWCL, length_BWC - 1)
-    return last_BWC, is_due_BWC | ops.equal(length_BWC, 1)
+    may_begin_BWC = words.may_begin(place.kind_BW[..., None], last_BWC)
+    is_single_BWC = ops.equal(length_BWC, 1) & may_begin_BWC
+    return last_BWC, is_due_BWC | is_single_BWC
 
 
 def _pick(terms_BWCL: Tensor, index_BWC: Tensor) -> Tensor:
@@ -237,15 +244,3 @@ def _progress(place: _Place) -> Tensor:
     _, done_BWC = _next_ids(place)
     tokens_BW = ops.sum(found_BWC * _lengths(place), axis=-1)
     return tokens_BW + ops.max(done_BWC, axis=-1)
-
-
-def _marked(ids_BWC: Tensor, is_true_BWC: Tensor, V: int) -> Tensor:
-    """Returns bool [B, W, V]: which ids are among some."""
-    B, W, C = ops.shape(ids_BWC)
-    row_BW1 = ops.reshape(ops.arange(B * W, dtype="int32"), (B, W, 1))
-    row_BWC = ops.broadcast_to(row_BW1, (B, W, C))
-    # None is one place more in each row, which is cut off.
-    index_BWC2 = ops.stack([row_BWC, ops.where(is_true_BWC, ids_BWC, V)], -1)
-    index_N2 = ops.reshape(index_BWC2, (-1, 2))
-    count = ops.scatter(index_N2, ops.ones_like(index_N2[:, 0]), (B * W, V + 1))
-    return ops.reshape(count, (B, W, V + 1))[..., :V] > 0

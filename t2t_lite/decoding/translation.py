@@ -202,10 +202,14 @@ class LineTranslator(LinePredictor):
             prefix ends in have their best translation.
 
         Raises:
-            InputError: no translation of this engine begins so.
+            InputError: no translation of this engine begins so, or its options
+                are of sampling, or have a glossary.
             TypeError: `text` or `prefix` is no str.
         """
         require_int(1, count=count)
+        rule = "alternatives need a search, and take no glossary"
+        holds = not self.options.samples and self._glossary is None
+        require(rule, holds, **self.options.steering)
         for name, value in (("text", text), ("prefix", prefix)):
             if not isinstance(value, str):
                 raise TypeError(f"{name} must be a str; received {value!r}")
@@ -229,7 +233,7 @@ class LineTranslator(LinePredictor):
         """
         pieces = self._splitter.split_lines(lines, first_line)
         begun = self._beginnings(pieces, lines, first_line, prefixes)
-        asked = self._terms(pieces, first_line)
+        asked = self._terms(pieces, begun, first_line)
         if num_alternatives:
             by_piece = self._alternatives(pieces, begun, num_alternatives)
         elif any(asked):
@@ -309,15 +313,19 @@ class LineTranslator(LinePredictor):
                 by_piece[n] = by_piece[n][:1] * self.options.nbest
         return by_piece
 
-    def _terms(self, pieces: Pieces, first_line: int) -> list[list[Term]]:
+    def _terms(
+        self, pieces: Pieces, begun: list[Beginning] | None, first_line: int
+    ) -> list[list[Term]]:
         """Returns the Terms of each piece; warns of those left out."""
         if self._glossary is None:
             return []
+        prefixes = [each.text for each in begun or []] or [""] * len(pieces.ids)
+        encoded = self.vocabulary.target.encode(prefixes, num_threads=1)
         asked = []
-        for ids, n, text in zip(
-            pieces.ids, pieces.line_indices, pieces.texts, strict=True
+        for ids, n, text, (*prefix_ids, _) in zip(
+            pieces.ids, pieces.line_indices, pieces.texts, encoded, strict=True
         ):
-            room = self._max_target_length(len(ids)) - 1
+            room = self._max_target_length(len(ids)) - 1 - len(prefix_ids)
             terms, messages = self._glossary.terms(text, room)
             for message in messages:
                 logging.warning("Line %d: %s.", first_line + n, message)
@@ -444,6 +452,13 @@ class LineTranslator(LinePredictor):
         require_bool(with_scores=with_scores)
         rule = "prefix must be None where text is a tensor"
         require(rule, prefix is None, prefix=prefix)
+        lines_only = {
+            name: self.options.steering[name]
+            for name in ("alternatives", "glossary")
+            if name in self.options.steering
+        }
+        rule = "text must be a str or a list of str for these options"
+        require(rule, not lines_only, **lines_only)
         self._require_strings(text)
         translations, scores = self._translate_tensor(text)
         return (translations, scores) if with_scores else translations

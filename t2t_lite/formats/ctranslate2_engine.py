@@ -283,7 +283,7 @@ class Workers(NamedTuple):
     def load(self, folder: pathlib.Path) -> Any:
         """Returns the ctranslate2.Translator of a folder."""
         try:
-            library = ctranslate2.load_library().Translator(
+            translator = ctranslate2.load_library().Translator(
                 str(folder),
                 device=self.device,
                 device_index=self.device_indices,
@@ -295,13 +295,13 @@ class Workers(NamedTuple):
             raise InputError(
                 f"CTranslate2 cannot load {folder}: {error}"
             ) from None
-        is_int8 = self.device == "cpu" and "int8" in library.compute_type
+        is_int8 = self.device == "cpu" and "int8" in translator.compute_type
         if is_int8 and hardware.lacks_vnni():
             logging.warning(
                 "This CPU has no instructions for int8 products: float32 may "
                 "be faster."
             )
-        return library
+        return translator
 
 
 def find_workers(

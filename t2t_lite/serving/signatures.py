@@ -24,6 +24,7 @@ from t2t_lite.text.vocabulary import Vocabulary
 from t2t_lite.token_ids import EOS, PAD
 
 NUM_ALTERNATIVES = 5  # Of each text, in the signature of that name.
+_LINES_ALONE = ("alternatives", "glossary")  # Options of a Translator.
 
 
 class ServingOptions(NamedTuple):
@@ -43,8 +44,10 @@ class ServingOptions(NamedTuple):
             InputError: it has not, its sources are shorter, or an export takes
                 no such option.
         """
-        rule = "an export takes no glossary: leave it out"
-        require(rule, not self.search.glossary, terms=len(self.search.glossary))
+        given = {n: getattr(self.search, n) for n in _LINES_ALONE}
+        rule = "an export takes no glossary, and always has alternatives"
+        given = {name: value for name, value in given.items() if value}
+        require(rule, not given, **given)
         checks.require_parts(
             hparams, self.max_length, self.attention_layer, self.attention_head
         )
@@ -86,7 +89,7 @@ class ServedModel:
         )
         self._find_alternatives = AlternativesSearch(
             self._ids_translator,
-            search,
+            search.without_sampling(model.hparams),
             steering,
             self._prefix_tokens,
             Words(token_bytes),

@@ -16,6 +16,7 @@ PAIRS = [
     ("Man", "cat"),
     ("man's", "bird"),
     ("two", "the cat"),
+    ("cats", "dogs"),
 ]
 
 
@@ -88,6 +89,9 @@ def test_a_target_term_within_another_need_not_come_twice(glossary, vocabulary):
     assert found == {"the cat": 1}
     found, _ = asked(glossary, vocabulary, "two, Man, Man")
     assert found == {"the cat": 1, "cat": 2}
+    # Part of a word is another one.
+    found, _ = asked(glossary, vocabulary, "cats, boat on the hill")
+    assert found == {"dogs": 1, "dog": 1}
 
 
 @pytest.mark.parametrize(

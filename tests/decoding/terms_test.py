@@ -13,8 +13,9 @@ from search_tables import (
     without_padding,
 )
 
-from t2t_lite.decoding import terms
+from t2t_lite.decoding import constraints, terms
 from t2t_lite.decoding.constraints import Batch
+from t2t_lite.decoding.prefix import PrefixTokens
 from t2t_lite.decoding.terms import Term, packed
 from t2t_lite.decoding.words import Words
 from t2t_lite.tensor import NEG_INF
@@ -36,9 +37,8 @@ def counts(ids, term, texts):
     return sum(words[i : i + n] == looked_for for i in range(len(words)))
 
 
-def found_with(table, asked, texts, beam_width):
-    """Returns [(score, ids)] of what ends, of a search with some Terms."""
-    of_batch = Batch(
+def batch_of(asked, texts, beam_width):
+    return Batch(
         source_ids_BS=np.ones((1, 1), "int32"),
         max_lengths_B=ops.convert_to_tensor([T], "int32"),
         max_length=T,
@@ -46,15 +46,26 @@ def found_with(table, asked, texts, beam_width):
         num_target_ids=len(texts),
         terms_BCL=ops.convert_to_tensor(packed([asked])),
     )
+
+
+def found_by(table, constraint, beam_width):
+    """Returns [(score, ids)] of what ends, of a constrained search."""
     ids_BWT, scores_BW = search(
         table,
         [T],
-        constraint=terms.constraint(Words(texts), of_batch),
+        constraint=constraint,
         num_best=beam_width,
         beam_width=beam_width,
     )
     found = zip(scores_BW[0], map(without_padding, ids_BWT[0]), strict=True)
     return [pair for pair in found if EOS in pair[1] and pair[0] > -np.inf]
+
+
+def found_with(table, asked, texts, beam_width):
+    """Returns [(score, ids)] of what ends, of a search with some Terms."""
+    of_batch = batch_of(asked, texts, beam_width)
+    constraint = terms.constraint(Words(texts), of_batch)
+    return found_by(table, constraint, beam_width)
 
 
 def table_of(texts, seed):
@@ -123,6 +134,54 @@ def test_where_a_model_would_end_only_terms_go_on():
     texts = {text_of(ids, WORDS) for _, ids in found}
     ends = {"", " b", " c"}  # Behind " a" the term has begun.
     assert {text[: text.index(" a b")] for text in texts} == ends
+
+
+def test_a_prefix_may_go_on_where_the_model_would_end():
+    table = table_of(WORDS, seed=6)
+    table[..., EOS] += 20
+    tokens = PrefixTokens(WORDS)
+    of_batch = batch_of([Term((2,), 1)], WORDS, beam_width=3**T)._replace(
+        prefixes_BK3=tokens.places(ops.convert_to_tensor([[3, 4]]))
+    )
+    constraint = tokens.constraint(
+        of_batch, then=terms.constraint(Words(WORDS), of_batch)
+    )
+    found = found_by(table, constraint, beam_width=3**T)
+    texts = [text_of(ids, WORDS) for _, ids in found]
+    assert texts[0] == " b c a"
+    assert all(text.startswith(" b c a") for text in texts)
+
+
+def test_what_is_complete_may_go_on_to_the_least_length():
+    table = table_of(WORDS, seed=6)
+    table[..., EOS] += 20
+    of_batch = batch_of([Term((2,), 1)], WORDS, beam_width=3**T)
+    constraint = constraints.all_of(
+        [
+            terms.constraint(Words(WORDS), of_batch),
+            constraints.min_length(of_batch, 3),
+        ]
+    )
+    found = found_by(table, constraint, beam_width=3**T)
+    assert found
+    assert all(len(ids) > 3 and ids.count(2) == 1 for _, ids in found)
+
+
+def test_nothing_ends_a_term_as_another_word():
+    """There is no room for that: whatever is found has its end."""
+    table = table_of(PARTS, seed=3)
+    table[:, 0, 3] = NEG_INF
+    of_batch = batch_of([Term((2,), 1)], PARTS, beam_width=4)
+    ids_BWT, scores_BW = search(
+        table,
+        [T],
+        constraint=terms.constraint(Words(PARTS), of_batch),
+        num_best=4,
+        beam_width=4,
+    )
+    for ids_T, score in zip(ids_BWT[0], scores_BW[0], strict=True):
+        ids = without_padding(ids_T)
+        assert score == -np.inf or (EOS in ids and counts(ids, (2,), PARTS))
 
 
 def test_a_term_within_a_longer_one_comes_once_more():

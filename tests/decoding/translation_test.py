@@ -909,9 +909,11 @@ def test_alternatives_differ_in_the_next_word(translator):
     assert len({*words}) == len(found) == 4
     for (best, score), word in zip(found, words, strict=True):
         assert best.startswith(prefix)
-        # No search finds a better one that begins so.
+        # The best one that begins so, unless the word goes on there.
         ((again, *_),) = translator.translate([text], prefixes=[prefix + word])
         assert again.score >= score - 1e-4
+        rest = again.text.removeprefix(prefix + word)
+        assert again.score < score + 1e-4 or re.match(r"\w", rest)
     fewer = translator.alternatives(text, prefix, count=2)
     assert_same([fewer], [found[:2]])
 
@@ -963,9 +965,6 @@ def test_lines_have_alternatives_where_their_prefixes_end(model, vocabulary):
     ]
     assert_same(found[2:], [plain.alternatives("a red boat", count=3)])
     assert_same(several.translate(lines[2:]), found[2:])
-    # Whoever draws samples searches for these.
-    drawing = steered(model, vocabulary, sample_top_k=5)
-    assert_same([drawing.alternatives("a red boat", count=3)], found[2:])
 
 
 @pytest.mark.slow
@@ -997,6 +996,17 @@ def test_no_alternatives_of_what_is_no_text(
 ):
     with pytest.raises(error, match=message):
         translator.alternatives(*arguments)
+
+
+@pytest.mark.parametrize(
+    "options", [{"sample_top_k": 3}, {"glossary": {"a": "the"}}]
+)
+def test_no_alternatives_of_samples_or_a_glossary(model, vocabulary, options):
+    translator = steered(model, vocabulary, **options)
+    with pytest.raises(
+        InputError, match="alternatives need a search, and take"
+    ):
+        translator.alternatives("a dog")
 
 
 @pytest.mark.parametrize("options", [{"nbest": 2}, {"sample_top_k": 3}])
@@ -1112,6 +1122,15 @@ def test_terms_are_the_same_with_xla_and_on_several_devices(model, vocabulary):
 def test_a_glossary_that_cannot_be_kept_is_refused(options, message):
     with pytest.raises(InputError, match=message):
         SearchOptions.from_hparams(TINY, **options)
+
+
+@pytest.mark.parametrize(
+    "options", [{"glossary": GLOSSARY}, {"alternatives": 2}]
+)
+def test_a_tensor_is_refused_where_only_lines_do(model, vocabulary, options):
+    translator = steered(model, vocabulary, **options)
+    with pytest.raises(InputError, match="text must be a str or a list of str"):
+        translator(tf.constant(["a dog"]))
 
 
 def test_prefixes_are_kept_on_several_devices(model, vocabulary, translator):

@@ -795,6 +795,7 @@ def test_int8_without_instructions_for_it_is_warned_of(
     tiny, tmp_path, monkeypatch, caplog, lacks_vnni
 ):
     monkeypatch.setattr(hardware, "lacks_vnni", lambda: lacks_vnni)
+    monkeypatch.setenv("CT2_USE_MKL", "0")
     ctranslate2.write(tiny, tmp_path / "model", quantization="int8")
     with caplog.at_level("WARNING"):
         find_workers().load(tmp_path / "model")

@@ -45,7 +45,7 @@ def test_what_is_allowed_is_what_some_tree_goes_on_with(num_words, max_length):
     for _, group in itertools.groupby(sorted(expected, key=len), key=len):
         # The search itself first gives EOS.
         ids_W = np.array([(EOS, *prefix) for prefix in group], "int32")
-        state, advance, allowed, constants, _ = symbols.constraint(
+        state, advance, allowed, constants, *_ = symbols.constraint(
             tf.constant([num_words]), tf.constant([max_length]), len(ids_W)
         )
         for newest_W in ids_W.T:
@@ -64,7 +64,7 @@ def test_a_word_has_only_tags_that_it_may_have():
     tags_NV = np.zeros((5, symbols.V), bool)  # Two more than there are words.
     for n, names in enumerate(may_have):
         tags_NV[n, [ids[name] for name in names]] = True
-    state, advance, allowed, constants, _ = symbols.constraint(
+    state, advance, allowed, constants, *_ = symbols.constraint(
         tf.constant([3, 3]),
         tf.constant([20, 20]),
         2,

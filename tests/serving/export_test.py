@@ -375,6 +375,9 @@ def test_an_empty_batch_gives_empty_results(signatures):
     for name in ("serving_default", "translate_nbest", "translate_aligned"):
         for tensor in served(signatures[name], inputs=[]).values():
             assert tensor.shape[0] == 0
+    for name in ("translate_prefix", "alternatives"):
+        for tensor in served(signatures[name], inputs=[], prefixes=[]).values():
+            assert tensor.shape[0] == 0
     found = served(signatures["score"], sources=[], targets=[])
     assert all(tensor.shape == (0,) for tensor in found.values())
 
