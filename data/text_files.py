@@ -303,7 +303,7 @@ def glossary(path: str | None) -> list[tuple[str, str]] | None:
     if path is None:
         return None
     pairs = []
-    for number, line in enumerate(lines(path), start=1):
+    for number, line in enumerate(_lines_if_any(path), start=1):
         if not line.strip():
             continue
         pair = tuple(field.strip() for field in line.split("\t"))

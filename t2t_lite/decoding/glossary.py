@@ -11,6 +11,7 @@ to right:
 """
 
 import collections
+import itertools
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -50,7 +51,7 @@ class Glossary:
         self._targets: dict[tuple[str, ...], tuple[str, str]] = {}
         self._longest: dict[str, int] = {}  # By the first word, in lowercase.
         for source, target in pairs:
-            self._add(source.strip(), target.strip())
+            self._add(*(" ".join(term.split()) for term in (source, target)))
         targets = [target for _, target in self._targets.values()]
         encoded = vocabulary.target.encode(targets, num_threads=1)
         self._ids = {}
@@ -88,26 +89,33 @@ class Glossary:
         """
         matches, messages = self._matches(_words(text))
         counts = collections.Counter(match.target for match in matches)
-        for target in [*counts]:
-            # A longer term may have it in itself.
-            within = sum(
-                number * _count(_words(target), _words(other))
-                for other, number in counts.items()
-                if other != target
-            )
-            if within >= counts[target]:
-                del counts[target]
         kept = collections.Counter()
         for target, number in counts.items():
-            ids = self._ids[target]
-            if len(ids) * number > room:
+            size = len(self._ids[target]) * number
+            if size > room:
                 messages.append(
                     f"there is no room for {target!r}: it is left out"
                 )
                 continue
-            room -= len(ids) * number
-            kept[ids] += number
-        return [Term(*each) for each in kept.items()], messages
+            room -= size
+            kept[target] = number
+        asked = collections.Counter()
+        for target, number in kept.items():
+            # One within a longer term is there, too, beside its own.
+            asked[self._ids[target]] += number + sum(
+                others * self._count_within(target, other)
+                for other, others in kept.items()
+                if other != target
+            )
+        return [Term(*each) for each in asked.items()], messages
+
+    def _count_within(self, target: str, other: str) -> int:
+        """Returns how often a target term stands in another, as words of it."""
+        pairs = (
+            (_words(target), _words(other)),
+            (self._ids[target], self._ids[other]),
+        )
+        return min(itertools.starmap(_count, pairs))
 
     def _matches(self, words: list[str]) -> tuple[list[_Match], list[str]]:
         """Returns the terms in a text, and a message on each overlap."""
@@ -150,7 +158,7 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(unicodedata.normalize("NFKC", text))
 
 
-def _count(part: Sequence[str], whole: Sequence[str]) -> int:
+def _count(part: Sequence, whole: Sequence) -> int:
     """Returns how often one sequence stands in another.
 
     >>> _count(["a", "b"], ["a", "b", "c", "a", "b"])

@@ -162,12 +162,12 @@ class SearchOptions(NamedTuple):
             nbest=self.nbest,
         )
         if self.alternatives:
-            rule = "alternatives need a search, and no nbest: leave both out"
+            rule = "alternatives go with neither nbest nor sampling"
             holds = self.nbest == 1 and not self.samples
             given = {"nbest": self.nbest, **self.steering}
             require(rule, holds, **given)
         if self.glossary:
-            rule = "a glossary needs a search, and takes no alternatives"
+            rule = "a glossary goes with neither sampling nor alternatives"
             holds = not (self.samples or self.alternatives)
             require(rule, holds, **self.steering)
 

@@ -1011,7 +1011,7 @@ def test_no_alternatives_of_samples_or_a_glossary(model, vocabulary, options):
 
 @pytest.mark.parametrize("options", [{"nbest": 2}, {"sample_top_k": 3}])
 def test_alternatives_are_refused_beside_other_translations(options):
-    with pytest.raises(InputError, match="alternatives need a search, and no"):
+    with pytest.raises(InputError, match="alternatives go with neither nbest"):
         SearchOptions.from_hparams(TINY, alternatives=2, **options)
 
 
@@ -1110,12 +1110,12 @@ def test_terms_are_the_same_with_xla_and_on_several_devices(model, vocabulary):
         ({"glossary": [("a", 1)]}, "glossary must be a dict of str, or pairs"),
         (
             {"glossary": {"a": "b"}, "sample_top_k": 2},
-            "a glossary needs a search, and takes no alternatives; received "
+            "a glossary goes with neither sampling nor alternatives; received "
             "sample_top_k=2, glossary='1 terms'",
         ),
         (
             {"glossary": {"a": "b"}, "alternatives": 2},
-            "a glossary needs a search, and takes no alternatives; received",
+            "a glossary goes with neither sampling nor alternatives; received",
         ),
     ],
 )

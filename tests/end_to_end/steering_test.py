@@ -104,6 +104,7 @@ def test_a_glossary_is_a_file_of_terms(model_dir, files):
         ("a\tb\tc\n", "line 1: a line must be a term, a tab and its"),
         ("a\t\n", "line 1: a line must be a term, a tab and its"),
         ("\n", "has no terms"),
+        ("", "has no terms"),
         ("a\tb\na\tc\n", "'a' must have one translation in a glossary"),
     ],
 )
