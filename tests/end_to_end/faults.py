@@ -45,7 +45,7 @@ _STEPS = 12
 _KILLED_STEPS = 150  # Each of them saved: some seconds of little but saving.
 _TIMES = ("device_seconds",)  # Of the tensors, they alone may differ.
 _LINE = "eins zwei drei vier\n"
-_KIB = (16, 64, 128, 256, 320, 384, 448, 512, 2048, 4096)
+_KIB = (16, 64, 128, 256, 320, 384, 448, 512, 2048, 8192)
 
 
 class Row(NamedTuple):

@@ -28,7 +28,7 @@ def test_a_damaged_file_changes_no_result_in_silence(
 
 
 def test_a_full_disk_leaves_a_right_result_or_none(trial):
-    rows = list(faults.full_disks(trial, sizes=(128, 4096)))
+    rows = list(faults.full_disks(trial, sizes=(128, 8192)))
     if any(row.outcome == "skipped" for row in rows):
         pytest.skip("no disk may be mounted")
     assert [row.outcome for row in rows] == ["refused", "same"] * 2
