@@ -14,7 +14,7 @@ from t2t_lite.decoding.long_lines import Pieces
 from t2t_lite.errors import InputError, require
 from t2t_lite.text import sentences
 from t2t_lite.text.sentences import Splitting
-from t2t_lite.text.vocabulary import Vocabulary
+from t2t_lite.text.vocabulary import SPACE, Vocabulary
 from t2t_lite.token_ids import EOS
 
 
@@ -115,9 +115,14 @@ def require_possible(
             piece for, or is longer than a translation may be.
     """
     encoded = vocabulary.encode([each.text for each in begun], num_threads=1)
-    for ids, source_ids, n in zip(
-        encoded, pieces.ids, pieces.line_indices, strict=True
+    for place, (ids, source_ids, n) in enumerate(
+        zip(encoded, pieces.ids, pieces.line_indices, strict=True)
     ):
+        if SPACE in begun[place].text:
+            raise InputError(
+                f"the prefix of line {first_line + n} has U+2581, which is a "
+                "space to the vocabulary: write a space"
+            )
         if vocabulary.unknown_id in ids:
             raise InputError(
                 f"the prefix of line {first_line + n} has a character that the "

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from t2t_lite.decoding.terms import Term
 from t2t_lite.errors import InputError, require
-from t2t_lite.text.vocabulary import Vocabulary
+from t2t_lite.text.vocabulary import SPACE, Vocabulary
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 
@@ -68,6 +68,8 @@ class Glossary:
         require("a term of a glossary must not be blank", words, source=source)
         rule = "the translation of a term must not be blank"
         require(rule, target, source=source)
+        rule = "a translation must have spaces, not U+2581"
+        require(rule, SPACE not in target, source=source)
         _, before = self._targets.setdefault(words, (source, target))
         require(
             f"{source!r} must have one translation in a glossary",

@@ -99,6 +99,7 @@ def test_a_target_term_within_another_comes_beside_it(glossary, vocabulary):
     [
         ([("a", "b"), (" ", "c")], "a term of a glossary must not be blank"),
         ([("a", " ")], "the translation of a term must not be blank"),
+        ([("a", "b\u2581c")], "a translation must have spaces, not U+2581"),
         (
             [("a b", "the"), ("a  b", "dog")],
             "'a b' must have one translation in a glossary; received "

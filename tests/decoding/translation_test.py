@@ -1185,6 +1185,7 @@ def test_sentences_begin_with_the_sentences_of_a_prefix(model, vocabulary):
         (["a dog", " "], ["", "the"], "line 2 is blank, and has the prefix"),
         (["a dog"], ["a", "b"], "must be as many prefixes as lines"),
         (["a dog"], [], "must be as many prefixes as lines"),
+        (["a dog"], ["the\u2581c"], "line 1 has U\\+2581, which is a space"),
         (["a dog"], ["the " * 40], "line 1 is longer than its translation may"),
     ],
 )
