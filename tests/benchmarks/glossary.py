@@ -68,13 +68,9 @@ def learn_terms(pairs, count):
 
 def asked_of(line, terms):
     """Returns a Counter of the targets that a line's translation must have."""
-    by_lowercase = {
-        source if source != source.lower() else source.lower(): target
-        for source, target in terms.items()
-    }
     found = collections.Counter()
     for word in _WORD.findall(line):
-        target = by_lowercase.get(word) or by_lowercase.get(word.lower())
+        target = terms.get(word) or terms.get(word.lower())
         if target:
             found[target] += 1
     return found
