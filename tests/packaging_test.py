@@ -14,7 +14,6 @@ EXTRAS = {
     "corpora": {"t2t_lite_data.wmt14"},
     "ctranslate2": {
         "t2t_lite.formats.ctranslate2",
-        "t2t_lite.formats.ctranslate2_engine",
     },
     "figures": {
         "t2t_lite.training.curves",

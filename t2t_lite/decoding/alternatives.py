@@ -8,6 +8,8 @@ finds the best translation that begins with each of them:
                            then      " steht."         ", im Freien."
 """
 
+import math
+import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -15,13 +17,13 @@ import tensorflow as tf
 from keras import ops
 
 from t2t_lite.decoding.beam_search import Hypotheses
-from t2t_lite.decoding.prefix import PrefixTokens
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.decoding.steering import Steering
-from t2t_lite.decoding.words import Words
 from t2t_lite.model.rows import gather
 from t2t_lite.tensor import Tensor
 from t2t_lite.token_ids import EOS, PAD
+
+_FEW_WIDTHS = 4  # Beams that find words are as wide as a multiple of this.
 
 
 class _Paths(NamedTuple):
@@ -39,9 +41,6 @@ class AlternativesSearch:
             SearchOptions and by keyword.
         options: SearchOptions, of a search.
         steering: Steering by these.
-        prefix_tokens: PrefixTokens.
-        words: Words.
-        count: C, how many words, at least 1.
     """
 
     def __init__(
@@ -49,38 +48,27 @@ class AlternativesSearch:
         make_translator: Callable,
         options: SearchOptions,
         steering: Steering,
-        prefix_tokens: PrefixTokens,
-        words: Words,
-        count: int,
     ):
-        self._prefix_tokens, self._count = prefix_tokens, count
-        # Some of the words are alike but for their tokens.
-        width = max(options.beam_width, 2 * count)
-        self._find_words, self._find_ends = (
-            make_translator(
-                each,
-                constraint=steering.behind(prefix_tokens, make_constraint),
-                given=("prefixes_BK3",),
-            )
-            for each, make_constraint in (
-                (
-                    options._replace(
-                        beam_width=width, nbest=width, length_penalty=0.0
-                    ),
-                    words.next_one,
-                ),
-                (options._replace(nbest=1), words.none_goes_on),
-            )
+        self._make_translator, self._options = make_translator, options
+        self._steering = steering
+        self._prefix_tokens = steering.prefix_tokens
+        self._by_width: dict[int, Callable] = {}
+        self._making = threading.Lock()  # Threads of several devices come.
+        self._find_ends = make_translator(
+            options._replace(nbest=1),
+            constraint=steering.behind_prefixes(steering.words.none_goes_on),
+            given=("prefixes_BK3",),
         )
 
     def __call__(
-        self, ids: tf.RaggedTensor, prefix_ids_BK: tf.Tensor
+        self, ids: tf.RaggedTensor, prefix_ids_BK: tf.Tensor, count: int
     ) -> Hypotheses:
         """Returns the best translation with each of C words behind a prefix.
 
         Args:
             ids: int32 RaggedTensor [B, (length)], EOS at each end.
             prefix_ids_BK: int32, filled up with 0, without EOS.
+            count: C, how many words, at least 1.
 
         Returns:
             Hypotheses ids_BCT and scores_BC, those of the likeliest words
@@ -88,9 +76,10 @@ class AlternativesSearch:
             alternative, too, where the translation may end with the prefix. An
             empty sequence has one of no ids and a score of 0.
         """
-        found = self._find_words(ids, self._prefix_tokens.places(prefix_ids_BK))
+        find_words = self._words_finder(count)
+        found = find_words(ids, self._prefix_tokens.places(prefix_ids_BK))
         is_empty_B = ops.equal(ops.cast(ids.row_lengths(), "int32"), 0)
-        paths = self._paths(found, prefix_ids_BK, is_empty_B)
+        paths = self._paths(found, prefix_ids_BK, is_empty_B, count)
         B, C, K = ops.shape(paths.ids_BCK)
         places = self._prefix_tokens.only(
             ops.reshape(paths.ids_BCK, (B * C, K))
@@ -112,8 +101,31 @@ class AlternativesSearch:
             ops.reshape(ids_NT, (B, C, T)), ops.reshape(scores_N, (B, C))
         )
 
+    def _words_finder(self, count: int) -> Callable:
+        """Returns the search for the likeliest words."""
+        # Some of them are alike but for their tokens.
+        width = max(self._options.beam_width, 2 * count)
+        # Graphs are made for few widths.
+        width = math.ceil(width / _FEW_WIDTHS) * _FEW_WIDTHS
+        with self._making:
+            if width not in self._by_width:
+                self._by_width[width] = self._make_translator(
+                    self._options._replace(
+                        beam_width=width, nbest=width, length_penalty=0.0
+                    ),
+                    constraint=self._steering.behind_prefixes(
+                        self._steering.words.next_one
+                    ),
+                    given=("prefixes_BK3",),
+                )
+            return self._by_width[width]
+
     def _paths(
-        self, found: Hypotheses, prefix_ids_BK: Tensor, is_empty_B: Tensor
+        self,
+        found: Hypotheses,
+        prefix_ids_BK: Tensor,
+        is_empty_B: Tensor,
+        count: int,
     ) -> _Paths:
         """Returns the C best of W hypotheses that differ in their text.
 
@@ -121,6 +133,7 @@ class AlternativesSearch:
             found: Hypotheses, ids_BWT.
             prefix_ids_BK: int32.
             is_empty_B: bool, whether there is nothing to translate.
+            count: C.
         """
         is_token_BWT = ops.not_equal(found.ids_BWT, PAD)
         lengths_BW = ops.sum(ops.cast(is_token_BWT, "int32"), axis=2)
@@ -146,7 +159,7 @@ class AlternativesSearch:
         order_BW = ops.argsort(
             ops.where(is_there_BW, place_W, W + place_W), axis=1
         )
-        kept_BC = ops.cast(order_BW[:, : self._count], "int32")
+        kept_BC = ops.cast(order_BW[:, :count], "int32")
         return _Paths(gather(ids_BWK, kept_BC), gather(is_there_BW, kept_BC))
 
 

@@ -25,6 +25,9 @@ class Beginning(NamedTuple):
     ends_there: bool  # whether it is all of the translation
 
 
+ANYTHING = Beginning("", ends_there=False)
+
+
 def of_pieces(
     prefixes: Sequence[str], pieces: Pieces, first_line: int = 1
 ) -> list[Beginning]:
@@ -89,7 +92,7 @@ def of_sentences(prefix: str, num_sentences: int) -> list[Beginning]:
     return [
         *(Beginning(part, ends_there=True) for part in whole),
         Beginning(rest, ends_there=False),
-        *[Beginning("", ends_there=False)] * (num_sentences - last - 1),
+        *[ANYTHING] * (num_sentences - last - 1),
     ]
 
 

@@ -11,13 +11,11 @@ from t2t_lite.decoding import beginnings
 from t2t_lite.decoding.alternatives import AlternativesSearch
 from t2t_lite.decoding.beam_search import Hypotheses
 from t2t_lite.decoding.devices import make_replicas
-from t2t_lite.decoding.prefix import PrefixTokens
 from t2t_lite.decoding.search import ids_translator
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.decoding.steering import Steering
 from t2t_lite.decoding.term_search import TermSearch
 from t2t_lite.decoding.terms import Term
-from t2t_lite.decoding.words import Words
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.text.vocabulary import Vocabulary
 
@@ -62,82 +60,107 @@ def model_engine(
     Raises:
         InputError: an option does not suit the vocabulary.
     """
-    target = vocabulary.target
     replicas = make_replicas(model, devices)
-    steering = Steering(options, target)
-    making = threading.Lock()  # Threads of several devices come at once.
 
     def make_translator(options: SearchOptions, **arguments: Any) -> Callable:
         return ids_translator(
             model, options, xla, replicas=replicas, **arguments
         )
 
-    # Most translators are never given a prefix.
-    @functools.cache
-    def prefix_tokens() -> PrefixTokens:
-        return PrefixTokens(target.token_bytes)
+    searches = _Searches(make_translator, vocabulary.target, options)
+    return Engine(
+        searches.translate_ids,
+        model.hparams.max_length,
+        description,
+        model,
+        max(1, len(replicas)),
+        searches.translate_prefixed,
+        searches.find_alternatives,
+        searches.translate_with_terms,
+    )
 
-    @functools.cache
-    def prefixed() -> Callable:
-        constraint = steering.behind(prefix_tokens())
-        return make_translator(
-            options, constraint=constraint, given=("prefixes_BK3",)
-        )
 
-    @functools.cache
-    def term_search() -> TermSearch:
-        words = Words(target.token_bytes)
-        tokens = prefix_tokens()
-        return TermSearch(make_translator, options, steering, tokens, words)
+class _Searches:
+    """The searches of a model: those with prefixes are made when asked for.
 
-    @functools.cache
-    def alternatives_search(count: int) -> AlternativesSearch:
-        words = Words(target.token_bytes)
-        tokens = prefix_tokens()
-        return AlternativesSearch(
-            make_translator, options, steering, tokens, words, count
+    Args:
+        make_translator: that of AlternativesSearch.
+        vocabulary: Vocabulary of targets.
+        options: SearchOptions.
+    """
+
+    def __init__(
+        self,
+        make_translator: Callable,
+        vocabulary: Vocabulary,
+        options: SearchOptions,
+    ):
+        self._make_translator, self._options = make_translator, options
+        self._vocabulary = vocabulary
+        self._steering = Steering(options, vocabulary)
+        self._making = threading.Lock()  # Threads of several devices come.
+        self.translate_ids = make_translator(
+            options, constraint=self._steering.constraint
         )
 
     def translate_prefixed(
+        self,
         ids: tf.RaggedTensor,
         prefixes: Sequence[str],
         ends_there: Sequence[bool],
     ) -> Hypotheses:
-        with making:
-            tokens, translate_ids = prefix_tokens(), prefixed()
-        begun = beginnings.encode(
-            tf.constant(prefixes), target, tf.constant(ends_there)
+        """Returns the best Hypotheses that begin with prefixes."""
+        with self._making:
+            translate_ids = self._prefixed
+        places_BK3 = self._steering.prefix_tokens.places(
+            self._encode(prefixes, ends_there)
         )
-        return translate_ids(ids, tokens.places(begun.to_tensor()))
+        return translate_ids(ids, places_BK3)
 
     def translate_with_terms(
+        self,
         ids: tf.RaggedTensor,
         prefixes: Sequence[str],
         ends_there: Sequence[bool],
         asked: Sequence[Sequence[Term]],
     ) -> Hypotheses:
-        with making:
-            search = term_search()
-        begun = beginnings.encode(
-            tf.constant(prefixes), target, tf.constant(ends_there)
-        )
-        return search(ids, begun.to_tensor(), asked)
+        """Returns the best of those that have their Terms."""
+        with self._making:
+            search = self._term_search
+        return search(ids, self._encode(prefixes, ends_there), asked)
 
     def find_alternatives(
-        ids: tf.RaggedTensor, prefixes: Sequence[str], count: int
+        self, ids: tf.RaggedTensor, prefixes: Sequence[str], count: int
     ) -> Hypotheses:
-        with making:
-            search = alternatives_search(count)
-        begun = beginnings.encode(tf.constant(prefixes), target)
-        return search(ids, begun.to_tensor())
+        """Returns the best of each word that may follow a prefix."""
+        with self._making:
+            search = self._alternatives_search
+        return search(ids, self._encode(prefixes), count)
 
-    return Engine(
-        make_translator(options, constraint=steering.constraint),
-        model.hparams.max_length,
-        description,
-        model,
-        max(1, len(replicas)),
-        translate_prefixed,
-        find_alternatives,
-        translate_with_terms,
-    )
+    @functools.cached_property
+    def _prefixed(self) -> Callable:
+        return self._make_translator(
+            self._options,
+            constraint=self._steering.behind_prefixes(),
+            given=("prefixes_BK3",),
+        )
+
+    @functools.cached_property
+    def _term_search(self) -> TermSearch:
+        return TermSearch(self._make_translator, self._options, self._steering)
+
+    @functools.cached_property
+    def _alternatives_search(self) -> AlternativesSearch:
+        return AlternativesSearch(
+            self._make_translator, self._options, self._steering
+        )
+
+    def _encode(
+        self, prefixes: Sequence[str], ends_there: Sequence[bool] | None = None
+    ) -> tf.Tensor:
+        """Returns int32 ids [B, K], filled up with 0."""
+        return beginnings.encode(
+            tf.constant(prefixes),
+            self._vocabulary,
+            None if ends_there is None else tf.constant(ends_there),
+        ).to_tensor()

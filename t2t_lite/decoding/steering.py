@@ -1,5 +1,6 @@
 """What SearchOptions and prefixes ask of a translation, as one constraint."""
 
+import functools
 from collections.abc import Sequence
 
 from t2t_lite.decoding import constraints, suppression
@@ -7,6 +8,7 @@ from t2t_lite.decoding.beam_search import Constraint
 from t2t_lite.decoding.constraints import Batch, MakeConstraint
 from t2t_lite.decoding.prefix import PrefixTokens
 from t2t_lite.decoding.search_options import SearchOptions
+from t2t_lite.decoding.words import Words
 from t2t_lite.errors import InputError
 from t2t_lite.text.vocabulary import Vocabulary
 from t2t_lite.token_ids import EOS
@@ -24,6 +26,7 @@ class Steering:
     """
 
     def __init__(self, options: SearchOptions, vocabulary: Vocabulary):
+        self._vocabulary = vocabulary
         self._makers: list[MakeConstraint] = []
         if least := options.min_length:
             self._makers.append(lambda b: constraints.min_length(b, least))
@@ -41,19 +44,26 @@ class Steering:
         """The function from a batch to its Constraint; None for none."""
         return self._all if self._makers else None
 
-    def behind(
-        self, prefix_tokens: PrefixTokens, *others: MakeConstraint
-    ) -> MakeConstraint:
+    @functools.cached_property
+    def prefix_tokens(self) -> PrefixTokens:
+        """The PrefixTokens of the vocabulary."""
+        return PrefixTokens(self._vocabulary.token_bytes)
+
+    @functools.cached_property
+    def words(self) -> Words:
+        """The Words of the vocabulary."""
+        return Words(self._vocabulary.token_bytes)
+
+    def behind_prefixes(self, *others: MakeConstraint) -> MakeConstraint:
         """Returns the function for batches that have prefixes.
 
         Nothing but the prefix is asked of what it says.
 
         Args:
-            prefix_tokens: PrefixTokens.
             *others: what is asked of the rest, too.
         """
         makers = [*self._makers, *others]
-        return lambda batch: prefix_tokens.constraint(
+        return lambda batch: self.prefix_tokens.constraint(
             batch,
             then=constraints.all_of([make(batch) for make in makers])
             if makers

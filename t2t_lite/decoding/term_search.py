@@ -1,5 +1,6 @@
 """Finds translations that contain given terms."""
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 
@@ -8,11 +9,9 @@ import tensorflow as tf
 
 from t2t_lite.decoding import terms
 from t2t_lite.decoding.beam_search import Hypotheses
-from t2t_lite.decoding.prefix import PrefixTokens
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.decoding.steering import Steering
 from t2t_lite.decoding.terms import Term
-from t2t_lite.decoding.words import Words
 
 _FEW_WIDTHS = 4  # Beams are as wide as a multiple of this: XLA compiles few.
 _WIDEST = 32  # What is compared at each step grows with its square.
@@ -22,12 +21,9 @@ class TermSearch:
     """Finds translations that contain given terms.
 
     Args:
-        make_translator: as `ids_translator`, with its model; called with
-            SearchOptions and by keyword.
+        make_translator: that of AlternativesSearch.
         options: SearchOptions.
         steering: Steering by these.
-        prefix_tokens: PrefixTokens.
-        words: Words.
     """
 
     def __init__(
@@ -35,13 +31,11 @@ class TermSearch:
         make_translator: Callable,
         options: SearchOptions,
         steering: Steering,
-        prefix_tokens: PrefixTokens,
-        words: Words,
     ):
         self._make_translator, self._options = make_translator, options
-        self._prefix_tokens = prefix_tokens
-        self._make_constraint = steering.behind(
-            prefix_tokens, lambda batch: terms.constraint(words, batch)
+        self._prefix_tokens, words = steering.prefix_tokens, steering.words
+        self._make_constraint = steering.behind_prefixes(
+            lambda batch: terms.constraint(words, batch)
         )
         self._by_width: dict[int, Callable] = {}
         self._making = threading.Lock()  # Threads of several devices come.
@@ -82,10 +76,11 @@ class TermSearch:
         one more for those with none.
         """
         needed = 2 + sum(term.count * len(term.ids) for term in asked)
-        wide = min(_WIDEST, -(-needed // _FEW_WIDTHS) * _FEW_WIDTHS)
-        if needed <= self._options.beam_width:
-            return self._options.beam_width
-        return max(wide, self._options.beam_width)
+        narrowest = self._options.beam_width
+        if needed <= narrowest:
+            return narrowest
+        wide = math.ceil(needed / _FEW_WIDTHS) * _FEW_WIDTHS
+        return max(narrowest, min(wide, _WIDEST))
 
     def _translator(self, width: int) -> Callable:
         with self._making:

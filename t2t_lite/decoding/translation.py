@@ -11,13 +11,13 @@ from absl import logging
 from keras import ops
 
 from t2t_lite.decoding import beginnings, saved_model
-from t2t_lite.decoding.beam_search import Hypotheses
-from t2t_lite.decoding.beginnings import Beginning
+from t2t_lite.decoding.beginnings import ANYTHING, Beginning
 from t2t_lite.decoding.devices import find_devices
 from t2t_lite.decoding.engine import Engine, model_engine
 from t2t_lite.decoding.glossary import Glossary
 from t2t_lite.decoding.line_predictor import LinePredictor, Translation
 from t2t_lite.decoding.long_lines import LineSplitter, Pieces
+from t2t_lite.decoding.piece_translation import PieceTranslator, Request
 from t2t_lite.decoding.search import max_target_length
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.decoding.terms import Term
@@ -66,9 +66,9 @@ class LineTranslator(LinePredictor):
             num_devices=engine.num_devices,
         )
         self.translate_ids = engine.translate_ids
-        self._translate_prefixed = engine.translate_prefixed
-        self._find_alternatives = engine.find_alternatives
-        self._translate_with_terms = engine.translate_with_terms
+        self._takes_beginnings = engine.translate_prefixed is not None
+        self._finds_alternatives = engine.find_alternatives is not None
+        self._pieces = PieceTranslator(engine, vocabulary.target, options.nbest)
         self._glossary = None
         if options.glossary:
             self._glossary = Glossary(options.glossary, vocabulary)
@@ -234,12 +234,11 @@ class LineTranslator(LinePredictor):
         pieces = self._splitter.split_lines(lines, first_line)
         begun = self._beginnings(pieces, lines, first_line, prefixes)
         asked = self._terms(pieces, begun, first_line)
+        requests = list(map(Request, pieces.ids, begun, asked))
         if num_alternatives:
-            by_piece = self._alternatives(pieces, begun, num_alternatives)
-        elif any(asked):
-            by_piece = self._with_terms(pieces.ids, begun, asked)
+            by_piece = self._alternatives(pieces, requests, num_alternatives)
         else:
-            by_piece = self._translate_pieces(pieces.ids, begun)
+            by_piece = self._pieces.best(requests)
         parts = [[] for _ in lines]
         for n, translations in zip(pieces.line_indices, by_piece, strict=True):
             parts[n].append(translations)
@@ -255,14 +254,11 @@ class LineTranslator(LinePredictor):
         lines: list[str],
         first_line: int,
         prefixes: list[str] | None,
-    ) -> list[Beginning] | None:
-        """Returns what the translation of each piece begins with.
-
-        Returns:
-            None where none has a prefix.
-        """
+    ) -> list[Beginning]:
+        """Returns what the translation of each piece begins with."""
+        anything = [ANYTHING] * len(pieces.ids)
         if prefixes is None:
-            return None
+            return anything
         prefixes = as_list(prefixes, "prefixes must be a list of str")
         require(
             "there must be a prefix for each line, blank for none",
@@ -271,11 +267,11 @@ class LineTranslator(LinePredictor):
             prefixes=len(prefixes),
         )
         if not any(map(str.strip, prefixes)):
-            return None
+            return anything
         require(
             "from a SavedModel, call its signature translate_prefix, or give "
             "the model directory",
-            self._translate_prefixed is not None,
+            self._takes_beginnings,
             model=self.description,
         )
         begun = beginnings.of_pieces(prefixes, pieces, first_line)
@@ -296,30 +292,13 @@ class LineTranslator(LinePredictor):
             self.model.hparams, source_length, self.options
         )
 
-    def _translate_pieces(
-        self, ids: list[list[int]], begun: list[Beginning] | None
-    ) -> list:
-        """Returns the list of Translations of each piece."""
-        if not ids:
-            return []
-        ids = tf.ragged.constant(ids, tf.int32)
-        if begun is None:
-            found = self.translate_ids(ids)
-        else:
-            found = self._translate_prefixed(ids, *zip(*begun, strict=True))
-        by_piece = self._as_translations(found, self.options.nbest)
-        for n, beginning in enumerate(begun or []):
-            if beginning.ends_there:  # There is no other.
-                by_piece[n] = by_piece[n][:1] * self.options.nbest
-        return by_piece
-
     def _terms(
-        self, pieces: Pieces, begun: list[Beginning] | None, first_line: int
+        self, pieces: Pieces, begun: list[Beginning], first_line: int
     ) -> list[list[Term]]:
         """Returns the Terms of each piece; warns of those left out."""
         if self._glossary is None:
-            return []
-        prefixes = [each.text for each in begun or []] or [""] * len(pieces.ids)
+            return [[]] * len(pieces.ids)
+        prefixes = [each.text for each in begun]
         encoded = self.vocabulary.target.encode(prefixes, num_threads=1)
         asked = []
         for ids, n, text, (*prefix_ids, _) in zip(
@@ -332,45 +311,9 @@ class LineTranslator(LinePredictor):
             asked.append(terms)
         return asked
 
-    def _with_terms(
-        self,
-        ids: list[list[int]],
-        begun: list[Beginning] | None,
-        asked: list[list[Term]],
-    ) -> list:
-        """Returns the list of Translations of each piece.
-
-        What is asked for no Terms is translated as without a glossary.
-        """
-        if begun is None:
-            begun = [Beginning("", ends_there=False)] * len(ids)
-        # One that ends with its prefix has what that says.
-        has_terms = [
-            bool(terms) and not beginning.ends_there
-            for terms, beginning in zip(asked, begun, strict=True)
-        ]
-        chosen = [n for n, has in enumerate(has_terms) if has]
-        others = [n for n, has in enumerate(has_terms) if not has]
-        found = dict.fromkeys(range(len(ids)))
-        rest = [begun[n] for n in others]
-        is_any_begun = any(each.text for each in rest)
-        translated = self._translate_pieces(
-            [ids[n] for n in others], rest if is_any_begun else None
-        )
-        found.update(zip(others, translated, strict=True))
-        if chosen:
-            hypotheses = self._translate_with_terms(
-                tf.ragged.constant([ids[n] for n in chosen], tf.int32),
-                *zip(*(begun[n] for n in chosen), strict=True),
-                [asked[n] for n in chosen],
-            )
-            translated = self._as_translations(hypotheses, self.options.nbest)
-            found.update(zip(chosen, translated, strict=True))
-        return [*found.values()]
-
     def _alternatives(
-        self, pieces: Pieces, begun: list[Beginning] | None, count: int
-    ) -> list:
+        self, pieces: Pieces, requests: list[Request], count: int
+    ) -> list[list[Translation]]:
         """Returns the list of Translations of each piece.
 
         The first piece of a line whose translation the prefix leaves open has
@@ -379,41 +322,17 @@ class LineTranslator(LinePredictor):
         require(
             "from a SavedModel, call its signature alternatives, or give the "
             "model directory",
-            self._find_alternatives is not None,
+            self._finds_alternatives,
             model=self.description,
         )
-        if begun is None:
-            begun = [Beginning("", ends_there=False)] * len(pieces.ids)
-        open_pieces = {}  # Of each line, the first one.
-        for n, line in enumerate(pieces.line_indices):
-            if not begun[n].ends_there:
-                open_pieces.setdefault(line, n)
-        chosen = sorted(open_pieces.values())
-        others = sorted(set(range(len(pieces.ids))) - {*chosen})
-        by_piece = dict.fromkeys(range(len(pieces.ids)))
-        translated = self._translate_pieces(
-            [pieces.ids[n] for n in others], [begun[n] for n in others]
-        )
-        for n, (best, *_) in zip(others, translated, strict=True):
-            by_piece[n] = [best] * count
-        if chosen:
-            found = self._find_alternatives(
-                tf.ragged.constant([pieces.ids[n] for n in chosen], tf.int32),
-                [begun[n].text for n in chosen],
-                count,
-            )
-            translated = self._as_translations(found, count)
-            by_piece.update(zip(chosen, translated, strict=True))
-        return [*by_piece.values()]
-
-    def _as_translations(self, found: Hypotheses, count: int) -> list:
-        """Returns the first Translations of each row of Hypotheses."""
-        ids_NWT = np.asarray(found.ids_BWT)[:, :count]
-        scores_NW = np.asarray(found.scores_BW)[:, :count]
-        N, W, T = ids_NWT.shape
-        texts = self.vocabulary.target.decode(ids_NWT.reshape(N * W, T))
-        translations = list(map(Translation, texts, scores_NW.ravel().tolist()))
-        return [translations[n * W : (n + 1) * W] for n in range(N)]
+        has_open = set()  # Lines.
+        is_open = []
+        for line, request in zip(pieces.line_indices, requests, strict=True):
+            goes_on = not request.beginning.ends_there
+            is_open.append(goes_on and line not in has_open)
+            if goes_on:
+                has_open.add(line)
+        return self._pieces.alternatives(requests, is_open, count)
 
     def __call__(
         self,

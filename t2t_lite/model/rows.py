@@ -64,7 +64,6 @@ def gather(x_BM: Tensor, index_BN: Tensor) -> Tensor:
     array([[9, 9],
            [4, 5]])>
     """
-    B, M = ops.shape(x_BM)[:2]
-    rest = ops.shape(x_BM)[2:]
+    B, M, *rest = ops.shape(x_BM)
     row_BN = ops.arange(B, dtype="int32")[:, None] * M + index_BN
     return ops.take(ops.reshape(x_BM, (B * M, *rest)), row_BN, axis=0)

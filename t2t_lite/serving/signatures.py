@@ -7,11 +7,9 @@ import tensorflow as tf
 
 from t2t_lite.decoding import beginnings, shapes
 from t2t_lite.decoding.alternatives import AlternativesSearch
-from t2t_lite.decoding.prefix import PrefixTokens
 from t2t_lite.decoding.search import ids_translator, max_target_length
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.decoding.steering import Steering
-from t2t_lite.decoding.words import Words
 from t2t_lite.errors import require
 from t2t_lite.hparams import HParams
 from t2t_lite.model import loss
@@ -71,7 +69,7 @@ class ServedModel:
         self._model, self._vocabulary = model, vocabulary
         self._options = options
         self.variables = [w.value for w in model.trainable_variables]
-        search, token_bytes = options.search, vocabulary.target.token_bytes
+        search = options.search
         steering = Steering(search, vocabulary.target)
         self.translate_ids = self._ids_translator(
             search, constraint=steering.constraint
@@ -81,19 +79,16 @@ class ServedModel:
             constraint=steering.constraint,
             min_finished=search.beam_width,
         )
-        self._prefix_tokens = PrefixTokens(token_bytes)
+        self._prefix_tokens = steering.prefix_tokens
         self._translate_ids_prefixed = self._ids_translator(
             search,
-            constraint=steering.behind(self._prefix_tokens),
+            constraint=steering.behind_prefixes(),
             given=("prefixes_BK3",),
         )
         self._find_alternatives = AlternativesSearch(
             self._ids_translator,
             search.without_sampling(model.hparams),
             steering,
-            self._prefix_tokens,
-            Words(token_bytes),
-            NUM_ALTERNATIVES,
         )
         self._max_token_bytes = max(
             len(token.encode())
@@ -220,7 +215,7 @@ class ServedModel:
         ids, prefix_ids_BK, fits_B, is_truncated_B = self._encode_prefixed(
             inputs, prefixes
         )
-        found = self._find_alternatives(ids, prefix_ids_BK)
+        found = self._find_alternatives(ids, prefix_ids_BK, NUM_ALTERNATIVES)
         scores_BC = tf.where(fits_B[:, None], found.scores_BW, -float("inf"))
         ids_NT = tf.reshape(found.ids_BWT, [-1, tf.shape(found.ids_BWT)[2]])
         text_N = self._vocabulary.target.decode_tensor(ids_NT)

@@ -1,6 +1,7 @@
 """Alternatives against brute force, on models that are tables of logits."""
 
 import itertools
+import types
 
 import numpy as np
 import reference
@@ -11,10 +12,8 @@ from search_tables import EOS, log_prob, random_table, search, without_padding
 from t2t_lite.decoding.alternatives import AlternativesSearch
 from t2t_lite.decoding.beam_search import Hypotheses
 from t2t_lite.decoding.constraints import Batch
-from t2t_lite.decoding.prefix import PrefixTokens
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.decoding.steering import Steering
-from t2t_lite.decoding.words import Words
 from t2t_lite.tensor import NEG_INF
 
 # What each id of a table adds to a text: each character is a kind of its own.
@@ -152,15 +151,13 @@ def test_the_likeliest_next_words_behind_every_prefix_have_their_best_ends():
     alternatives = AlternativesSearch(
         table_translator(table_NV),
         OPTIONS,
-        Steering(OPTIONS, None),
-        PrefixTokens(TEXTS),
-        Words(TEXTS),
-        COUNT,
+        Steering(OPTIONS, types.SimpleNamespace(token_bytes=TEXTS)),
     )
     begun = [*map(longest_tokens, PREFIXES)]
     found = alternatives(
         tf.ragged.constant([[EOS]] * len(begun), tf.int32),
         tf.ragged.constant(begun, tf.int32).to_tensor(),
+        COUNT,
     )
     assert found.ids_BWT.shape[:2] == (len(PREFIXES), COUNT)
     counts = set()

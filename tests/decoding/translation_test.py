@@ -52,9 +52,29 @@ def model(vocabulary):
 
 
 @pytest.fixture(scope="module")
-def translator(model, vocabulary):
-    options = SearchOptions.from_hparams(TINY, nbest=3)
-    return LineTranslator.from_model(model, vocabulary, options, xla=False)
+def steered(model, vocabulary):
+    """A function of search options, and of a Splitting, to a LineTranslator.
+
+    Those that search alike have one engine: its graphs take seconds to make.
+    """
+    engines = {}
+
+    def make(splitting=None, **options):
+        options = SearchOptions.from_hparams(TINY, **options)
+        # What is asked of each line alone.
+        searched = options._replace(alternatives=0, glossary=())
+        if searched not in engines:
+            engines[searched] = model_engine(
+                model, vocabulary, searched, xla=False
+            )
+        return LineTranslator(engines[searched], vocabulary, options, splitting)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def translator(steered):
+    return steered(nbest=3)
 
 
 # What is found.
@@ -854,11 +874,6 @@ def test_text_that_is_no_tensor_is_refused_inside_a_graph(translator, text):
 # What steers a search.
 
 
-def steered(model, vocabulary, **options):
-    options = SearchOptions.from_hparams(TINY, **options)
-    return LineTranslator.from_model(model, vocabulary, options, xla=False)
-
-
 PREFIXES = ["the c", "a red ", "", "m", "two men and a b", "old", "."]
 
 
@@ -871,17 +886,11 @@ def test_a_translation_begins_with_its_prefix(model, vocabulary, translator):
 
 
 def test_a_sentence_without_a_translation_leaves_its_line_without_one(
-    model, vocabulary, caplog
+    steered, vocabulary, caplog
 ):
     names = vocabulary.tokens(range(2, vocabulary.size))
     pieces = [name for name in names if not name.startswith("<<")]
-    none = LineTranslator.from_model(
-        model,
-        vocabulary,
-        SearchOptions.from_hparams(TINY, suppress_pieces=pieces, min_length=1),
-        xla=False,
-        splitting=Splitting(),
-    )
+    none = steered(Splitting(), suppress_pieces=pieces, min_length=1)
     with caplog.at_level("WARNING"):
         found = none("A dog. Two men.", with_scores=True)
     assert found == ("", -np.inf)
@@ -926,12 +935,10 @@ def test_alternatives_begin_anywhere(translator):
         assert all(each.text.startswith(prefix) for each in found)
 
 
-def test_what_has_fewer_alternatives_has_no_others(model, vocabulary):
+def test_what_has_fewer_alternatives_has_no_others(steered, vocabulary):
     names = vocabulary.tokens(range(2, vocabulary.size))
     kept = "\N{LOWER ONE EIGHTH BLOCK}the"
     one = steered(
-        model,
-        vocabulary,
         suppress_pieces=[name for name in names if name != kept],
         max_extra_length=1,
     )
@@ -942,16 +949,10 @@ def test_what_has_fewer_alternatives_has_no_others(model, vocabulary):
         one.alternatives(" ", "the")
 
 
-def test_lines_have_alternatives_where_their_prefixes_end(model, vocabulary):
+def test_lines_have_alternatives_where_their_prefixes_end(steered):
     """Of sentences, the first one that the prefix leaves open."""
-    splitting = Splitting()
-    options = SearchOptions.from_hparams(TINY, alternatives=3)
-    several = LineTranslator.from_model(
-        model, vocabulary, options, xla=False, splitting=splitting
-    )
-    plain = LineTranslator.from_model(
-        model, vocabulary, xla=False, splitting=splitting
-    )
+    several = steered(Splitting(), alternatives=3)
+    plain = steered(Splitting())
     lines = ["The dog. A cat. Two men.", "", "a red boat"]
     found = several.translate(lines, prefixes=["the old hill. the ", "", ""])
     assert [len(each) for each in found] == [3, 3, 3]
@@ -1001,8 +1002,8 @@ def test_no_alternatives_of_what_is_no_text(
 @pytest.mark.parametrize(
     "options", [{"sample_top_k": 3}, {"glossary": {"a": "the"}}]
 )
-def test_no_alternatives_of_samples_or_a_glossary(model, vocabulary, options):
-    translator = steered(model, vocabulary, **options)
+def test_no_alternatives_of_samples_or_a_glossary(steered, options):
+    translator = steered(**options)
     with pytest.raises(
         InputError, match="alternatives need a search, and take"
     ):
@@ -1026,11 +1027,10 @@ def words_in(text, term):
     return len(re.findall(rf"(?<!\w){re.escape(term)}(?!\w)", text))
 
 
-def test_translations_have_the_terms_of_a_glossary(model, vocabulary):
-    with_glossary = steered(model, vocabulary, glossary=GLOSSARY, nbest=2)
-    plain = steered(model, vocabulary, nbest=2)
+def test_translations_have_the_terms_of_a_glossary(steered, translator):
+    with_glossary = steered(glossary=GLOSSARY, nbest=3)
     found = with_glossary.translate(WITH_TERMS)
-    without = plain.translate(WITH_TERMS)
+    without = translator.translate(WITH_TERMS)
     assert_same(found[2:3], without[2:3])
     for several, before, terms in zip(found, without, REQUIRED, strict=True):
         assert several[0].score <= before[0].score
@@ -1040,10 +1040,8 @@ def test_translations_have_the_terms_of_a_glossary(model, vocabulary):
     assert_same(with_glossary.translate(WITH_TERMS[::-1]), found[::-1])
 
 
-def test_terms_go_with_whatever_else_steers(model, vocabulary):
-    translator = steered(
-        model, vocabulary, glossary=GLOSSARY, suppress=["old"], min_length=3
-    )
+def test_terms_go_with_whatever_else_steers(steered):
+    translator = steered(glossary=GLOSSARY, suppress=["old"], min_length=3)
     prefixes = ["the ", "old ", "", "dog"]
     found = translator(WITH_TERMS, prefix=prefixes)
     # Its word is suppressed: there is no such translation.
@@ -1056,14 +1054,8 @@ def test_terms_go_with_whatever_else_steers(model, vocabulary):
             assert words_in(text, term) == terms.count(term)
 
 
-def test_sentences_have_the_terms_of_their_own(model, vocabulary):
-    translator = LineTranslator.from_model(
-        model,
-        vocabulary,
-        SearchOptions.from_hparams(TINY, glossary=GLOSSARY),
-        xla=False,
-        splitting=Splitting(),
-    )
+def test_sentences_have_the_terms_of_their_own(steered):
+    translator = steered(Splitting(), glossary=GLOSSARY, nbest=3)
     line = "A red boat. Two men. The dog."
     alone = [translator(text) for text in ("A red boat.", "Two men.")]
     assert translator(line) == " ".join([*alone, translator("The dog.")])
@@ -1073,10 +1065,8 @@ def test_sentences_have_the_terms_of_their_own(model, vocabulary):
     assert words_in(begun, "the water") == 1
 
 
-def test_a_term_that_is_left_out_is_warned_of(model, vocabulary, caplog):
+def test_a_term_that_is_left_out_is_warned_of(steered, caplog):
     translator = steered(
-        model,
-        vocabulary,
         glossary={"boat": "the old cat", "dog": "two"},
         max_extra_length=0,
     )
@@ -1127,8 +1117,8 @@ def test_a_glossary_that_cannot_be_kept_is_refused(options, message):
 @pytest.mark.parametrize(
     "options", [{"glossary": GLOSSARY}, {"alternatives": 2}]
 )
-def test_a_tensor_is_refused_where_only_lines_do(model, vocabulary, options):
-    translator = steered(model, vocabulary, **options)
+def test_a_tensor_is_refused_where_only_lines_do(steered, options):
+    translator = steered(**options)
     with pytest.raises(InputError, match="text must be a str or a list of str"):
         translator(tf.constant(["a dog"]))
 
@@ -1159,16 +1149,10 @@ def test_what_steers_a_search_is_the_same_with_xla(model, vocabulary):
     assert found[0] != plain(LINES, prefix=PREFIXES)
 
 
-def test_sentences_begin_with_the_sentences_of_a_prefix(model, vocabulary):
-    translator = LineTranslator.from_model(
-        model,
-        vocabulary,
-        SearchOptions.from_hparams(TINY, nbest=2),
-        xla=False,
-        splitting=Splitting(),
-    )
+def test_sentences_begin_with_the_sentences_of_a_prefix(steered):
+    translator = steered(Splitting(), nbest=3)
     line, prefix = "The dog. A cat. Two men.", "the old hill. the r"
-    ((best, other),) = translator.translate([line], prefixes=[prefix])
+    ((best, other, _),) = translator.translate([line], prefixes=[prefix])
     alone = [
         translator.translate([text], prefixes=[begun])[0]
         for text, begun in (("A cat.", "the r"), ("Two men.", ""))
@@ -1205,20 +1189,20 @@ def test_a_prefix_is_as_its_text(translator):
         translator(tf.constant(["a dog"]), prefix=["the"])
 
 
-def test_options_steer_translations(model, vocabulary, translator):
+def test_options_steer_translations(steered, translator):
     plain = translator(LINES)
     words = {word for text in plain for word in text.split()}
     suppressed = tuple(sorted(words)[:5])
-    found = steered(model, vocabulary, suppress=suppressed)(LINES)
+    found = steered(suppress=suppressed)(LINES)
     assert not {word for text in found for word in text.split()} & {*suppressed}
 
 
-def test_pieces_are_suppressed(model, vocabulary, translator):
+def test_pieces_are_suppressed(steered, vocabulary, translator):
     sources = tf.ragged.constant(vocabulary.encode(LINES), tf.int32)
     plain = np.asarray(translator.translate_ids(sources).ids_BWT)
     newest = plain[plain > EOS][0]
     (piece,) = vocabulary.tokens([newest])
-    without = steered(model, vocabulary, suppress_pieces=[piece])
+    without = steered(suppress_pieces=[piece])
     assert newest not in np.asarray(without.translate_ids(sources).ids_BWT)
 
 
@@ -1233,25 +1217,23 @@ def test_pieces_are_suppressed(model, vocabulary, translator):
         ({"no_repeat_ngram_size": 1.5}, "no_repeat_ngram_size must be"),
     ],
 )
-def test_options_that_cannot_steer_are_refused(
-    model, vocabulary, options, message
-):
+def test_options_that_cannot_steer_are_refused(steered, options, message):
     with pytest.raises(InputError, match=message):
-        steered(model, vocabulary, **options)
+        steered(**options)
 
 
 # What is drawn at random.
 
 
-def test_what_is_drawn_depends_on_the_line_alone(model, vocabulary):
-    drawn = steered(model, vocabulary, sample_top_k=20, nbest=3, seed=5)
+def test_what_is_drawn_depends_on_the_line_alone(steered):
+    drawn = steered(sample_top_k=20, nbest=3, seed=5)
     found = drawn.translate(LINES)
     assert_same(drawn.translate(LINES[::-1]), found[::-1])
     for line, of_line in zip(LINES, found, strict=True):
         assert_same(drawn.translate([line]), [of_line])
     texts = {t.text for of_line in found for t in of_line}
     assert len(texts) > 2 * len(LINES)
-    others = steered(model, vocabulary, sample_top_k=20, nbest=3, seed=6)
+    others = steered(sample_top_k=20, nbest=3, seed=6)
     assert others.translate(LINES) != found
 
 
@@ -1267,15 +1249,15 @@ def test_xla_draws_the_same(model, vocabulary):
     assert_same(*(each.translate(LINES) for each in found))
 
 
-def test_the_likeliest_alone_is_what_a_beam_of_one_finds(model, vocabulary):
-    drawn = steered(model, vocabulary, sample_top_k=1)
-    greedy = steered(model, vocabulary, beam_width=1)
+def test_the_likeliest_alone_is_what_a_beam_of_one_finds(steered):
+    drawn = steered(sample_top_k=1)
+    greedy = steered(beam_width=1)
     assert_same(drawn.translate(LINES), greedy.translate(LINES))
 
 
 @pytest.mark.slow
-def test_what_is_drawn_keeps_to_what_steers(model, vocabulary):
-    drawn = steered(model, vocabulary, sample_top_p=1.0, suppress=["the"])
+def test_what_is_drawn_keeps_to_what_steers(steered):
+    drawn = steered(sample_top_p=1.0, suppress=["the"])
     found = drawn(LINES, prefix=PREFIXES)
     for text, prefix, line in zip(found, PREFIXES, LINES, strict=True):
         assert text.startswith(prefix) or not line

@@ -33,11 +33,8 @@ from t2t_lite.decoding.search import (
 from t2t_lite.decoding.translation import LineTranslator
 from t2t_lite.errors import InputError
 from t2t_lite.formats import ctranslate2
-from t2t_lite.formats.ctranslate2_engine import (
-    CTranslate2Search,
-    find_workers,
-    open_translator,
-)
+from t2t_lite.formats.ctranslate2_engine import open_translator
+from t2t_lite.formats.ctranslate2_search import CTranslate2Search, find_workers
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage import checkpoints
 from t2t_lite.storage.model_directory import (
