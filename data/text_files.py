@@ -298,11 +298,12 @@ def glossary(path: str | None) -> list[tuple[str, str]] | None:
             None for none. Blank lines are left out.
 
     Raises:
-        InputError: the file cannot be read, or a line has no such pair.
+        InputError: the file cannot be read, a line has no such pair, or a
+            term has two translations.
     """
     if path is None:
         return None
-    pairs = []
+    pairs: dict[str, str] = {}
     for number, line in enumerate(_lines_if_any(path), start=1):
         if not line.strip():
             continue
@@ -312,10 +313,16 @@ def glossary(path: str | None) -> list[tuple[str, str]] | None:
                 f"{path}, line {number}: a line must be a term, a tab and its "
                 f"translation; received {line!r}"
             )
-        pairs.append(pair)
+        source, target = pair
+        before = pairs.setdefault(source, target)
+        if before != target:
+            raise InputError(
+                f"{path}, line {number}: {source!r} must have one translation; "
+                f"received {before!r} before, and now {target!r}"
+            )
     if not pairs:
         raise InputError(f"{path} has no terms")
-    return pairs
+    return list(pairs.items())
 
 
 def _standard_input() -> Iterator[str]:

@@ -105,7 +105,8 @@ def test_a_glossary_is_a_file_of_terms(model_dir, files):
         ("a\t\n", "line 1: a line must be a term, a tab and its"),
         ("\n", "has no terms"),
         ("", "has no terms"),
-        ("a\tb\na\tc\n", "'a' must have one translation in a glossary"),
+        ("a\tb\n\na\tc\n", "line 3: 'a' must have one translation; received"),
+        ("a b\tb\na  b\tc\n", "'a b' must have one translation in a gloss"),
     ],
 )
 def test_a_file_of_no_terms_is_refused(model_dir, files, text, message):
