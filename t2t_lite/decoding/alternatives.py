@@ -8,8 +8,6 @@ finds the best translation that begins with each of them:
                            then      " steht."         ", im Freien."
 """
 
-import math
-import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -19,11 +17,10 @@ from keras import ops
 from t2t_lite.decoding.beam_search import Hypotheses
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.decoding.steering import Steering
+from t2t_lite.decoding.widths import SearchesByWidth
 from t2t_lite.model.rows import gather
 from t2t_lite.tensor import Tensor
 from t2t_lite.token_ids import EOS, PAD
-
-_FEW_WIDTHS = 4  # Beams that find words are as wide as a multiple of this.
 
 
 class _Paths(NamedTuple):
@@ -49,11 +46,19 @@ class AlternativesSearch:
         options: SearchOptions,
         steering: Steering,
     ):
-        self._make_translator, self._options = make_translator, options
-        self._steering = steering
         self._prefix_tokens = steering.prefix_tokens
-        self._by_width: dict[int, Callable] = {}
-        self._making = threading.Lock()  # Threads of several devices come.
+        begins_with_word = steering.behind_prefixes(steering.words.next_one)
+
+        def make_finder(width: int) -> Callable:
+            return make_translator(
+                options._replace(
+                    beam_width=width, nbest=width, length_penalty=0.0
+                ),
+                constraint=begins_with_word,
+                given=("prefixes_BK3",),
+            )
+
+        self._word_finders = SearchesByWidth(make_finder, options.beam_width)
         self._find_ends = make_translator(
             options._replace(nbest=1),
             constraint=steering.behind_prefixes(steering.words.none_goes_on),
@@ -76,7 +81,9 @@ class AlternativesSearch:
             alternative, too, where the translation may end with the prefix. An
             empty sequence has one of no ids and a score of 0.
         """
-        find_words = self._words_finder(count)
+        # Some of the words are alike but for their tokens.
+        width = self._word_finders.width(2 * count)
+        find_words = self._word_finders[width]
         found = find_words(ids, self._prefix_tokens.places(prefix_ids_BK))
         is_empty_B = ops.equal(ops.cast(ids.row_lengths(), "int32"), 0)
         paths = self._paths(found, prefix_ids_BK, is_empty_B, count)
@@ -100,25 +107,6 @@ class AlternativesSearch:
         return Hypotheses(
             ops.reshape(ids_NT, (B, C, T)), ops.reshape(scores_N, (B, C))
         )
-
-    def _words_finder(self, count: int) -> Callable:
-        """Returns the search for the likeliest words."""
-        # Some of them are alike but for their tokens.
-        width = max(self._options.beam_width, 2 * count)
-        # Graphs are made for few widths.
-        width = math.ceil(width / _FEW_WIDTHS) * _FEW_WIDTHS
-        with self._making:
-            if width not in self._by_width:
-                self._by_width[width] = self._make_translator(
-                    self._options._replace(
-                        beam_width=width, nbest=width, length_penalty=0.0
-                    ),
-                    constraint=self._steering.behind_prefixes(
-                        self._steering.words.next_one
-                    ),
-                    given=("prefixes_BK3",),
-                )
-            return self._by_width[width]
 
     def _paths(
         self,

@@ -111,11 +111,10 @@ class _Searches:
     ) -> Hypotheses:
         """Returns the best Hypotheses that begin with prefixes."""
         with self._making:
+            tokens = self._steering.prefix_tokens
             translate_ids = self._prefixed
-        places_BK3 = self._steering.prefix_tokens.places(
-            self._encode(prefixes, ends_there)
-        )
-        return translate_ids(ids, places_BK3)
+        begun = self._encode(prefixes, ends_there)
+        return translate_ids(ids, tokens.places(begun))
 
     def translate_with_terms(
         self,
@@ -124,7 +123,7 @@ class _Searches:
         ends_there: Sequence[bool],
         asked: Sequence[Sequence[Term]],
     ) -> Hypotheses:
-        """Returns the best of those that have their Terms."""
+        """Returns the best that begin with prefixes and have their Terms."""
         with self._making:
             search = self._term_search
         return search(ids, self._encode(prefixes, ends_there), asked)
@@ -132,7 +131,7 @@ class _Searches:
     def find_alternatives(
         self, ids: tf.RaggedTensor, prefixes: Sequence[str], count: int
     ) -> Hypotheses:
-        """Returns the best of each word that may follow a prefix."""
+        """Returns the best with each of the likeliest words behind prefixes."""
         with self._making:
             search = self._alternatives_search
         return search(ids, self._encode(prefixes), count)

@@ -18,8 +18,8 @@ class Request(NamedTuple):
     """A piece, and what is asked of its translation."""
 
     ids: list[int]  # EOS at the end
-    beginning: Beginning = ANYTHING
-    terms: Sequence[Term] = ()
+    beginning: Beginning
+    terms: Sequence[Term]
 
 
 class PieceTranslator:
@@ -58,39 +58,34 @@ class PieceTranslator:
             count: int, how many each of them has.
         """
 
-        def alternatives(requests):
-            ids, beginnings = _as_arguments(requests)
-            texts, _ = zip(*beginnings, strict=True)
+        def with_next_words(requests):
+            ids, texts, _ = _as_arguments(requests)
             found = self._engine.find_alternatives(ids, texts, count)
             return self._as_translations(found, count)
 
         def repeated(requests):
             return [best[:1] * count for best in self._plain(requests)]
 
-        return _divided(requests, is_open, alternatives, repeated)
+        return _divided(requests, is_open, with_next_words, repeated)
 
     def _plain(self, requests: Sequence[Request]) -> list[list[Translation]]:
-        ids, beginnings = _as_arguments(requests)
-        if all(beginning == ANYTHING for beginning in beginnings):
+        arguments = ids, _, ends_there = _as_arguments(requests)
+        if all(each.beginning == ANYTHING for each in requests):
             found = self._engine.translate_ids(ids)
         else:
-            found = self._engine.translate_prefixed(
-                ids, *zip(*beginnings, strict=True)
-            )
+            found = self._engine.translate_prefixed(*arguments)
         by_piece = self._as_translations(found, self._nbest)
-        for n, beginning in enumerate(beginnings):
-            if beginning.ends_there:  # There is no other.
+        for n, ends in enumerate(ends_there):
+            if ends:  # There is no other.
                 by_piece[n] = by_piece[n][:1] * self._nbest
         return by_piece
 
     def _with_terms(
         self, requests: Sequence[Request]
     ) -> list[list[Translation]]:
-        ids, beginnings = _as_arguments(requests)
+        terms = [each.terms for each in requests]
         found = self._engine.translate_with_terms(
-            ids,
-            *zip(*beginnings, strict=True),
-            [each.terms for each in requests],
+            *_as_arguments(requests), terms
         )
         return self._as_translations(found, self._nbest)
 
@@ -108,27 +103,32 @@ class PieceTranslator:
 
 def _as_arguments(
     requests: Sequence[Request],
-) -> tuple[tf.RaggedTensor, list[Beginning]]:
-    """Returns what engines take: ids, and what translations begin with."""
-    ids = tf.ragged.constant([each.ids for each in requests], tf.int32)
-    return ids, [each.beginning for each in requests]
+) -> tuple[tf.RaggedTensor, list[str], list[bool]]:
+    """Returns what engines take: ids, beginnings, whether they end there."""
+    return (
+        tf.ragged.constant([each.ids for each in requests], tf.int32),
+        [each.beginning.text for each in requests],
+        [each.beginning.ends_there for each in requests],
+    )
 
 
 def _divided(
     items: Sequence[Any],
     is_chosen: Sequence[bool],
-    function: Callable[[list[Any]], list[Any]],
-    otherwise: Callable[[list[Any]], list[Any]],
+    function: Callable[[Sequence[Any]], Sequence[Any]],
+    otherwise: Callable[[Sequence[Any]], Sequence[Any]],
 ) -> list[Any]:
     """Returns what one function gives for some items and another for the rest.
 
-    >>> _divided(["a", "b", "c"], [False, True, False], lambda x: ["B"], list)
+    >>> _divided(["a", "b", "c"], [False, True, False], lambda _: ["B"], list)
     ['a', 'B', 'c']
     """
-    found = dict.fromkeys(range(len(items)))
-    for wanted, call in ((True, function), (False, otherwise)):
-        places = [n for n, chosen in enumerate(is_chosen) if chosen == wanted]
-        if places:
-            results = call([items[n] for n in places])
-            found.update(zip(places, results, strict=True))
-    return [*found.values()]
+    parts = {True: [], False: []}
+    for place, (item, chosen) in enumerate(zip(items, is_chosen, strict=True)):
+        parts[chosen].append((place, item))
+    found = {}
+    for chosen, call in ((True, function), (False, otherwise)):
+        if parts[chosen]:
+            places, part = zip(*parts[chosen], strict=True)
+            found.update(zip(places, call(part), strict=True))
+    return [found[place] for place in range(len(items))]

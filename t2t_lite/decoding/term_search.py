@@ -1,7 +1,5 @@
 """Finds translations that contain given terms."""
 
-import math
-import threading
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -12,8 +10,8 @@ from t2t_lite.decoding.beam_search import Hypotheses
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.decoding.steering import Steering
 from t2t_lite.decoding.terms import Term
+from t2t_lite.decoding.widths import SearchesByWidth
 
-_FEW_WIDTHS = 4  # Beams are as wide as a multiple of this: XLA compiles few.
 _WIDEST = 32  # What is compared at each step grows with its square.
 
 
@@ -32,13 +30,20 @@ class TermSearch:
         options: SearchOptions,
         steering: Steering,
     ):
-        self._make_translator, self._options = make_translator, options
-        self._prefix_tokens, words = steering.prefix_tokens, steering.words
-        self._make_constraint = steering.behind_prefixes(
+        self._options, self._prefix_tokens = options, steering.prefix_tokens
+        words = steering.words
+        has_terms = steering.behind_prefixes(
             lambda batch: terms.constraint(words, batch)
         )
-        self._by_width: dict[int, Callable] = {}
-        self._making = threading.Lock()  # Threads of several devices come.
+
+        def make(width: int) -> Callable:
+            return make_translator(
+                options._replace(beam_width=width),
+                constraint=has_terms,
+                given=("prefixes_BK3", "terms_BCL"),
+            )
+
+        self._searches = SearchesByWidth(make, options.beam_width, _WIDEST)
 
     def __call__(
         self,
@@ -61,7 +66,8 @@ class TermSearch:
         parts = []
         for width in sorted({*widths_N.tolist()}):
             (rows_R,) = np.nonzero(widths_N == width)
-            found = self._translator(width)(
+            search = self._searches[width]
+            found = search(
                 tf.gather(ids, rows_R),
                 tf.gather(places_NK3, rows_R),
                 tf.constant(terms.packed([asked[n] for n in rows_R])),
@@ -75,22 +81,8 @@ class TermSearch:
         There is a place for hypotheses with each number of tokens of terms, and
         one more for those with none.
         """
-        needed = 2 + sum(term.count * len(term.ids) for term in asked)
-        narrowest = self._options.beam_width
-        if needed <= narrowest:
-            return narrowest
-        wide = math.ceil(needed / _FEW_WIDTHS) * _FEW_WIDTHS
-        return max(narrowest, min(wide, _WIDEST))
-
-    def _translator(self, width: int) -> Callable:
-        with self._making:
-            if width not in self._by_width:
-                self._by_width[width] = self._make_translator(
-                    self._options._replace(beam_width=width),
-                    constraint=self._make_constraint,
-                    given=("prefixes_BK3", "terms_BCL"),
-                )
-            return self._by_width[width]
+        num_tokens = sum(term.count * len(term.ids) for term in asked)
+        return self._searches.width(num_tokens + 2)
 
     def _joined(
         self, parts: Sequence[tuple[np.ndarray, Hypotheses]], N: int

@@ -68,7 +68,9 @@ class LineTranslator(LinePredictor):
         self.translate_ids = engine.translate_ids
         self._takes_beginnings = engine.translate_prefixed is not None
         self._finds_alternatives = engine.find_alternatives is not None
-        self._pieces = PieceTranslator(engine, vocabulary.target, options.nbest)
+        self._piece_translator = PieceTranslator(
+            engine, vocabulary.target, options.nbest
+        )
         self._glossary = None
         if options.glossary:
             self._glossary = Glossary(options.glossary, vocabulary)
@@ -234,11 +236,14 @@ class LineTranslator(LinePredictor):
         pieces = self._splitter.split_lines(lines, first_line)
         begun = self._beginnings(pieces, lines, first_line, prefixes)
         asked = self._terms(pieces, begun, first_line)
-        requests = list(map(Request, pieces.ids, begun, asked))
+        requests = [
+            Request(*each)
+            for each in zip(pieces.ids, begun, asked, strict=True)
+        ]
         if num_alternatives:
             by_piece = self._alternatives(pieces, requests, num_alternatives)
         else:
-            by_piece = self._pieces.best(requests)
+            by_piece = self._piece_translator.best(requests)
         parts = [[] for _ in lines]
         for n, translations in zip(pieces.line_indices, by_piece, strict=True):
             parts[n].append(translations)
@@ -325,14 +330,13 @@ class LineTranslator(LinePredictor):
             self._finds_alternatives,
             model=self.description,
         )
-        has_open = set()  # Lines.
-        is_open = []
+        lines_done, is_open = set(), []
         for line, request in zip(pieces.line_indices, requests, strict=True):
             goes_on = not request.beginning.ends_there
-            is_open.append(goes_on and line not in has_open)
+            is_open.append(goes_on and line not in lines_done)
             if goes_on:
-                has_open.add(line)
-        return self._pieces.alternatives(requests, is_open, count)
+                lines_done.add(line)
+        return self._piece_translator.alternatives(requests, is_open, count)
 
     def __call__(
         self,

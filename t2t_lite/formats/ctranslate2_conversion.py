@@ -41,8 +41,8 @@ class Conversion:
         directory: ModelDirectory.
         hparams: its own, with the max_extra_length of the search.
         vocabulary: Vocabulary.
-        which: (checkpoint, average_last), those that an engine is opened with.
-        quantization: that of an engine.
+        which: (checkpoint, average_last), those of `ModelDirectory.weights`.
+        quantization: that of `ctranslate2.write`.
     """
 
     def __init__(

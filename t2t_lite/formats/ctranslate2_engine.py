@@ -12,6 +12,8 @@ Lines are split, ordered and joined as ever. What differs is the search:
 - Nothing is sampled. Words cannot be suppressed, but tokens can. A prefix is
   the tokens of its text alone, without the space at its end: where it cuts a
   word, an odd one follows.
+
+`ctranslate2_conversion` keeps what is converted in the model directory.
 """
 
 import dataclasses

@@ -1,8 +1,4 @@
-"""CTranslate2's search, as our searches are called.
-
-It keeps only those ends that rank among the W best continuations of a step, and
-ours those among the 2 W best. So a few texts differ; ours then score higher.
-"""
+"""CTranslate2's search, as our searches are called."""
 
 import pathlib
 from collections.abc import Iterable, Iterator, Sequence

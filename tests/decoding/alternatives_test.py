@@ -174,3 +174,25 @@ def test_the_likeliest_next_words_behind_every_prefix_have_their_best_ends():
         assert not np.any(ids[len(words) :])
         counts.add(len(words))
     assert min(counts) < max(counts) == COUNT
+
+
+def test_numbers_of_alternatives_share_searches():
+    table_NV = random_table(seed=3, batch_size=1, V=len(TEXTS), T=T)[0]
+    made = []
+
+    def make(options, **arguments):
+        made.append((options.beam_width, options.nbest))
+        return table_translator(table_NV)(options, **arguments)
+
+    alternatives = AlternativesSearch(
+        make,
+        OPTIONS._replace(beam_width=3),
+        Steering(OPTIONS, types.SimpleNamespace(token_bytes=TEXTS)),
+    )
+    ids = tf.ragged.constant([[EOS]], tf.int32)
+    for count in (1, 2, 3, 4, 1):
+        found = alternatives(ids, tf.zeros([1, 0], tf.int32), count)
+        assert found.ids_BWT.shape[1] == count
+    ends, *words = made
+    assert ends == (3, 1)
+    assert words == [(3, 3), (4, 4), (8, 8)]

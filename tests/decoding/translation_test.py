@@ -1,6 +1,7 @@
 """Lines to translations: nothing lost, and no line depends on another."""
 
 import dataclasses
+import functools
 import inspect
 import math
 import os
@@ -55,19 +56,17 @@ def model(vocabulary):
 def steered(model, vocabulary):
     """A function of search options, and of a Splitting, to a LineTranslator.
 
-    Those that search alike have one engine: its graphs take seconds to make.
+    Those of the same options have one engine: its graphs take seconds to make.
     """
-    engines = {}
+
+    @functools.cache
+    def make_engine(options):
+        return model_engine(model, vocabulary, options, xla=False)
 
     def make(splitting=None, **options):
         options = SearchOptions.from_hparams(TINY, **options)
-        # What is asked of each line alone.
-        searched = options._replace(alternatives=0, glossary=())
-        if searched not in engines:
-            engines[searched] = model_engine(
-                model, vocabulary, searched, xla=False
-            )
-        return LineTranslator(engines[searched], vocabulary, options, splitting)
+        engine = make_engine(options)
+        return LineTranslator(engine, vocabulary, options, splitting)
 
     return make
 
@@ -879,7 +878,7 @@ def test_text_that_is_no_tensor_is_refused_inside_a_graph(translator, text):
 PREFIXES = ["the c", "a red ", "", "m", "two men and a b", "old", "."]
 
 
-def test_a_translation_begins_with_its_prefix(model, vocabulary, translator):
+def test_a_translation_begins_with_its_prefix(translator):
     found = translator(LINES, prefix=PREFIXES)
     for text, prefix, line in zip(found, PREFIXES, LINES, strict=True):
         assert text.startswith(prefix) or not line
@@ -954,7 +953,7 @@ def test_what_has_fewer_alternatives_has_no_others(steered, vocabulary):
 def test_lines_have_alternatives_where_their_prefixes_end(steered):
     """Of sentences, the first one that the prefix leaves open."""
     several = steered(Splitting(), alternatives=3)
-    plain = steered(Splitting())
+    plain = steered(Splitting(), nbest=3)
     lines = ["The dog. A cat. Two men.", "", "a red boat"]
     found = several.translate(lines, prefixes=["the old hill. the ", "", ""])
     assert [len(each) for each in found] == [3, 3, 3]
@@ -968,6 +967,11 @@ def test_lines_have_alternatives_where_their_prefixes_end(steered):
     ]
     assert_same(found[2:], [plain.alternatives("a red boat", count=3)])
     assert_same(several.translate(lines[2:]), found[2:])
+    (first,) = several.translate(["A cat. Two men."])
+    assert [text for text, _ in first] == [
+        f"{each.text} {plain('Two men.')}"
+        for each in plain.alternatives("A cat.", count=3)
+    ]
 
 
 @pytest.mark.slow
