@@ -118,10 +118,10 @@ def require_possible(
             piece for, or is longer than a translation may be.
     """
     encoded = vocabulary.encode([each.text for each in begun], num_threads=1)
-    for place, (ids, source_ids, n) in enumerate(
-        zip(encoded, pieces.ids, pieces.line_indices, strict=True)
+    for beginning, ids, source_ids, n in zip(
+        begun, encoded, pieces.ids, pieces.line_indices, strict=True
     ):
-        if SPACE in begun[place].text:
+        if SPACE in beginning.text:
             raise InputError(
                 f"the prefix of line {first_line + n} has U+2581, which is a "
                 "space to the vocabulary: write a space"

@@ -72,11 +72,11 @@ def model_engine(
         searches.translate_ids,
         model.hparams.max_length,
         description,
-        model,
-        max(1, len(replicas)),
-        searches.translate_prefixed,
-        searches.find_alternatives,
-        searches.translate_with_terms,
+        model=model,
+        num_devices=max(1, len(replicas)),
+        translate_prefixed=searches.translate_prefixed,
+        find_alternatives=searches.find_alternatives,
+        translate_with_terms=searches.translate_with_terms,
     )
 
 
