@@ -141,6 +141,25 @@ def find_corpus(names: dict[str, str]) -> corpora.Corpus:
     return corpora.weighted(corpus, names[_WEIGHTS])
 
 
+def read_scored(
+    begun: dict[str, str], task: str, splits: list[str] | None = None
+) -> tuple[corpora.Corpus, dict[str, list[tuple[str, str]]]]:
+    """Returns the Corpus that a model is scored on, and the pairs of it.
+
+    Args:
+        begun: that of `scored_corpus`.
+        task: the name of the model's task.
+        splits: those to score; all that there are but "train" when not given.
+
+    Raises:
+        InputError: there is no such text, or it is for another task.
+    """
+    corpus = scored_corpus(begun)
+    require_task(corpus, task)
+    found = held_out(corpus, splits)
+    return corpus, {name: [*pairs] for name, pairs in found}
+
+
 def scored_corpus(begun: dict[str, str]) -> corpora.Corpus:
     """Returns the Corpus of the flags, or else the one of a run.
 

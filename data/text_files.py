@@ -265,6 +265,28 @@ def input_lines(path: str | None) -> tuple[Iterator[str], int | None]:
     return _lines_if_any(path), count
 
 
+def input_pairs(
+    source: str, target: str
+) -> tuple[Iterator[tuple[str, str]], int | None]:
+    """Returns the line pairs of a program's two inputs, and how many they are.
+
+    Files are read to their ends beforehand, as by `input_lines`; what is none,
+    such as a pipe, to its first line.
+
+    Args:
+        source: path of a file.
+        target: path of a file with as many lines.
+
+    Raises:
+        InputError: as `pairs`.
+    """
+    paths = [(source, target)]
+    if all(exists(path) and to_path(path).is_file() for path in paths[0]):
+        return pairs_of_files(paths), sum(1 for _ in pairs_of_files(paths))
+    rest = pairs_of_files(paths)
+    return itertools.chain([next(rest)], rest), None
+
+
 def prefix_lines(
     path: str | None, num_lines: int | None
 ) -> Iterator[str] | None:

@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, TextIO
 
 from absl import logging
 
@@ -382,6 +382,32 @@ def is_whole_file(path: str | None) -> bool:
     return is_remote(path) or not _is_device(os.path.expanduser(path))
 
 
+def is_stdout(path: str | None) -> bool:
+    """Returns whether an output is, or ends in, standard output.
+
+    Args:
+        path: that of `output_file`; None is none.
+    """
+    if path == "-":
+        return True
+    if path is None or is_remote(path):
+        return False
+    try:
+        there = os.stat(os.path.expanduser(path))
+        return os.path.samestat(there, os.fstat(sys.stdout.fileno()))
+    except (OSError, ValueError):  # There is no file yet, or no real stdout.
+        return False
+
+
+def stream_beside(path: str | None) -> TextIO:
+    """Returns where to tell of an output: stdout, unless the output is there.
+
+    Args:
+        path: that of `is_stdout`.
+    """
+    return sys.stderr if is_stdout(path) else sys.stdout
+
+
 def sha256(path: str | os.PathLike) -> str:
     """Returns the SHA-256 of a file's bytes, however many there are."""
     with to_path(path).open("rb") as file:
@@ -486,6 +512,15 @@ def read_json(path: str | os.PathLike) -> Any:
     text = to_path(path).read_text("utf-8-sig")
     if not text.strip():
         raise ValueError("it is empty")
+    return parse_json(text)
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Returns what JSON of others says.
+
+    Raises:
+        ValueError: it is not JSON, or too deep.
+    """
     try:
         return json.loads(text)
     except RecursionError:

@@ -85,6 +85,23 @@ def test_a_program_logs_in_this_format(monkeypatch):
     assert isinstance(handler.python_handler.formatter, cli.LogFormatter)
 
 
+def test_a_dropped_connection_ends_a_program_as_sigterm_does(monkeypatch):
+    command = types.ModuleType("command", "Does nothing.")
+    monkeypatch.setattr(app, "run", lambda *_, **__: None)
+    monkeypatch.setattr(sys.modules["__main__"], "__doc__", None)
+    handlers = {signal.SIGHUP: signal.SIG_DFL, signal.SIGTERM: signal.SIG_DFL}
+    monkeypatch.setattr(signal, "getsignal", handlers.get)
+    monkeypatch.setattr(signal, "signal", handlers.__setitem__)
+    cli.run(command)
+    for number, handler in handlers.items():
+        with pytest.raises(SystemExit) as exit_:
+            handler(number, None)
+        assert exit_.value.code == 128 + number
+    handlers[signal.SIGHUP] = signal.SIG_IGN  # As under nohup.
+    cli.run(command)
+    assert handlers[signal.SIGHUP] == signal.SIG_IGN
+
+
 # (what is raised, what the user reads)
 _OF_THE_USER = [
     (InputError("give --output"), "give --output"),

@@ -91,6 +91,33 @@ def test_what_is_open_already_is_written_to_where_it_stands(tmp_path, name):
     assert names(tmp_path) == ["file"]
 
 
+@pytest.mark.parametrize(
+    ("name", "is_it"),
+    [
+        ("-", True),
+        ("/dev/stdout", True),
+        ("/dev/fd/1", True),
+        ("the file", True),
+        ("/dev/stderr", False),
+        ("another file", False),
+        (None, False),
+        ("gs://bucket/file", False),
+    ],
+)
+def test_a_file_that_stdout_goes_to_is_stdout(tmp_path, name, is_it):
+    program = f"from t2t_lite import files; print(files.is_stdout({name!r}))"
+    path = tmp_path / "the file"
+    with open(path, "w") as file:
+        subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stdout=file,
+            check=True,
+        )
+    assert path.read_text() == f"{is_it}\n"
+
+
 @pytest.mark.parametrize(("name", "number"), [("stdout", 1), ("stderr", 2)])
 def test_dev_stdout_and_stderr_are_those_of_the_process(tmp_path, name, number):
     program = (

@@ -6,7 +6,6 @@ is scored by EVALB's rules.
 """
 
 import functools
-import sys
 
 from absl import flags
 
@@ -51,6 +50,9 @@ def main(_: list[str]) -> int:
     hparams = search_options.checked_hparams(
         FLAGS.model_dir, **cli.search_flags()
     )
+    corpus, held_out = corpus_flags.read_scored(
+        settings_file.corpus_of(FLAGS.model_dir), hparams.task, FLAGS.splits
+    )
     cli.load_tensorflow(in_parts=not FLAGS.xla)
     cli.settle_precision(hparams)
     from t2t_lite import tasks
@@ -60,13 +62,10 @@ def main(_: list[str]) -> int:
 
     options = {name: FLAGS[name].value for name in ("sentences", "devices")}
     translator = tasks.open_model(**cli.model_flags(), **options)
-    directory = ModelDirectory(FLAGS.model_dir)
-    corpus = corpus_flags.scored_corpus(directory.settings().corpus)
     task = tasks.task_of(hparams)
-    corpus_flags.require_task(corpus, hparams.task)
     splits = {
         name: [task.check_pair(*pair) for pair in pairs]
-        for name, pairs in corpus_flags.held_out(corpus, FLAGS.splits)
+        for name, pairs in held_out.items()
     }
     score = functools.partial(
         task.scores, language=corpus.target_language, with_margins=True
@@ -74,10 +73,11 @@ def main(_: list[str]) -> int:
     encode = functools.partial(task.encode_targets, translator.vocabulary)
     watch, checks = terminal.with_bar, corpus.read_checks()
     report = evaluate(translator, splits, score, encode, watch, checks)
-    print(report.as_text(), file=sys.stderr if FLAGS.json == "-" else None)
+    print(report.as_text(), file=files.stream_beside(FLAGS.json))
     if FLAGS.json:
         with files.output_file(FLAGS.json) as file:
             file.write(report.as_json())
     if FLAGS.report:
+        directory = ModelDirectory(FLAGS.model_dir)
         make_card(report, directory, translator).write(FLAGS.report)
     return 0

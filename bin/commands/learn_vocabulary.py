@@ -44,5 +44,6 @@ def main(_: list[str]) -> int:
             reserved,
         )
     vocabulary.save(FLAGS.output)
-    print(f"{FLAGS.output}: {vocabulary.size} ids")
+    told = files.stream_beside(FLAGS.output)
+    print(f"{FLAGS.output}: {vocabulary.size} ids", file=told)
     return 0

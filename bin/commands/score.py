@@ -7,7 +7,6 @@ split into sentences.
 """
 
 import functools
-import itertools
 
 from absl import flags, logging
 
@@ -41,8 +40,7 @@ def main(_: list[str]) -> int:
     files.require_apart([FLAGS.output], [FLAGS.source, FLAGS.target])
     settings_file.require_no_output_in(FLAGS.model_dir, FLAGS.output)
     hparams = settings_file.read(FLAGS.model_dir)["hparams"]
-    lines = text_files.pairs_of_files([(FLAGS.source, FLAGS.target)])
-    first = next(lines)  # What cannot be read is refused at once.
+    lines, count = text_files.input_pairs(FLAGS.source, FLAGS.target)
     cli.load_tensorflow()
     from t2t_lite import tasks
     from t2t_lite.evaluation.pair_scores import score_pairs
@@ -51,10 +49,10 @@ def main(_: list[str]) -> int:
     predictor = tasks.open_model(**cli.weight_flags())
     vocabulary = predictor.vocabulary
     encode = functools.partial(task.encode_targets, vocabulary)
-    pairs = (task.check_pair(*pair) for pair in itertools.chain([first], lines))
+    pairs = (task.check_pair(*pair) for pair in lines)
     scores = score_pairs(predictor.model, vocabulary, pairs, encode)
     with files.output_file(FLAGS.output) as output:
-        shown = terminal.with_bar(scores, None, output)
+        shown = terminal.with_bar(scores, count, output)
         for n, score in enumerate(shown, start=1):
             if not score.log_probabilities:
                 logging.warning("Pair %d is too long for this model.", n)

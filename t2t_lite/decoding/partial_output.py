@@ -163,7 +163,7 @@ def begun_with(partial: str | None) -> dict[str, Any]:
 def _parsed(header: bytes) -> dict[str, Any] | None:
     """Returns what a first line says; None if it is no such line."""
     try:
-        return dict(json.loads(header))
+        return dict(files.parse_json(header))
     except (ValueError, TypeError):
         return None
 

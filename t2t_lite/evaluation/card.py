@@ -147,6 +147,16 @@ def _text(value: Any) -> str:
     return re.sub(r"[\\`*\[\]<>&~#]|(?<!\w)_|_(?!\w)", r"\\\g<0>", one_line)
 
 
+def _code(text: str) -> str:
+    """Returns the Markdown that shows a text as code, on one line.
+
+    >>> _code("nrefs:1|tok:`13a`")
+    "`nrefs:1|tok:'13a'`"
+    """
+    one_line = " ".join(text.splitlines()).replace("`", "'")
+    return f"`{one_line}`"
+
+
 def _cell(value: Any) -> str:
     return str(value).replace("|", "\\|")
 
@@ -193,13 +203,13 @@ def _margin_lines(report: Report) -> list[str]:
 def _signature_lines(report: Report) -> Iterator[str]:
     """Yields a line for each kind of score: what decides its value."""
     for scores in _scores_by_split(report).values():
-        yield f"- {scores[0].name}: `{scores[0].signature}`"
+        yield f"- {scores[0].name}: {_code(scores[0].signature)}"
 
 
 def _model_rows(card: Card) -> Iterator[tuple[str, str]]:
     training, report = card.training, card.report
     yield "checkpoint", _text(report.model)
-    yield "search", report.search_text()
+    yield "search", _text(report.search_text())
     yield "parameters", f"{card.parameters:,}"
     yield "settings that are not the paper's base", _changed_settings(card)
     yield "updates", _known(training.updates, "{:,}")

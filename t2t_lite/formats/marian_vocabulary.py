@@ -4,13 +4,13 @@ They are SentencePiece models whose ids are the model's, or a map of pieces to
 ids with the SentencePiece models source.spm and target.spm beside it.
 """
 
-import json
 import pathlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import sentencepiece
 
+from t2t_lite import files
 from t2t_lite.errors import InputError
 from t2t_lite.formats import sentence_pieces
 
@@ -130,7 +130,7 @@ def _load_map(text: str, suffix: str) -> Any:
     import yaml
 
     if suffix == ".json":
-        return json.loads(text)
+        return files.parse_json(text)
     # It makes nothing but str, as Marian does: "no" is a piece.
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:

@@ -54,6 +54,7 @@ _WRITTEN = (
     "settings.json",
     "settings",
     "scores.json",
+    "training.png",
     "vocabulary.model",
     "source.model",
     "target.model",

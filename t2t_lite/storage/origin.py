@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from t2t_lite import files
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import HParams
 
@@ -108,7 +109,7 @@ def _read(checkpoint, description):
     if NAME not in checkpoint:
         return {}
     try:
-        known = json.loads(checkpoint[NAME])
+        known = files.parse_json(checkpoint[NAME])
         if not isinstance(known, dict):
             raise TypeError
     except (ValueError, TypeError):

@@ -44,6 +44,15 @@ def read(model_dir: str | os.PathLike) -> dict[str, Any]:
         raise InputError(f"{path} cannot be used: {error}") from None
 
 
+def corpus_of(model_dir: str | os.PathLike) -> dict[str, str]:
+    """Returns the flags that name the corpus of a run, none if it has none.
+
+    Raises:
+        InputError: the directory holds no run, or the file is damaged.
+    """
+    return read(model_dir).get("corpus", {})
+
+
 def _check_corpus(corpus: Any) -> None:
     """Raises TypeError where these are no flags that name a corpus."""
     is_dict = isinstance(corpus, dict)

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from t2t_lite import files
 from t2t_lite.errors import InputError
 
 _TASK_TYPES = ("chief", "worker")
@@ -38,8 +39,8 @@ class Cluster(NamedTuple):
             InputError: it does not name the workers, or which this one is.
         """
         try:
-            return cls(*_parsed(json.loads(text)))
-        except (ValueError, LookupError, TypeError, RecursionError) as error:
+            return cls(*_parsed(files.parse_json(text)))
+        except (ValueError, LookupError, TypeError) as error:
             raise InputError(
                 'TF_CONFIG must look like {"cluster": {"worker": ["host:port", '
                 '...]}, "task": {"type": "worker", "index": 0}}; received '

@@ -61,7 +61,24 @@ def warn_of_unknown(pairs: TokenPairs, vocabulary: Vocabulary) -> None:
         )
 
 
-def warn_of_warmup(hparams: HParams) -> None:
+def warn_of_steps(
+    hparams: HParams, evaluate_every_steps: int | None = None
+) -> None:
+    """Warns of what so few updates do not come to.
+
+    Args:
+        hparams: HParams.
+        evaluate_every_steps: that of RunOptions, None without dev text.
+    """
+    every = evaluate_every_steps or 0
+    if hparams.steps < every:
+        logging.warning(
+            "evaluate_every_steps=%d is above steps=%d, so the dev text is "
+            "never scored: give --evaluate_every_steps=%d.",
+            every,
+            hparams.steps,
+            hparams.steps,
+        )
     if hparams.steps < hparams.warmup_steps:
         logging.warning(
             "steps=%d is below warmup_steps=%d, so the learning rate never "

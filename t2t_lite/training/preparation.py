@@ -162,7 +162,8 @@ def _warn_of_implausible(
     if start.begun is None:
         plausibility.warn_of_odd_text(pairs)
         plausibility.warn_of_unknown(pairs, vocabulary)
-    plausibility.warn_of_warmup(start.hparams)
+    every = start.options.evaluate_every_steps
+    plausibility.warn_of_steps(start.hparams, every)
 
 
 def _settings(

@@ -31,6 +31,7 @@ from typing import Any
 
 from absl import logging
 
+from t2t_lite import files
 from t2t_lite.errors import InputError
 from t2t_lite.training.cluster import Cluster, find_cluster
 from t2t_lite.training.options import RunOptions
@@ -79,7 +80,7 @@ class _Connection:
             return None
         *lines, self._received = (self._received + received).split(b"\n")
         try:
-            messages = [json.loads(line) for line in lines]
+            messages = [files.parse_json(line) for line in lines]
         except ValueError:  # A stranger, who speaks something else.
             return None
         is_ours = all(isinstance(message, dict) for message in messages)

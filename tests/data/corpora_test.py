@@ -226,6 +226,28 @@ def test_a_file_to_translate_is_checked_to_its_end_before_the_work(folder):
         text_files.input_lines("a.en")
 
 
+def test_pairs_of_files_are_counted(tmp_path):
+    source, target = tmp_path / "en", tmp_path / "de"
+    source.write_text("a\nb\n")
+    target.write_text("A\nB\n")
+    pairs, count = text_files.input_pairs(str(source), str(target))
+    assert ([*pairs], count) == ([("a", "A"), ("b", "B")], 2)
+    target.write_text("A\n")
+    with pytest.raises(InputError, match="received 2 lines in"):
+        text_files.input_pairs(str(source), str(target))
+
+
+def test_pairs_of_a_pipe_are_not_counted(tmp_path):
+    source, target = tmp_path / "en", tmp_path / "de"
+    source.write_text("a\nb\n")
+    os.mkfifo(target)
+    writing = threading.Thread(target=target.write_text, args=["A\nB\n"])
+    writing.start()
+    pairs, count = text_files.input_pairs(str(source), str(target))
+    assert ([*pairs], count) == ([("a", "A"), ("b", "B")], None)
+    writing.join()
+
+
 @pytest.mark.parametrize(
     ("content", "expected"),
     [(b"", []), (b"one\n\nthree\n", ["one", "", "three"])],

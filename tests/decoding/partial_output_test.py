@@ -203,6 +203,15 @@ def test_other_work_is_refused_and_leaves_what_is_done(
     assert partial.read_bytes() == content
 
 
+@pytest.mark.parametrize("content", [b"", b"text", b"[" * 100_000, b"\xff"])
+def test_a_file_of_others_says_nothing_of_the_work(tmp_path, source, content):
+    path, partial = tmp_path / "output", tmp_path / "output.partial"
+    partial.write_bytes(content + b"\n")
+    assert partial_output.begun_with(str(partial)) == {}
+    with pytest.raises(InputError, match=r"output\.partial"):
+        write(path, source)
+
+
 def test_another_input_is_refused(tmp_path, source):
     path = tmp_path / "output"
     with pytest.raises(StoppedError):

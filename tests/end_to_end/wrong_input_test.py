@@ -303,6 +303,14 @@ _EARLY = [
     ("export", ["--export_dir=out/7"], "give the folder of all versions"),
     ("visualize_attention", ["--head=3"], "head must be from 0 to 2"),
     ("visualize_attention", ["--layer=2"], "layer must be from 0 to 1"),
+    ("evaluate", ["--splits=x"], "split must be one of train, dev, test"),
+    ("evaluate", ["--test_source=/no", "--test_target=/no"], "no file matches"),
+    (
+        "evaluate",
+        ["--corpus=embedded", "--splits=x"],
+        "split must be one of train, dev, test",
+    ),
+    ("evaluate", ["--test_trees=/no"], "no file matches '/no'"),
 ]
 
 

@@ -14,7 +14,7 @@ from reversing import Reversing
 from t2t_lite.decoding.search import SearchOptions
 from t2t_lite.evaluation.card import Training, make_card
 from t2t_lite.evaluation.report import evaluate
-from t2t_lite.evaluation.scores import score_text
+from t2t_lite.evaluation.scores import Score, score_text
 from t2t_lite.storage import checkpoints
 from t2t_lite.storage.model_directory import ModelDirectory, is_weight
 from t2t_lite.text import token_files
@@ -90,6 +90,18 @@ def test_a_reader_finds_every_figure_of_each_split(card):
         assert rows["perplexity per token"][n] == perplexity
         assert rows["target tokens"][n] == str(split.tokens.tokens)
     assert "over-long" not in card.as_markdown()
+
+
+def test_markup_in_options_and_signatures_is_shown_as_it_is(card):
+    report, score = card.report, Score("BLEU", 1.0, "lang:`x`\n# y")
+    odd = report._replace(
+        search={"suppress": ("*a*", "[x](y)")},
+        splits={"test": report.splits["test"]._replace(text={"bleu": score})},
+    )
+    markdown = card._replace(report=odd).as_markdown()
+    assert r"\*a\*" in markdown
+    assert r"\[x\](y)" in markdown
+    assert "\n- BLEU: `lang:'x' # y`\n" in markdown
 
 
 def test_signatures_stand_below_the_scores(card):

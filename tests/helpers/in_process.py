@@ -94,7 +94,7 @@ def _command(name):
 def _signal_handlers():
     saved = {
         number: signal.getsignal(number)
-        for number in (signal.SIGINT, signal.SIGTERM)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     }
     try:
         yield

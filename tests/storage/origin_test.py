@@ -78,7 +78,9 @@ def test_a_setting_of_a_later_version_passes():
     require({origin.NAME: b'{"sixth_sense": true}'})
 
 
-@pytest.mark.parametrize("value", [b"{", b"[]", np.float32(1), b"\xff"])
+@pytest.mark.parametrize(
+    "value", [b"{", b"[]", np.float32(1), b"\xff", b"[" * 100_000]
+)
 def test_what_cannot_be_read_is_damaged(value):
     with pytest.raises(InputError, match="step-1 is damaged: origin must be"):
         require({origin.NAME: value})

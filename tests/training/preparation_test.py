@@ -392,6 +392,14 @@ def test_text_that_was_hardly_meant_is_warned_of_once(
         assert part in message
 
 
+def test_fewer_steps_than_until_an_evaluation_are_warned_of(directory, caplog):
+    hparams = dataclasses.replace(HPARAMS, steps=9, warmup_steps=9)
+    prepare_with(directory, hparams=hparams, evaluate_every_steps=9)
+    assert not caplog.messages
+    prepare_with(directory, hparams=hparams, evaluate_every_steps=10)
+    assert "evaluate_every_steps=10 is above steps=9, so the dev" in caplog.text
+
+
 def test_fewer_steps_than_the_warm_up_has_are_warned_of(directory, caplog):
     prepare_with(directory, hparams=dataclasses.replace(HPARAMS, steps=3999))
     assert "steps=3999 is below warmup_steps=4000" in caplog.text

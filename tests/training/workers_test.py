@@ -250,7 +250,10 @@ def test_strangers_are_sent_away(cluster):
     workers = cluster(2)
     chief = workers.start(0, 0)
     host, _, port = workers.addresses[0].rpartition(":")
-    for speech in (b"GET / HTTP/1.1\r\n\r\n", b"[1]\n", b'{"index": 9}\n', b""):
+    for speech in (
+        *(b"GET / HTTP/1.1\r\n\r\n", b"[1]\n", b'{"index": 9}\n'),
+        *(b"[" * 60_000 + b"\n", b""),
+    ):
         stranger = _connected(host, int(port))
         with stranger:
             stranger.sendall(speech)
