@@ -33,6 +33,7 @@ SEARCH_FLAGS = (
     "temperature",
     "seed",
 )
+SERVING_FLAGS = ("max_length", "attention_layer", "attention_head")
 _WEIGHT_FLAGS = ("model_dir", "checkpoint", "average_last", "precision")
 _TRANSLATOR_FLAGS = (*_WEIGHT_FLAGS, "xla", *SEARCH_FLAGS)
 _MEMORY_FLAGS = (
@@ -64,7 +65,9 @@ def run(command: ModuleType) -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     _choose_keras()
     # Exits cleanly, so that half-written files are removed.
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # As under nohup.
+            signal.signal(number, lambda n, _: sys.exit(128 + n))
     flags.FLAGS.set_default("verbosity", logging.INFO)
     logging.get_absl_handler().setFormatter(LogFormatter())
     try:
@@ -91,7 +94,8 @@ def signals_end_at_once() -> Iterator[None]:
 
     Nothing may be half-written meanwhile.
     """
-    before = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)}
+    numbers = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+    before = {n: signal.getsignal(n) for n in numbers}
     caught = {n: handler for n, handler in before.items() if callable(handler)}
     for number in caught:  # Those that are ignored stay so.
         signal.signal(number, signal.SIG_DFL)
@@ -341,15 +345,18 @@ def _choose_keras() -> None:
 
 
 def define_model_flags(
-    xla: bool | None = None, has_auto_precision: bool = True
+    xla: bool | None = None,
+    has_auto_precision: bool = True,
+    is_required: bool = True,
 ) -> None:
     """Defines the flags that choose a model, and how it searches.
 
     Args:
         xla: the default of --xla; None to let the device decide.
         has_auto_precision: that of `define_weight_flags`.
+        is_required: that of `define_weight_flags`.
     """
-    define_weight_flags(has_auto_precision)
+    define_weight_flags(has_auto_precision, is_required)
     default = " Default: on a GPU." if xla is None else ""
     flags.DEFINE_bool("xla", xla, f"Compile the search with XLA.{default}")
     flags.DEFINE_integer(
@@ -422,19 +429,23 @@ def define_model_flags(
     )
 
 
-def define_weight_flags(has_auto_precision: bool = True) -> None:
+def define_weight_flags(
+    has_auto_precision: bool = True, is_required: bool = True
+) -> None:
     """Defines the flags that choose a model, its weights and its precision.
 
     Args:
         has_auto_precision: whether this machine may choose the precision.
+        is_required: whether there must be a model directory.
     """
     flags.DEFINE_string(
         "model_dir",
         None,
-        f"Required: the directory that {program('train')} or "
-        f"{program('import_model')} wrote.",
+        f"{'Required: the' if is_required else 'The'} directory that "
+        f"{program('train')} or {program('import_model')} wrote.",
     )
-    flags.mark_flag_as_required("model_dir")
+    if is_required:
+        flags.mark_flag_as_required("model_dir")
     flags.DEFINE_string(
         "checkpoint",
         "last",
@@ -482,6 +493,28 @@ def define_sentences_flag() -> None:
         "several sentences if the model was trained on single ones, else those "
         "longer than 99% of its training lines; split: every line; whole: no "
         "line but those that are longer than the model takes.",
+    )
+
+
+def define_serving_flags() -> None:
+    """Defines the flags of a model for clients, SERVING_FLAGS."""
+    flags.DEFINE_integer(
+        "max_length",
+        None,
+        "Most tokens of a source, or of a sentence of it; a longer one is "
+        "truncated. Default: the model's.",
+    )
+    flags.DEFINE_integer(
+        "attention_layer",
+        None,
+        "Which decoder layer's attention translate_aligned returns, from 0. "
+        "Default: the last.",
+    )
+    flags.DEFINE_integer(
+        "attention_head",
+        None,
+        "Which head's attention translate_aligned returns, from 0. Default: "
+        "the mean of all heads.",
     )
 
 

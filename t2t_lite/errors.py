@@ -14,6 +14,7 @@ _EXTRAS = {
     "ctranslate2": "CTranslate2's format",
     "figures": "drawing pictures of attention",
     "formats": "reading or writing a model of another program",
+    "serve": "serving a model on this machine",
     "serving": "exporting a model",
     "torch": "reading pytorch_model.bin",
 }

@@ -15,6 +15,7 @@ EXTRAS = {
     "ctranslate2": {
         "t2t_lite.formats.ctranslate2",
     },
+    "serve": {"t2t_lite.serving.server"},
     "figures": {
         "t2t_lite.training.curves",
         "t2t_lite.visualization.figures",

@@ -17,6 +17,7 @@ NAMES = (
     "evaluate",
     "score",
     "export",
+    "serve",
     "import_model",
     "average_checkpoints",
     "learn_vocabulary",

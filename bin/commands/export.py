@@ -4,13 +4,13 @@ from absl import flags, logging
 
 from t2t_lite import cli
 from t2t_lite.decoding import search_options
-from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.formats import exporting
 from t2t_lite.serving import checks
 
 FLAGS = flags.FLAGS
 cli.define_model_flags(xla=False, has_auto_precision=False)
 cli.define_sentences_flag()
+cli.define_serving_flags()
 flags.adopt_module_key_flags(cli)
 flags.DEFINE_string(
     "export_dir",
@@ -32,31 +32,11 @@ flags.DEFINE_enum(
     exporting.QUANTIZATIONS,
     "What CTranslate2 or Hugging Face keeps weights in. Default: float32.",
 )
-flags.DEFINE_integer(
-    "max_length",
-    None,
-    "Most tokens of a source, or of a sentence of it; a longer one is "
-    "truncated. Default: the model's.",
-)
-flags.DEFINE_integer(
-    "attention_layer",
-    None,
-    "Which decoder layer's attention translate_aligned returns, from 0. "
-    "Default: the last.",
-)
-flags.DEFINE_integer(
-    "attention_head",
-    None,
-    "Which head's attention translate_aligned returns, from 0. Default: the "
-    "mean of all heads.",
-)
-_CHECKED = (
-    *("export_dir", "max_length", "attention_layer", "attention_head"),
-    "quantization",
-)
+_CHECKED = ("export_dir", "quantization", *cli.SERVING_FLAGS)
+_SERVED = ("xla", "attention_layer", "attention_head")
 cli.refuse_beside(
     "format",
-    *("max_length", "attention_layer", "attention_head"),
+    *cli.SERVING_FLAGS,
     *("sentences", "precision", "xla", "tokens_at_once"),
     *search_options.STEERING,
 )
@@ -79,18 +59,17 @@ def main(_: list[str]) -> int:
     )
     cli.load_tensorflow()
     logging.set_verbosity(logging.WARNING)  # Saving logs a lot.
+    from t2t_lite.serving import opening
     from t2t_lite.serving.export import export
-    from t2t_lite.serving.signatures import ServingOptions
     from t2t_lite.storage.model_directory import ModelDirectory
 
     directory = ModelDirectory(FLAGS.model_dir)
-    options = ServingOptions(
-        SearchOptions.from_hparams(hparams, **cli.search_flags()),
-        max_length,
-        xla=FLAGS.xla,
-        attention_layer=FLAGS.attention_layer,
-        attention_head=FLAGS.attention_head,
-        splitting=directory.settings().splitting(FLAGS.sentences),
+    options = opening.serving_options(
+        directory,
+        search=cli.search_flags(),
+        sentences=FLAGS.sentences,
+        max_length=max_length,
+        **{n: FLAGS[n].value for n in _SERVED},
     )
     path = export(
         directory,

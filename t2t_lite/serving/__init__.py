@@ -1,1 +1,1 @@
-"""Trained models as SavedModels for TF Serving."""
+"""Trained models for clients: SavedModels for TF Serving, and a server."""

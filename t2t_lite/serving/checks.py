@@ -1,10 +1,18 @@
-"""What an export needs, checked before TensorFlow is loaded."""
+"""What exports and servers need, checked before TensorFlow is loaded."""
 
 import os
 import pathlib
+import re
+import socket
 
 from t2t_lite import files
-from t2t_lite.errors import InputError, require_extra, require_index
+from t2t_lite.errors import (
+    InputError,
+    program,
+    require,
+    require_extra,
+    require_index,
+)
 from t2t_lite.hparams import HParams
 
 _LARGEST_VERSION = 2**63 - 1
@@ -38,6 +46,28 @@ def checked_max_length(
             "or another --format"
         )
     require_folder_of_versions(export_dir)
+    return served_max_length(
+        hparams, max_length, attention_layer, attention_head
+    )
+
+
+def served_max_length(
+    hparams: HParams,
+    max_length: int | None,
+    attention_layer: int | None,
+    attention_head: int | None,
+) -> int:
+    """Returns the most tokens of a source that a model takes from clients.
+
+    Args:
+        hparams: HParams of the model.
+        max_length: what was asked for; None for the model's.
+        attention_layer: that of `require_parts`.
+        attention_head: that of `require_parts`.
+
+    Raises:
+        InputError: the model has no such part, or takes no such sources.
+    """
     if max_length is None:
         max_length = hparams.max_length
     require_parts(hparams, max_length, attention_layer, attention_head)
@@ -82,15 +112,78 @@ def next_version(path: str | os.PathLike) -> int:
     return largest + 1
 
 
+def newest_version(path: str | os.PathLike) -> files.Path:
+    """Returns the folder of the newest version of an export.
+
+    Args:
+        path: the folder of all versions, or that of one.
+
+    Raises:
+        InputError: there is none.
+    """
+    folder = _resolved(path)
+    if files.exists(folder / "saved_model.pb"):
+        return folder
+    newest = folder / str(next_version(folder) - 1)
+    if not files.exists(newest / "saved_model.pb"):
+        missing = newest if files.exists(newest) else folder
+        raise InputError(
+            f"{missing} has no complete version of an export: give what "
+            f"{program('export')} had as --export_dir"
+        )
+    return newest
+
+
+def model_name(given: str | None, path: str | os.PathLike) -> str:
+    """Returns the name that a model is served by.
+
+    Args:
+        given: the name that was asked for; None for that of the folder.
+        path: of the folder of a model, or of its export.
+
+    Raises:
+        InputError: an address cannot have such a name in it.
+    """
+    folder = _resolved(path)
+    if files.exists(folder / "saved_model.pb"):  # Of one version.
+        folder = folder.parent
+    name = given or folder.name
+    rule = "--name must be of letters, digits and . _ -"
+    require(rule, re.fullmatch(r"[\w.-]+", name, re.ASCII), name=name)
+    return name
+
+
+def bound_socket(port: int) -> socket.socket:
+    """Returns a socket of this machine alone, for programs on it.
+
+    Args:
+        port: its number; 0 for any that is free.
+
+    Raises:
+        InputError: another program has it, or this one may not.
+    """
+    require("port must be from 0 to 65535", 0 <= port <= 65535, port=port)
+    bound = socket.socket()
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind(("127.0.0.1", port))
+        bound.listen()  # Else another program could have it, too.
+    except OSError as error:
+        bound.close()
+        raise InputError(
+            f"cannot listen on port {port} ({error.strerror}): give another "
+            "--port"
+        ) from None
+    return bound
+
+
 def require_folder_of_versions(path: str | os.PathLike) -> None:
     """Checks that a folder can have numbered versions in it.
 
     Raises:
         InputError: it is within a version, or is one.
     """
-    path = files.to_path(path)
-    if not files.is_remote(path):  # Path.resolve has a traceback for loops.
-        path = pathlib.Path(os.path.realpath(path))
+    path = _resolved(path)
     for folder in (path, *path.parents):
         if (folder / "saved_model.pb").exists():
             raise InputError(
@@ -103,3 +196,11 @@ def require_folder_of_versions(path: str | os.PathLike) -> None:
             f"{path} has the name of a version: give the folder of all "
             f"versions, {path.parent}"
         )
+
+
+def _resolved(path: str | os.PathLike) -> files.Path:
+    path = files.to_path(path)
+    if files.is_remote(path):
+        return path
+    # Path.resolve has a traceback for loops.
+    return pathlib.Path(os.path.realpath(path))

@@ -20,7 +20,7 @@ from absl import logging
 from t2t_lite import errors, files
 from t2t_lite.errors import InputError, reason
 from t2t_lite.remote_path import RemotePath
-from t2t_lite.serving import checks
+from t2t_lite.serving import checks, opening
 from t2t_lite.serving.signatures import ServedModel, ServingOptions
 from t2t_lite.storage import checkpoints
 from t2t_lite.storage.model_directory import ModelDirectory, Settings
@@ -61,17 +61,19 @@ def export(
 
     directory.require_task("translation")
     checks.require_folder_of_versions(export_dir)
-    settings = directory.settings()
-    options.check(settings.hparams)
-    model, description, _ = directory.load_model(
-        checkpoint, average_last, precision
+    _warn_if_misread(files.to_path(export_dir).absolute())
+    served, description = opening.served_model(
+        directory,
+        options,
+        checkpoint=checkpoint,
+        average_last=average_last,
+        precision=precision,
     )
     vocabulary = directory.vocabulary()
-    metadata = _metadata(settings, vocabulary, options) | {
+    metadata = _metadata(directory.settings(), vocabulary, options) | {
         "checkpoint": description,
         "precision": precision,
     }
-    served = ServedModel(model, vocabulary, options)
     export_dir = files.to_path(export_dir)
     checkpoints.require_read_right(export_dir)
     try:
@@ -83,9 +85,7 @@ def export(
                 warmup_path, vocabulary, options.max_length
             )
             server_files.write_settings(export_dir)
-            target = _move_to_next_version(path, export_dir)
-            _warn_if_misread(target.absolute())
-            return target
+            return _move_to_next_version(path, export_dir)
     except (OSError, tf.errors.OpError) as error:  # A full disk, for example.
         what = getattr(error, "strerror", None) or reason(error)
         raise InputError(

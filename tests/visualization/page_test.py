@@ -3,10 +3,10 @@
 import html.parser
 import json
 import re
-import shutil
 
 import numpy as np
 import pytest
+from browser import Page, opened_browser
 from tiny_attention import HOSTILE, made_up_maps
 
 from t2t_lite.visualization import maps as attention_maps
@@ -109,65 +109,27 @@ def test_16_heads_have_16_colors():
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    chromium, driver = map(shutil.which, ("chromium", "chromedriver"))
-    if not (chromium and driver):
-        pytest.skip("needs Debian's chromium and chromium-driver")
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    profile = tmp_path_factory.mktemp("profile")
-    for flag in (
-        *("headless", "no-sandbox", "disable-gpu", "disable-quic"),
-        *("no-first-run", "disable-background-networking", "disable-sync"),
-        *("disable-component-update", "disable-dev-shm-usage"),
-        *(f"user-data-dir={profile}", "window-size=1000,800"),
-    ):
-        options.add_argument(f"--{flag}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    service = webdriver.ChromeService(driver)
-    browser = webdriver.Chrome(options, service)
-    yield browser
-    browser.quit()
+    with opened_browser(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
 
 
-class Page:
-    """A page that is open in a browser."""
+class AttentionPage(Page):
+    """The page that is written to a file, open in a browser."""
 
     def __init__(self, browser, path, text):
-        from selenium.webdriver import ActionChains
-
         path.write_text(text, "utf-8")
-        browser.get(path.as_uri())
-        self.browser, self.actions = browser, ActionChains(browser, 10)
-
-    def all(self, selector):
-        return self.browser.find_elements("css selector", selector)
+        super().__init__(browser, path.as_uri())
 
     def picture(self):
         script = "return document.querySelector('canvas').toDataURL()"
         return self.browser.execute_script(script)
-
-    def text(self, selector):
-        (element,) = self.all(selector)
-        return element.text
-
-    def hover(self, element):
-        self.actions.move_to_element(element).perform()
-
-    def press(self, *keys):
-        self.actions.send_keys(*keys).perform()
-
-    def errors(self):
-        entries = self.browser.get_log("browser")
-        return [entry for entry in entries if entry["level"] == "SEVERE"]
 
 
 @pytest.fixture
 def page(browser, tmp_path):
     """The page of a small model, all heads of the last layer on."""
     maps = made_up_maps(SOURCE, TARGET)
-    page = Page(browser, tmp_path / "page.html", page_of(maps))
+    page = AttentionPage(browser, tmp_path / "page.html", page_of(maps))
     yield page
     assert page.errors() == []
 
@@ -206,7 +168,7 @@ def test_layers_are_those_of_the_kind(browser, tmp_path):
             weights_NHLM=decoder_self.weights_NHLM[:2]
         )
     )
-    page = Page(browser, tmp_path / "page.html", page_of(maps))
+    page = AttentionPage(browser, tmp_path / "page.html", page_of(maps))
 
     def layers():
         return [label.text for label in page.all("#layers label")]
@@ -317,7 +279,7 @@ def test_keys_go_where_the_pointer_goes(page):
 
 @pytest.mark.slow
 def test_a_page_of_hostile_tokens_is_alive(browser, tmp_path):
-    page = Page(
+    page = AttentionPage(
         browser,
         tmp_path / "page.html",
         page_of(made_up_maps(HOSTILE, HOSTILE, num_heads=16)),
@@ -343,7 +305,7 @@ def test_a_narrow_window_needs_no_scrolling_sideways(browser, tmp_path):
         "Emulation.setDeviceMetricsOverride", {**narrow, "mobile": True}
     )
     try:
-        page = Page(browser, tmp_path / "page.html", page_of(maps))
+        page = AttentionPage(browser, tmp_path / "page.html", page_of(maps))
         width, canvas = browser.execute_script(
             "return [document.documentElement.scrollWidth, canvas.clientWidth]"
         )

@@ -1,0 +1,74 @@
+"""Serves a model on this machine: a page to try it, and a REST API.
+
+The API is TensorFlow Serving's. Prints the address of the page, which only
+programs on this machine can reach. For production, serve what bin/export writes
+by TensorFlow Serving.
+"""
+
+from absl import flags
+
+from t2t_lite import cli
+from t2t_lite.decoding import search_options
+from t2t_lite.errors import require_extra, require_positive
+from t2t_lite.serving import checks
+
+FLAGS = flags.FLAGS
+cli.define_model_flags(xla=False, has_auto_precision=False, is_required=False)
+cli.define_sentences_flag()
+cli.define_serving_flags()
+flags.adopt_module_key_flags(cli)
+flags.DEFINE_string(
+    "export_dir",
+    None,
+    "Serve the newest version of this export, in place of a model directory.",
+)
+flags.DEFINE_string(
+    "name", None, "Name of the model. Default: that of its folder."
+)
+flags.DEFINE_integer("port", 8501, "Port to listen on; 0 for any free one.")
+flags.DEFINE_float(
+    "timeout_seconds",
+    60,
+    "How long a request may take, and how long Ctrl-C waits for those there "
+    "are.",
+)
+flags.mark_flags_as_mutual_exclusive(["model_dir", "export_dir"], required=True)
+cli.refuse_beside(
+    "export_dir",
+    *("checkpoint", "average_last", "precision", "xla", "sentences"),
+    *cli.SEARCH_FLAGS,
+    *cli.SERVING_FLAGS,
+)
+_SERVED = ("xla", "attention_layer", "attention_head")
+
+
+def main(_: list[str]) -> int:
+    require_extra("aiohttp", "serve")
+    require_positive(**{"--timeout_seconds": FLAGS.timeout_seconds})
+    name = checks.model_name(FLAGS.name, FLAGS.model_dir or FLAGS.export_dir)
+    if FLAGS.export_dir:
+        path = checks.newest_version(FLAGS.export_dir)
+    else:
+        max_length = checks.served_max_length(
+            search_options.checked_hparams(
+                FLAGS.model_dir, **cli.search_flags()
+            ),
+            **{n: FLAGS[n].value for n in cli.SERVING_FLAGS},
+        )
+    bound = checks.bound_socket(FLAGS.port)
+    cli.load_tensorflow(in_parts=not FLAGS.xla)
+    from t2t_lite.serving import opening
+    from t2t_lite.serving.server import Server
+
+    if FLAGS.export_dir:
+        opened = opening.opened_export(path)
+    else:
+        opened = opening.opened_directory(
+            **cli.weight_flags(),
+            search=cli.search_flags(),
+            sentences=FLAGS.sentences,
+            max_length=max_length,
+            **{n: FLAGS[n].value for n in _SERVED},
+        )
+    Server(name, opened, FLAGS.timeout_seconds).run(bound)
+    return 0

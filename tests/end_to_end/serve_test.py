@@ -1,0 +1,99 @@
+"""bin/serve as a process: both kinds of model, many clients, and its end."""
+
+import concurrent.futures
+import contextlib
+import json
+import signal
+import tarfile
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+from binaries import TIMEOUT_S, start
+from paths import ROOT
+
+GOLDEN = ROOT / "tests" / "golden" / "0.1.0"
+REPORT = json.loads((GOLDEN / "expected.json").read_text("utf-8"))
+LINES, EXPECTED = REPORT["lines"], REPORT["expected"]
+
+pytestmark = pytest.mark.slow
+
+
+@contextlib.contextmanager
+def serving(*flags):
+    """Gives a running bin/serve, and its address."""
+    process = start("serve", "--port=0", *flags)
+    try:
+        address = process.stdout.readline().strip()
+        assert address, process.communicate(timeout=TIMEOUT_S)[1]
+        yield process, address
+    finally:
+        process.kill()
+        process.communicate(timeout=TIMEOUT_S)
+
+
+def ask(address, path, **body):
+    data = json.dumps(body).encode() if body else None
+    request = urllib.request.Request(f"{address}v1/models/{path}", data)
+    with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
+        return json.load(response)
+
+
+def stop(process):
+    """Stops a server as Ctrl-C does; returns its status and what it said."""
+    process.send_signal(signal.SIGINT)
+    return process.wait(TIMEOUT_S), process.stderr.read()
+
+
+@pytest.fixture(scope="module")
+def export(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("golden")
+    with tarfile.open(GOLDEN / "export.tar.gz") as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "export"
+
+
+def test_both_kinds_of_model_are_served_to_the_same_texts(export):
+    for kind, flag, expected in (
+        ("model", f"--model_dir={GOLDEN / 'translation'}", "last"),
+        ("export", f"--export_dir={export}", "export"),
+    ):
+        with serving(flag, f"--name={kind}") as (process, address):
+            (version,) = ask(address, kind)["model_version_status"]
+            assert (version["version"], version["state"]) == ("1", "AVAILABLE")
+            found = ask(address, f"{kind}:predict", inputs=LINES)["outputs"]
+            best = [nbest[0] for nbest in EXPECTED[expected]]
+            assert found["outputs"] == [text for text, _ in best]
+            scores = [score for _, score in best]
+            assert found["scores"] == pytest.approx(scores, abs=1e-4)
+            status, errors = stop(process)
+            assert status == 0, errors
+            assert "Traceback" not in errors
+
+
+def test_clients_get_their_own_and_a_stop_finishes_what_was_asked():
+    lines = LINES * 3
+    expected = [nbest[0][0] for nbest in EXPECTED["last"]] * 3
+    flag = f"--model_dir={GOLDEN / 'translation'}"
+
+    def translate(line):
+        (text,) = ask(address, "m:predict", inputs=[line])["outputs"]["outputs"]
+        return text
+
+    with (
+        serving(flag, "--name=m") as (process, address),
+        concurrent.futures.ThreadPoolExecutor(16) as clients,
+    ):
+        assert [*clients.map(translate, lines * 4)] == expected * 4
+        # Behind a request that takes its time, all others wait.
+        long = clients.submit(ask, address, "m:predict", inputs=LINES * 200)
+        asked = [clients.submit(translate, line) for line in lines[1:]]
+        time.sleep(0.5)  # Until they are there.
+        assert not long.done()
+        process.send_signal(signal.SIGTERM)
+        assert len(long.result()["outputs"]["outputs"]) == 200 * len(LINES)
+        assert [each.result() for each in asked] == expected[1:]
+        assert process.wait(TIMEOUT_S) == 0
+        with pytest.raises(urllib.error.URLError):
+            translate("late")
