@@ -35,7 +35,6 @@ SEARCH_FLAGS = (
 )
 SERVING_FLAGS = ("max_length", "attention_layer", "attention_head")
 _WEIGHT_FLAGS = ("model_dir", "checkpoint", "average_last", "precision")
-_TRANSLATOR_FLAGS = (*_WEIGHT_FLAGS, "xla", *SEARCH_FLAGS)
 _MEMORY_FLAGS = (
     "beam_width",
     "max_extra_length",
@@ -121,7 +120,9 @@ def _main(command: ModuleType, arguments: list[str]) -> int:
 
 def _require_usable(flag: flags.Flag) -> None:
     """Raises InputError where a flag's value can only be a mistake."""
-    if flag.present and flag.value in ("", []):
+    is_multiple = isinstance(flag, flags.MultiFlag)
+    is_empty = is_multiple and "" in (flag.value or [])
+    if flag.present and (is_empty or flag.value in ("", [])):
         raise InputError(f"--{flag.name} is empty")
     if isinstance(flag.value, int):
         require_small(**{f"--{flag.name}": flag.value})
@@ -348,6 +349,7 @@ def define_model_flags(
     xla: bool | None = None,
     has_auto_precision: bool = True,
     is_required: bool = True,
+    may_be_several: bool = False,
 ) -> None:
     """Defines the flags that choose a model, and how it searches.
 
@@ -355,8 +357,9 @@ def define_model_flags(
         xla: the default of --xla; None to let the device decide.
         has_auto_precision: that of `define_weight_flags`.
         is_required: that of `define_weight_flags`.
+        may_be_several: that of `define_weight_flags`.
     """
-    define_weight_flags(has_auto_precision, is_required)
+    define_weight_flags(has_auto_precision, is_required, may_be_several)
     default = " Default: on a GPU." if xla is None else ""
     flags.DEFINE_bool("xla", xla, f"Compile the search with XLA.{default}")
     flags.DEFINE_integer(
@@ -430,27 +433,41 @@ def define_model_flags(
 
 
 def define_weight_flags(
-    has_auto_precision: bool = True, is_required: bool = True
+    has_auto_precision: bool = True,
+    is_required: bool = True,
+    may_be_several: bool = False,
 ) -> None:
     """Defines the flags that choose a model, its weights and its precision.
 
     Args:
         has_auto_precision: whether this machine may choose the precision.
         is_required: whether there must be a model directory.
+        may_be_several: whether several models may be given: values of
+            --model_dir and --checkpoint are lists then.
     """
-    flags.DEFINE_string(
+    define = (
+        flags.DEFINE_multi_string
+        if may_be_several
+        # Given twice, it is refused.
+        else functools.partial(flags.DEFINE_string, allow_overwrite=False)
+    )
+    define(
         "model_dir",
         None,
         f"{'Required: the' if is_required else 'The'} directory that "
-        f"{program('train')} or {program('import_model')} wrote.",
+        f"{program('train')} or {program('import_model')} wrote."
+        + " Given several times, these models translate together."
+        * may_be_several,
     )
     if is_required:
         flags.mark_flag_as_required("model_dir")
-    flags.DEFINE_string(
+    define(
         "checkpoint",
         "last",
         "Which weights to use: last, best, averaged, or the path of a "
-        "checkpoint.",
+        "checkpoint."
+        + " Given several times, it is one for each --model_dir, or all are of "
+        "the only one." * may_be_several,
     )
     flags.DEFINE_integer(
         "average_last",
@@ -558,4 +575,5 @@ def weight_flags() -> dict[str, Any]:
 
 def model_flags() -> dict[str, Any]:
     """Returns those flags as the arguments of a Translator."""
-    return {name: flags.FLAGS[name].value for name in _TRANSLATOR_FLAGS}
+    searching = {"xla": flags.FLAGS.xla} | search_flags()
+    return weight_flags() | searching

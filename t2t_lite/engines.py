@@ -1,9 +1,10 @@
 """Which program searches for translations. One is imported when it is used."""
 
-import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from t2t_lite.errors import require_extra
+from t2t_lite.decoding.members import Paths, members_of, require_together
+from t2t_lite.errors import require, require_extra
 from t2t_lite.hparams import HParams
 
 if TYPE_CHECKING:
@@ -13,37 +14,47 @@ NAMES = ("tensorflow", "ctranslate2")
 
 
 def checked_hparams(
-    engine: str, model_dir: str | os.PathLike, **search: Any
+    engine: str,
+    model_dir: Paths,
+    checkpoint: str | Sequence[str] = "last",
+    **search: Any,
 ) -> HParams:
     """Returns the HParams of a model that can be searched so.
 
-    Nothing is loaded that takes long.
+    Of several that translate together, they are those of the first. Nothing is
+    loaded that takes long.
 
     Args:
         engine: one of NAMES.
-        model_dir: path of a model directory; for CTranslate2, also of a folder
-            that bin/export wrote for it.
+        model_dir: path of a model directory, or a list of them; for
+            CTranslate2, also of a folder that bin/export wrote for it.
+        checkpoint: which of its checkpoints, or a list of them.
         **search: options of the search, by name.
 
     Raises:
-        InputError: there is no such model, an option is out of its range, or
-            the engine is not installed.
+        InputError: there is no such model, an option is out of its range, the
+            engine is not installed, or cannot search with several models.
     """
     from t2t_lite.decoding import search_options
 
+    members = members_of(model_dir, checkpoint)
     if engine == "tensorflow":
-        return search_options.checked_hparams(model_dir, **search)
+        require_together(members)
+        return search_options.checked_hparams(members[0].model_dir, **search)
+    rule = "CTranslate2 translates with one model: give one --model_dir and one"
+    require(f"{rule} --checkpoint", len(members) == 1, models=len(members))
     require_extra("ctranslate2", "ctranslate2")
     from t2t_lite.formats import ctranslate2
 
-    hparams = ctranslate2.read_hparams(model_dir)
+    hparams = ctranslate2.read_hparams(members[0].model_dir)
     search_options.SearchOptions.from_hparams(hparams, **search)
     return hparams
 
 
 def open_model(
     engine: str,
-    model_dir: str | os.PathLike,
+    model_dir: Paths,
+    checkpoint: str | Sequence[str] = "last",
     quantization: str | None = None,
     **options: Any,
 ) -> "LinePredictor":
@@ -52,6 +63,7 @@ def open_model(
     Args:
         engine: one of NAMES.
         model_dir: that of `checked_hparams`.
+        checkpoint: that of `checked_hparams`.
         quantization: what CTranslate2 keeps weights in; None for float32.
         **options: those of a Translator or a Parser; None for its default.
 
@@ -61,10 +73,14 @@ def open_model(
     if engine == "tensorflow":
         from t2t_lite import tasks
 
-        return tasks.open_model(model_dir, **options)
+        return tasks.open_model(model_dir, checkpoint, **options)
     from t2t_lite.formats import ctranslate2_engine
 
+    (member,) = members_of(model_dir, checkpoint)
     given = {k: v for k, v in options.items() if v is not None}
     return ctranslate2_engine.open_translator(
-        model_dir, quantization=quantization, **given
+        member.model_dir,
+        checkpoint=member.checkpoint,
+        quantization=quantization,
+        **given,
     )

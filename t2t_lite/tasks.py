@@ -1,9 +1,10 @@
 """Where each task lies. One is imported when it is opened."""
 
 import importlib
-import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from t2t_lite.decoding.members import Paths, members_of, require_together
 from t2t_lite.hparams import HParams
 from t2t_lite.task import Task
 
@@ -32,18 +33,27 @@ def task_of(hparams: HParams) -> Task:
     return task
 
 
-def open_model(model_dir: str | os.PathLike, **options: Any) -> "LinePredictor":
+def open_model(
+    model_dir: Paths, checkpoint: str | Sequence[str] = "last", **options: Any
+) -> "LinePredictor":
     """Returns the Translator or the Parser of a model directory.
 
     Args:
-        model_dir: path of a model directory.
-        **options: those of either; None for its default.
+        model_dir: path of a model directory, or a list of those of models that
+            translate together.
+        checkpoint: that of `members_of`.
+        **options: others of either; None for its default.
 
     Raises:
         InputError: the directory has no such model, or an option is wrong.
     """
     from t2t_lite.storage.model_directory import ModelDirectory
 
-    task = task_of(ModelDirectory(model_dir).settings().hparams)
+    members = members_of(model_dir, checkpoint)
+    require_together(members)
+    first = members[0].model_dir
+    task = task_of(ModelDirectory(first).settings().hparams)
     given = {k: v for k, v in options.items() if v is not None}
-    return task.open(model_dir, **given)
+    if len(members) == 1:
+        return task.open(first, checkpoint=members[0].checkpoint, **given)
+    return task.open(model_dir, checkpoint=checkpoint, **given)

@@ -68,6 +68,7 @@ ANY_BACKEND = (
     "t2t_lite.model.*",
     "t2t_lite.decoding.beam_search",
     "t2t_lite.decoding.constraints",
+    "t2t_lite.decoding.ensemble",
     "t2t_lite.decoding.prefix",
     "t2t_lite.decoding.sampling",
     "t2t_lite.decoding.suppression",

@@ -14,6 +14,7 @@ flags.DEFINE_string(
     "model_dir",
     None,
     f"Required: the directory that {program('train')} wrote.",
+    allow_overwrite=False,
 )
 flags.mark_flag_as_required("model_dir")
 flags.DEFINE_integer(

@@ -15,7 +15,9 @@ flags.DEFINE_string(
     "Required: a folder or archive of Marian's (decoder.yml, .npz), or a "
     "folder of Hugging Face's (config.json, model.safetensors).",
 )
-flags.DEFINE_string("model_dir", None, "Required: the folder to write.")
+flags.DEFINE_string(
+    "model_dir", None, "Required: the folder to write.", allow_overwrite=False
+)
 flags.mark_flags_as_required(["from", "model_dir"])
 
 

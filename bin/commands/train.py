@@ -33,6 +33,7 @@ flags.DEFINE_string(
     "model_dir",
     None,
     "Where to keep the model. Default: runs/<corpus>-<preset>.",
+    allow_overwrite=False,
 )
 flags.DEFINE_string(
     "vocabulary",

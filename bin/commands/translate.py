@@ -16,7 +16,7 @@ from t2t_lite.storage import settings_file
 from t2t_lite_data import text_files
 
 FLAGS = flags.FLAGS
-cli.define_model_flags()
+cli.define_model_flags(may_be_several=True)
 cli.define_sentences_flag()
 cli.define_devices_flag()
 flags.adopt_module_key_flags(cli)
@@ -91,8 +91,8 @@ def main(_: list[str]) -> int:
     settings_file.require_no_output_in(FLAGS.model_dir, FLAGS.output)
     search = {name: FLAGS[name].value for name in _COUNTS}
     search["glossary"] = text_files.glossary(FLAGS.glossary)
-    given = cli.search_flags() | search
-    hparams = engines.checked_hparams(FLAGS.engine, FLAGS.model_dir, **given)
+    which = FLAGS.engine, FLAGS.model_dir, FLAGS.checkpoint
+    hparams = engines.checked_hparams(*which, **cli.search_flags(), **search)
     is_typed = terminal.is_typed(FLAGS.input)
     lines_at_once = 1 if is_typed else FLAGS.batch_lines
     lines, count = (

@@ -130,9 +130,10 @@ def beam_search(
     that are left. What other sentences do changes none of its finished ones.
 
     Args:
-        step: a function (int32 ids_BW, cache) to (float32 logits_BWV, cache):
-            the newest token of each hypothesis to logits of the one after it.
-            A token that must not follow has a logit of -inf or `NEG_INF`.
+        step: a function (int32 ids_BW, cache) to (float32 log_probs_BWV,
+            cache): the newest token of each hypothesis to log probabilities of
+            the one after it, -inf or `NEG_INF` for one that must not follow.
+            `with_log_probs` makes it of a step that gives logits.
         cache: a nested structure of tensors [B, ...], or of scalars, whose
             shapes `step` keeps; in a graph without XLA an axis of unknown size
             may change.
@@ -160,7 +161,6 @@ def beam_search(
 
     Source: section 6.1; Wu et al. 2016, section 7.
     """
-    step = with_log_probs(step)
     if constraint is not None:
         step, reorder, cache = with_constraint(
             step, reorder, cache, constraint, eos
@@ -217,7 +217,9 @@ def with_constraint(
             is_next_BWP = (next_BWP >= 0) & ops.take_along_axis(
                 allowed_BWV, ops.maximum(next_BWP, 0), axis=2
             )
-            would_end_BW = log_probs_BWV[..., eos] > math.log(0.5)
+            # Those of an ensemble need not sum to 1.
+            total_BW = ops.logsumexp(log_probs_BWV, axis=-1)
+            would_end_BW = log_probs_BWV[..., eos] - total_BW > math.log(0.5)
             is_over_BW = (
                 (cache.is_over_BW | would_end_BW)
                 & ~allowed_BWV[..., eos]

@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_lite.decoding.beam_search import Hypotheses
+from t2t_lite.decoding.ensemble import Ensemble
 from t2t_lite.errors import require
 from t2t_lite.model.transformer import Transformer
 
@@ -21,7 +22,7 @@ from t2t_lite.model.transformer import Transformer
 class Replica(NamedTuple):
     """A model whose weights are on a device."""
 
-    model: Transformer
+    model: Transformer | Ensemble
     device: str
 
 
@@ -50,13 +51,14 @@ def find_devices(devices: str | int = "all") -> list[str]:
 
 
 def make_replicas(
-    model: Transformer, devices: Sequence[str] = ()
+    model: Transformer | Ensemble, devices: Sequence[str] = ()
 ) -> list[Replica]:
     """Returns the Replicas of a model that search; none where it does alone.
 
     Args:
-        model: Transformer. The devices of a MirroredStrategy that it was made
-            under have its weights already, so they are the ones.
+        model: Transformer, or an Ensemble. The devices of a MirroredStrategy
+            that it was made under have its weights already, so they are the
+            ones.
         devices: names; all but the first get the weights as they are now.
     """
     strategy = _strategy(model)
@@ -70,14 +72,18 @@ def make_replicas(
     return list(map(Replica, models, devices))
 
 
-def _strategy(model: Transformer) -> tf.distribute.Strategy | None:
+def _strategy(
+    model: Transformer | Ensemble,
+) -> tf.distribute.Strategy | None:
     """Returns the strategy that mirrors a model's weights, if one does."""
     value = model.weights[0].value
     is_mirrored = isinstance(value, tf.distribute.DistributedValues)
     return value.distribute_strategy if is_mirrored else None
 
 
-def _copy(model: Transformer, device: str) -> Transformer:
+def _copy(model: Transformer | Ensemble, device: str) -> Transformer | Ensemble:
+    if isinstance(model, Ensemble):
+        return Ensemble([_copy(each, device) for each in model.models])
     with tf.device(device):
         copy = Transformer.from_config(model.get_config())
         copy.build()

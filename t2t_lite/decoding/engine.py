@@ -11,6 +11,7 @@ from t2t_lite.decoding import beginnings
 from t2t_lite.decoding.alternatives import AlternativesSearch
 from t2t_lite.decoding.beam_search import Hypotheses
 from t2t_lite.decoding.devices import make_replicas
+from t2t_lite.decoding.ensemble import Ensemble
 from t2t_lite.decoding.search import ids_translator
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.decoding.steering import Steering
@@ -26,7 +27,7 @@ class Engine(NamedTuple):
     translate_ids: Callable  # as `ids_translator` returns
     max_length: int  # the most ids of a source
     description: str  # where the weights are from
-    model: Transformer | None = None  # None for a SavedModel
+    model: Transformer | Ensemble | None = None  # None for a SavedModel
     num_devices: int = 1
     # A function of ids as above, str that the translations begin with, and bool
     # whether they end there, to Hypotheses; None if there is none.
@@ -39,7 +40,7 @@ class Engine(NamedTuple):
 
 
 def model_engine(
-    model: Transformer,
+    model: Transformer | Ensemble,
     vocabulary: Vocabulary,
     options: SearchOptions,
     xla: bool | None = None,
@@ -47,10 +48,10 @@ def model_engine(
     description: str = "a model in memory",
     devices: Sequence[str] = (),
 ) -> Engine:
-    """Returns the Engine of a Transformer in memory.
+    """Returns the Engine of a Transformer in memory, or of several.
 
     Args:
-        model: Transformer.
+        model: Transformer, or an Ensemble.
         vocabulary: Vocabulary.
         options: SearchOptions.
         xla: that of `ids_translator`.

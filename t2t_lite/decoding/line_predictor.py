@@ -31,7 +31,7 @@ class LinePredictor(abc.ABC):
     Args:
         vocabulary: Vocabulary.
         options: SearchOptions.
-        model: Transformer; None if there is no Keras model in memory.
+        model: Transformer, or an Ensemble; None if there is none in memory.
         description: str, where the weights are from.
         num_devices: int, how many of them search side by side.
     """

@@ -19,7 +19,6 @@ from t2t_lite.decoding.beam_search import (
     is_possible,
     length_penalty,
     with_constraint,
-    with_log_probs,
 )
 from t2t_lite.model.rows import gather
 from t2t_lite.tensor import NEG_INF, Tensor
@@ -79,7 +78,6 @@ def sample(
     """
     W = num_samples
     B = ops.shape(max_lengths_B)[0]
-    step = with_log_probs(step)
     if constraint is not None:
         step, _, cache = with_constraint(step, None, cache, constraint, eos)
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 from absl import logging
 from keras import ops
 
-from t2t_lite.decoding import beam_search, shapes
+from t2t_lite.decoding import beam_search, ensemble, shapes
 from t2t_lite.decoding.beam_search import Hypotheses
 from t2t_lite.decoding.constraints import Batch, MakeConstraint
 from t2t_lite.decoding.devices import (
@@ -16,14 +16,13 @@ from t2t_lite.decoding.devices import (
     Replica,
     trace_on,
 )
+from t2t_lite.decoding.ensemble import Ensemble
 from t2t_lite.decoding.sampling import Sampling, row_keys, sample
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.errors import require, require_bool
 from t2t_lite.hardware import Hardware, find_hardware
 from t2t_lite.hparams import HParams
-from t2t_lite.model import cache as decoder_cache
 from t2t_lite.model.transformer import Transformer
-from t2t_lite.tensor import NEG_INF
 from t2t_lite.token_ids import EOS, PAD
 
 _MOST_CANDIDATES = 2**31 - 1
@@ -36,7 +35,7 @@ _GIVEN = {
 
 
 def search(
-    model: Transformer,
+    model: Transformer | Ensemble,
     source_ids: tf.Tensor,
     options: SearchOptions,
     *,
@@ -51,7 +50,7 @@ def search(
     itself.
 
     Args:
-        model: Transformer.
+        model: Transformer, or an Ensemble.
         source_ids: int32 [B, S], EOS at each end, padded with 0.
         options: SearchOptions.
         min_finished: int up to the beam's width, how many hypotheses must have
@@ -84,18 +83,12 @@ def search(
                 **given,
             )
         )
-    step, cache = model.start_decoding(source_ids, W, T if xla else None)
-    is_padding_V = ops.equal(
-        ops.arange(model.num_target_ids, dtype="int32"), PAD
+    step, cache, reorder = ensemble.start(
+        model, source_ids, W, T if xla else None
     )
-
-    def step_without_padding(ids_BW, cache):
-        logits_BWV, cache = step(ids_BW, cache)
-        return ops.where(is_padding_V, NEG_INF, logits_BWV), cache
-
     if options.samples:
         return sample(
-            step_without_padding,
+            step,
             cache,
             max_lengths_B,
             max_length=T,
@@ -107,9 +100,9 @@ def search(
             constraint=constraint,
         )
     return beam_search.beam_search(
-        step_without_padding,
+        step,
         cache,
-        decoder_cache.reorder,
+        reorder,
         max_lengths_B,
         max_length=T,
         beam_width=W,
@@ -149,7 +142,7 @@ def max_target_length(
 
 
 def ids_translator(
-    model: Transformer,
+    model: Transformer | Ensemble,
     options: SearchOptions,
     xla: bool | None = None,
     *,
@@ -163,7 +156,7 @@ def ids_translator(
     """Returns the function that translates any number of id sequences.
 
     Args:
-        model: Transformer.
+        model: Transformer, or an Ensemble.
         options: SearchOptions.
         xla: bool, whether XLA compiles the search, once for each shape; None:
             where there is a GPU. (On a CPU it makes a lone sentence faster, and
@@ -191,7 +184,10 @@ def ids_translator(
         max_length = model.hparams.max_length
     _require_countable(options.beam_width, model.num_target_ids)
     capacity = shapes.capacity(
-        hardware or find_hardware(), options.beam_width, options.tokens_at_once
+        hardware or find_hardware(),
+        options.beam_width,
+        options.tokens_at_once,
+        len(ensemble.models_of(model)),
     )
     if xla:
         logging.info(
@@ -232,7 +228,7 @@ def _require_countable(beam_width: int, V: int) -> None:
 
 
 def _translate_function(
-    model: Transformer,
+    model: Transformer | Ensemble,
     options: SearchOptions,
     limits: dict[str, Any],
     *,
@@ -242,7 +238,7 @@ def _translate_function(
     """Returns what `ids_translator` does, on one device.
 
     Args:
-        model: Transformer.
+        model: Transformer, or an Ensemble.
         options: SearchOptions.
         limits: those of `run_in_batches`.
         given: that of `ids_translator`.
@@ -291,7 +287,7 @@ def _translate_function(
 
 
 def _search_function(
-    model: Transformer,
+    model: Transformer | Ensemble,
     options: SearchOptions,
     *,
     xla: bool,

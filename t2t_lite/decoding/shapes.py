@@ -33,7 +33,10 @@ class Capacity(NamedTuple):
 
 
 def capacity(
-    hardware: Hardware, beam_width: int = 1, tokens_at_once: int | None = None
+    hardware: Hardware,
+    beam_width: int = 1,
+    tokens_at_once: int | None = None,
+    num_models: int = 1,
 ) -> Capacity:
     """Returns how much one batch of a search may hold.
 
@@ -42,6 +45,7 @@ def capacity(
         beam_width: int; wide beams take fewer rows at once.
         tokens_at_once: int, source tokens; None for as many as suit the
             hardware and the beam.
+        num_models: int, how many search as one, and share the memory.
 
     >>> capacity(ANYWHERE)
     Capacity(tokens=2048, rows=128, num_parts=2)
@@ -51,7 +55,8 @@ def capacity(
     Capacity(tokens=76293, rows=4768, num_parts=1)
     """
     if hardware.kind == "GPU":
-        tokens = int(hardware.memory_bytes) // _BYTES_PER_TOKEN
+        memory_bytes = int(hardware.memory_bytes) // num_models
+        tokens = memory_bytes // _BYTES_PER_TOKEN
     else:
         tokens = _TOKENS_PER_CORE * hardware.num_parts
     tokens_per_row = _TOKENS_PER_ROW

@@ -3,6 +3,7 @@
 import functools
 import math
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,11 @@ from t2t_lite.decoding import beginnings, saved_model
 from t2t_lite.decoding.beginnings import ANYTHING, Beginning
 from t2t_lite.decoding.devices import find_devices
 from t2t_lite.decoding.engine import Engine, model_engine
+from t2t_lite.decoding.ensemble import Ensemble, models_of
 from t2t_lite.decoding.glossary import Glossary
 from t2t_lite.decoding.line_predictor import LinePredictor, Translation
 from t2t_lite.decoding.long_lines import LineSplitter, Pieces
+from t2t_lite.decoding.members import Paths, members_of, require_together
 from t2t_lite.decoding.piece_translation import PieceTranslator, Request
 from t2t_lite.decoding.search import max_target_length
 from t2t_lite.decoding.search_options import SearchOptions
@@ -81,7 +84,9 @@ class LineTranslator(LinePredictor):
         self._splitting = splitting
 
     def _shaping(self) -> list[Any]:
-        return [*super()._shaping(), self._splitting]
+        # `sha256` is of all weights, and these say what they compute.
+        others = [each.hparams for each in models_of(self.model)[1:]]
+        return [*super()._shaping(), *others, self._splitting]
 
     @staticmethod
     def from_model(
@@ -439,11 +444,16 @@ class LineTranslator(LinePredictor):
 
 
 class Translator(LineTranslator):
-    """Translates text with the model of a model directory.
+    """Translates text with the model of a model directory, or with several.
+
+    Several translate together, as an ensemble: the log probabilities of each
+    token are averaged. Options and splitting are the first's.
 
     Args:
-        model_dir: path of a model directory.
-        checkpoint: "last", "best", "averaged", or the path of a checkpoint.
+        model_dir: path of a model directory, or a list of them, whose models
+            must have the same vocabulary.
+        checkpoint: "last", "best", "averaged", or the path of a checkpoint; or
+            a list of them, one for each model directory, or all of one.
         average_last: int; above 1, the mean of that many of the last ones.
         precision: "float32", "bfloat16" or "float16".
         xla: bool, whether XLA compiles the search, once for each shape; None:
@@ -461,8 +471,8 @@ class Translator(LineTranslator):
 
     def __init__(
         self,
-        model_dir: str | os.PathLike,
-        checkpoint: str = "last",
+        model_dir: Paths,
+        checkpoint: str | Sequence[str] = "last",
         average_last: int = 1,
         precision: str = "float32",
         xla: bool | None = None,
@@ -470,16 +480,29 @@ class Translator(LineTranslator):
         devices: str | int = 1,
         **options: Any,
     ):
-        directory = ModelDirectory(model_dir)
-        directory.require_task("translation")
-        settings, vocabulary = directory.settings(), directory.vocabulary()
+        members = members_of(model_dir, checkpoint)
+        directories = [ModelDirectory(each.model_dir) for each in members]
+        for directory in directories:
+            directory.require_task("translation")
+        require_together(members)
+        settings = directories[0].settings()
+        vocabulary = directories[0].vocabulary()
         splitting = settings.splitting(sentences)
         search_options = SearchOptions.from_hparams(
             settings.hparams, Translator, **options
         )
-        model, description, record = directory.load_model(
-            checkpoint, average_last, precision
-        )
+        loaded = [
+            directory.load_model(each.checkpoint, average_last, precision)
+            for directory, each in zip(directories, members, strict=True)
+        ]
+        model, description, record = loaded[0]
+        if len(loaded) > 1:
+            model = Ensemble([each.model for each in loaded])
+            description = " and ".join(
+                f"{directory.path} ({each.description})"
+                for directory, each in zip(directories, loaded, strict=True)
+            )
+            record = {}  # Of several there is none.
         super().__init__(
             model_engine(
                 model,

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from t2t_lite.decoding.ensemble import only_model
 from t2t_lite.decoding.line_predictor import LinePredictor
 from t2t_lite.english import counted
 from t2t_lite.evaluation import accuracy
@@ -119,8 +120,9 @@ def evaluate(
         checks: lists of sentences to count the right ones of, by name.
 
     Raises:
-        InputError: a split is empty.
+        InputError: a split is empty, or the model is an ensemble.
     """
+    model = only_model(predictor.model)
     vocabulary, scores = predictor.vocabulary, {}
     for name, pairs in splits.items():
         token_files.require_pairs(name, pairs)
@@ -134,7 +136,7 @@ def evaluate(
             pairs=len(pairs),
             data_sha256=token_files.hash_pairs(pairs),
             text=score(outputs, references),
-            tokens=TokenScorer(predictor.model, token_pairs)(),
+            tokens=TokenScorer(model, token_pairs)(),
         )
     accuracies = {
         name: accuracy.measure(predictor, sentences)

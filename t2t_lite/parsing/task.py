@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from t2t_lite.errors import InputError
+from t2t_lite.errors import InputError, require
 from t2t_lite.hparams import HParams
 from t2t_lite.parsing import trees
 from t2t_lite.task import ReadPairs, Task
@@ -113,6 +113,10 @@ class ParsingTask(Task):
     ) -> "LinePredictor":
         from t2t_lite.parsing.parser import Parser
 
+        is_one = not isinstance(model_dir, list | tuple)
+        is_one &= isinstance(options.get("checkpoint", "last"), str)
+        rule = "a parser is one model: give one --model_dir, one --checkpoint"
+        require(rule, is_one, model_dir=model_dir)
         if options.pop("sentences", "auto") != "auto":
             raise InputError(
                 "--sentences is for translation; a parser takes one sentence "

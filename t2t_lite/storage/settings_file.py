@@ -94,17 +94,21 @@ def _what_it_is(path: files.Path) -> str:
 
 
 def require_no_output_in(
-    model_dir: str | os.PathLike, *outputs: str | None
+    model_dir: str | os.PathLike | list[str], *outputs: str | None
 ) -> None:
     """Checks that no output takes the place of a part of the model.
 
     Args:
-        model_dir: path of a model directory.
+        model_dir: path of a model directory, or a list of them.
         *outputs: paths of files that are about to be written, or None.
 
     Raises:
         InputError: one is such a part.
     """
+    if isinstance(model_dir, list):
+        for each in model_dir:
+            require_no_output_in(each, *outputs)
+        return
     if files.is_remote(model_dir):
         return
     folder = os.path.realpath(os.path.expanduser(model_dir))

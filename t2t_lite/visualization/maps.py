@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
+from t2t_lite.decoding.ensemble import only_model
 from t2t_lite.decoding.search import max_target_length
 from t2t_lite.decoding.translation import LineTranslator
 from t2t_lite.errors import InputError, require_index
@@ -119,7 +120,8 @@ def compute_maps(
     Raises:
         InputError: a text is blank, or too long for the model.
     """
-    model, vocabulary = translator.model, translator.vocabulary
+    model = only_model(translator.model)
+    vocabulary = translator.vocabulary
     source_ids = _encode(
         vocabulary, sentence, "sentence", max_length=translator.max_length
     )

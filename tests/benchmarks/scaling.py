@@ -69,7 +69,7 @@ def search(sizes):
     import tensorflow as tf
     from keras import ops
 
-    from t2t_lite.decoding.beam_search import beam_search
+    from t2t_lite.decoding.beam_search import beam_search, with_log_probs
     from t2t_lite.model import cache as decoder_cache
     from t2t_lite.model.transformer import Transformer
     from t2t_lite.tensor import NEG_INF
@@ -89,7 +89,7 @@ def search(sizes):
             return ops.where(is_end_V, NEG_INF, logits_BWV), cache
 
         return beam_search(
-            step_without_end,
+            with_log_probs(step_without_end),
             cache,
             decoder_cache.reorder,
             ops.full((ops.shape(source_ids)[0],), _TOKENS_OUT, "int32"),

@@ -24,7 +24,7 @@ from search_tables import (
 from tiny_models import tiny_transformer
 
 from t2t_lite.decoding import beam_search as search_module
-from t2t_lite.decoding.beam_search import beam_search
+from t2t_lite.decoding.beam_search import beam_search, with_log_probs
 from t2t_lite.model import cache as decoder_cache
 from t2t_lite.model import rows
 from t2t_lite.tensor import NEG_INF
@@ -236,11 +236,11 @@ def test_reorder_gets_the_parents():
 
     def step_and_record(ids_BW, cache):
         inner, position, history_BWT = cache
-        logits, inner = step(ids_BW, inner)
+        log_probs, inner = step(ids_BW, inner)
         history_BWT = ops.slice_update(
             history_BWT, (0, 0, position), ids_BW[..., None]
         )
-        return logits, (inner, position + 1, history_BWT)
+        return log_probs, (inner, position + 1, history_BWT)
 
     def reorder_and_record(cache, parent_BW):
         inner, position, history_BWT = cache
@@ -364,7 +364,7 @@ def test_an_impossible_end_is_no_finished_hypothesis(never):
         return ops.broadcast_to(logits_V, (B, W, V)), cache
 
     ids, scores = beam_search(
-        step,
+        with_log_probs(step),
         ops.zeros((1, 2)),
         lambda cache, parent_BW: cache,
         ops.convert_to_tensor([longest]),
@@ -412,7 +412,7 @@ def without_padding_id(step):
         is_padding_V = ops.arange(logits_BWV.shape[-1]) == PAD
         return ops.where(is_padding_V, NEG_INF, logits_BWV), cache
 
-    return step_without
+    return with_log_probs(step_without)
 
 
 def test_cached_decoding_finds_what_full_passes_do(tiny_hparams):

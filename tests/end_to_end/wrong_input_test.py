@@ -323,8 +323,10 @@ def test_what_needs_no_tensorflow_is_refused_before_it_is_loaded(
         "export": [f"--export_dir={tmp_path / 'export'}"],
         "visualize_attention": ["--sentence=x", f"--output={tmp_path / 'x'}"],
     }
-    given = [f"--model_dir={model}", *required.get(name, [])]
-    _refused(message, name, *given, *flags)
+    given = [*required.get(name, []), *flags]
+    if not any(flag.startswith("--model_dir=") for flag in flags):
+        given.append(f"--model_dir={model}")
+    _refused(message, name, *given)
     assert not list(tmp_path.iterdir())
 
 
@@ -563,6 +565,35 @@ def test_flags_without_effect_are_refused(
     page = [f"--output={tmp_path / 'page'}", "--sentence=x"]
     given = page if name == "visualize_attention" else []
     _refused(message, name, f"--model_dir={model}", *given, *flags)
+
+
+# (program, flags besides --model_dir, part of the message)
+_TWICE = [
+    ("evaluate", ["--model_dir=other"], "--model_dir=other: already defined"),
+    ("score", ["--checkpoint=a", "--checkpoint=b"], "--checkpoint=b: already"),
+    ("train", ["--model_dir=other"], "--model_dir=other: already defined"),
+    (
+        "translate",
+        ["--engine=ctranslate2", "--checkpoint=last", "--checkpoint=best"],
+        "CTranslate2 translates with one model: give one --model_dir and one",
+    ),
+    ("translate", ["--model_dir="], "--model_dir is empty"),
+    ("translate", ["--model_dir=nowhere"], "nowhere is not a model directory"),
+]
+
+
+@pytest.mark.parametrize(("name", "flags", "message"), _TWICE)
+def test_a_model_is_given_once_where_one_is_taken(
+    name, flags, message, model, monkeypatch
+):
+    monkeypatch.setattr(cli, "load_tensorflow", pytest.fail)
+    _refused(message, name, f"--model_dir={model}", *flags)
+
+
+def test_an_output_takes_the_place_of_no_part_of_any_model(model, tmp_path):
+    output = tmp_path / "settings.json"
+    flags = [f"--model_dir={model}", f"--model_dir={tmp_path}"]
+    _refused("it is a part of the", "translate", *flags, f"--output={output}")
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,8 @@ def results(model, source, target):
         embedding,
     )
     width, longest = 3, 7
-    step, cache = model.start_decoding(source, width, longest)
+    logits_step, cache = model.start_decoding(source, width, longest)
+    step = beam_search.with_log_probs(logits_step)
     max_lengths_B = keras.ops.convert_to_tensor(np.array([longest, 4], "int32"))
     batch = constraints.Batch(
         source, max_lengths_B, longest, width, model.num_target_ids

@@ -6,7 +6,7 @@ import numpy as np
 import reference
 from keras import ops
 
-from t2t_lite.decoding.beam_search import beam_search
+from t2t_lite.decoding.beam_search import beam_search, with_log_probs
 
 EOS = 1
 V, T = 4, 4  # 27 hypotheses of length T without EOS, 40 with it.
@@ -30,7 +30,7 @@ def child(prefix, token, V):
 
 
 def table_step(table_BNV):
-    """Returns (step, cache, reorder) of the model that a table is.
+    """Returns (step, cache, reorder) of the model that a table of logits is.
 
     The cache is the row of each sentence, and the number of the prefix that
     each hypothesis is.
@@ -58,7 +58,7 @@ def table_step(table_BNV):
             ops.zeros((B, W), "int32"),
         )
 
-    return step, empty, reorder
+    return with_log_probs(step), empty, reorder
 
 
 def search(table_BNV, max_lengths, max_length=None, beam_width=ALL, **kwargs):
