@@ -337,12 +337,14 @@ class Loaded:
         from t2t_lite.model.transformer import Transformer
         from t2t_lite.storage.model_directory import assign
 
-        hparams, weights, vocabulary, _ = self.model
+        vocabulary = self.model.vocabulary
         model = Transformer(
-            hparams, vocabulary.size, num_target_ids=vocabulary.target.size
+            self.model.hparams,
+            vocabulary.size,
+            num_target_ids=vocabulary.target.size,
         )
         model.build()
-        assign(model.trainable_variables, weights, "the model")
+        assign(model.trainable_variables, self.model.weights, "the model")
         return model
 
     def logits(self):
