@@ -439,7 +439,10 @@ def require_folder_of(
         if to_path(path + suffix).is_dir() or not has_name:
             raise InputError(f"cannot write {path}: it is a folder")
         return
-    path = os.path.expanduser(path) + suffix
+    path = os.path.expanduser(path)
+    if suffix and _is_device(path) and not os.path.isdir(path):
+        raise InputError(f"cannot write {path}{suffix}: give a file")
+    path += suffix
     if os.path.isdir(path):
         raise InputError(f"cannot write {path}: it is a folder")
     if _is_device(path):

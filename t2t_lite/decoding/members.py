@@ -10,6 +10,8 @@ from t2t_lite.storage import settings_file
 Paths = str | os.PathLike | Sequence[str | os.PathLike]
 # Each model directory has its own of these.
 _NAMES = ("last", "best", "averaged")
+_VOCABULARY = "vocabulary_sha256"
+_ALIKE = ("source_language", "language_tokens")  # Of settings.
 
 
 class Member(NamedTuple):
@@ -72,21 +74,27 @@ def require_together(members: Iterable[Member]) -> None:
     """Checks that models can translate together, if they are several.
 
     Raises:
-        InputError: one is no model directory, or has another vocabulary than
-            the first.
+        InputError: one is no model directory, or has another vocabulary or
+            language than the first.
     """
     first, *others = members
     if not others:
         return
-    name = "vocabulary_sha256"
-    own = settings_file.read(first.model_dir).get(name)
+    own = settings_file.read(first.model_dir)
     for other in others:
-        if settings_file.read(other.model_dir).get(name) != own:
+        settings = settings_file.read(other.model_dir)
+        if settings.get(_VOCABULARY) != own.get(_VOCABULARY):
             raise InputError(
                 f"{other.model_dir} has another vocabulary than "
                 f"{first.model_dir}: models that translate together must have "
                 f"the same, as by --vocabulary of {program('train')}"
             )
+        for name in _ALIKE:
+            values = own.get(name), settings.get(name)
+            rule = f"models that translate together must have the same {name}"
+            # Not known of each.
+            is_alike = None in values or values[0] == values[1]
+            require(rule, is_alike, received=values)
 
 
 def _as_list(values: Paths) -> list:

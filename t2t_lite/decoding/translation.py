@@ -1,6 +1,7 @@
 """Lines of text to their translations."""
 
 import functools
+import itertools
 import math
 import os
 from collections.abc import Sequence
@@ -24,9 +25,9 @@ from t2t_lite.decoding.piece_translation import PieceTranslator, Request
 from t2t_lite.decoding.search import max_target_length
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.decoding.terms import Term
-from t2t_lite.errors import require, require_bool, require_int
+from t2t_lite.errors import InputError, require, require_bool, require_int
 from t2t_lite.model.transformer import Transformer
-from t2t_lite.storage.model_directory import ModelDirectory
+from t2t_lite.storage.model_directory import LoadedModel, ModelDirectory
 from t2t_lite.text import sentences
 from t2t_lite.text.sentences import Splitting
 from t2t_lite.text.vocabulary import (
@@ -497,6 +498,7 @@ class Translator(LineTranslator):
         ]
         model, description, record = loaded[0]
         if len(loaded) > 1:
+            _require_different(loaded)
             model = Ensemble([each.model for each in loaded])
             description = " and ".join(
                 f"{directory.path} ({each.description})"
@@ -517,6 +519,20 @@ class Translator(LineTranslator):
             splitting,
         )
         self.training_record = record
+
+
+def _require_different(loaded: Sequence[LoadedModel]) -> None:
+    """Raises InputError where two models have the same weights."""
+    for one, other in itertools.combinations(loaded, 2):
+        weights = one.model.weights, other.model.weights
+        is_same = len(weights[0]) == len(weights[1]) and all(
+            itertools.starmap(np.array_equal, zip(*weights, strict=True))
+        )
+        if is_same:
+            raise InputError(
+                f"{one.description} and {other.description} have the same "
+                "weights: models that translate together must be different"
+            )
 
 
 def _join_one(parts: tuple[Translation, ...]) -> Translation:

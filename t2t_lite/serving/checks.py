@@ -14,6 +14,7 @@ from t2t_lite.errors import (
     require_index,
 )
 from t2t_lite.hparams import HParams
+from t2t_lite.storage import settings_file
 
 _LARGEST_VERSION = 2**63 - 1
 
@@ -148,8 +149,9 @@ def model_name(given: str | None, path: str | os.PathLike) -> str:
     if files.exists(folder / "saved_model.pb"):  # Of one version.
         folder = folder.parent
     name = given or folder.name
-    rule = "--name must be of letters, digits and . _ -"
-    require(rule, re.fullmatch(r"[\w.-]+", name, re.ASCII), name=name)
+    is_right = re.fullmatch(r"[\w.-]*\w[\w.-]*", name, re.ASCII)
+    rule = "give a --name of letters, digits and . _ -"
+    require(rule, bool(is_right), name=name)
     return name
 
 
@@ -184,6 +186,10 @@ def require_folder_of_versions(path: str | os.PathLike) -> None:
         InputError: it is within a version, or is one.
     """
     path = _resolved(path)
+    if files.exists(path / settings_file.NAME):
+        raise InputError(
+            f"{path} is a model directory: give another --export_dir"
+        )
     for folder in (path, *path.parents):
         if (folder / "saved_model.pb").exists():
             raise InputError(

@@ -70,8 +70,17 @@ def opened_export(path: files.Path) -> Opened:
         with checkpoints.readable_path(path) as readable:
             root = tf.saved_model.load(readable)
         signatures = dict(root.signatures)
-    except (AttributeError, OSError, ValueError, tf.errors.OpError) as error:
-        raise InputError(f"cannot load {path}: {reason(error)}") from None
+    except (
+        AttributeError,
+        LookupError,
+        OSError,
+        TypeError,
+        ValueError,
+        tf.errors.OpError,
+    ) as error:
+        raise InputError(
+            f"cannot load {path} ({reason(error)}): export the model again"
+        ) from None
     of_text = {k: f for k, f in signatures.items() if _takes_texts(f)}
     if rest.DEFAULT_SIGNATURE not in of_text:
         raise InputError(

@@ -15,6 +15,7 @@ from t2t_lite import files
 from t2t_lite.errors import InputError, require
 
 DEFAULT_SIGNATURE = "serving_default"
+_KEYS = ("signature_name", "instances", "inputs")  # Of a request's body.
 
 
 class TensorSpec(NamedTuple):
@@ -52,12 +53,17 @@ def parse(body: bytes, inputs: Mapping[str, Sequence[str]]) -> Request:
     except ValueError as error:
         raise InputError(f"the body is no JSON: {error}") from None
     _require_object("the body", asked)
+    for name in asked:
+        if name not in _KEYS:
+            raise InputError(
+                f"the body may have {', '.join(_KEYS)}; received {name!r:.80}"
+            )
     signature = asked.get("signature_name")
     if signature in (None, ""):
         signature = DEFAULT_SIGNATURE
     if not isinstance(signature, str) or signature not in inputs:
         raise InputError(
-            f"the model has no signature {signature!r}: its signatures are "
+            f"the model has no signature {signature!r:.80}: its signatures are "
             f"{', '.join(sorted(inputs))}"
         )
     forms = [name for name in ("instances", "inputs") if name in asked]
@@ -93,7 +99,7 @@ def _as_named(row: Any, name: str) -> Any:
 
 def _of_columns(given: Any, names: Sequence[str]) -> dict[str, list]:
     """Returns columns, which are an object of lists, or the only list."""
-    if len(names) == 1 and isinstance(given, list):
+    if len(names) == 1 and not isinstance(given, dict):
         given = {names[0]: given}
     _require_names('"inputs"', given, names)
     for name in names:
@@ -104,10 +110,11 @@ def _of_columns(given: Any, names: Sequence[str]) -> dict[str, list]:
 
 def _require_names(what: str, given: Any, names: Sequence[str]) -> None:
     _require_object(what, given)
-    if not set(names) <= set(given):
+    if set(names) != set(given):
+        received = ", ".join(map(repr, given)) or "nothing"
         raise InputError(
             f"{what} must have {' and '.join(map(repr, names))}; received "
-            f"{', '.join(map(repr, given)) or 'nothing'}"
+            f"{received:.200}"
         )
 
 

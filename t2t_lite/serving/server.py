@@ -13,6 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 from absl import logging
+from aiohttp import log as web_log
 from aiohttp import web
 from tensorflow.core.framework import types_pb2
 
@@ -22,7 +23,7 @@ from t2t_lite.serving.batched import ALONE, BatchedModel, TooBusyError
 from t2t_lite.serving.opening import Opened
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-_MOST_BYTES = 1 << 20  # of a request's body
+_MOST_BYTES = 1 << 18  # of a request's body: others wait for it
 _MOST_TEXTS = 1024  # of a request, as with TensorFlow Serving
 _MOST_ALONE = 64  # of one whose answer is long
 _CONTENT_SECURITY = "frame-ancestors 'none'"  # Beside what the page forbids.
@@ -58,6 +59,8 @@ class Server:
         """
         address = f"http://localhost:{bound.getsockname()[1]}/"
         logging.info("Serving %s until Ctrl-C.", self._name)
+        # It takes what is wrong with a body for an error of this program.
+        web_log.server_logger.setLevel("CRITICAL")
         web.run_app(
             self.app(),
             sock=bound,
@@ -180,7 +183,8 @@ async def _errors_as_json(
     except InputError as error:
         return _json(rest.error(str(error)), 400)
     except web.RequestPayloadError as error:
-        return _json(rest.error(f"the body cannot be read: {error}"), 400)
+        what = reason(error)
+        return _json(rest.error(f"the body cannot be read: {what}"), 400)
     except web.HTTPException as error:
         if error.status < 400:
             raise

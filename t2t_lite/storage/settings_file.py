@@ -63,8 +63,12 @@ def _check_corpus(corpus: Any) -> None:
 
 
 def require_own(folder: str | os.PathLike) -> None:
-    """Raises InputError where a folder has the settings of another program."""
+    """Raises InputError where a folder is an export, or another program's."""
     path = files.to_path(folder) / NAME
+    for export in path.parent.glob("*/saved_model.pb"):
+        raise InputError(
+            f"{folder} is an export, with {export}: give another --model_dir"
+        )
     try:
         values = files.read_json(path)
     except (OSError, ValueError):

@@ -1,6 +1,8 @@
 """Models that translate together: the mean of their log probabilities."""
 
 import dataclasses
+import json
+import shutil
 
 import in_process
 import numpy as np
@@ -21,6 +23,7 @@ from tiny_translator import (
 from t2t_lite import Translator
 from t2t_lite.decoding.engine import model_engine
 from t2t_lite.decoding.ensemble import Ensemble
+from t2t_lite.decoding.members import members_of, require_together
 from t2t_lite.decoding.search import SearchOptions, ids_translator, search
 from t2t_lite.decoding.translation import LineTranslator
 from t2t_lite.errors import InputError
@@ -221,6 +224,35 @@ def test_a_model_that_is_given_twice_is_refused(directories, tmp_path):
         InputError, match="given twice with the checkpoint last"
     ):
         Translator(directories[0], ["last", "last"])
+
+
+def test_models_of_the_same_weights_are_refused(directories, tmp_path):
+    copy = shutil.copytree(directories[0], tmp_path / "copy")
+    with pytest.raises(InputError, match="have the same weights: models that"):
+        Translator([directories[0], copy])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("source_language", "de"), ("language_tokens", True)]
+)
+def test_models_of_other_languages_are_refused(
+    directories, tmp_path, name, value
+):
+    members = members_of(
+        [shutil.copytree(each, tmp_path / each.name) for each in directories]
+    )
+
+    def set_both(*values):
+        for member, value in zip(members, values, strict=True):
+            path = member.model_dir / "settings.json"
+            settings = json.loads(path.read_text()) | {name: value}
+            path.write_text(json.dumps(settings))
+
+    set_both(value, None)  # What is not known is not compared.
+    require_together(members)
+    set_both(value, "en")
+    with pytest.raises(InputError, match=f"must have the same {name}"):
+        require_together(members)
 
 
 def test_a_parser_beside_a_translator_is_refused(directories):

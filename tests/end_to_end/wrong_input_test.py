@@ -623,6 +623,7 @@ _NO_FILES = [
     ("visualize_attention", ["--png_prefix=-"], "cannot write to stdout"),
     ("visualize_attention", ["--png_prefix=./"], "such as ./NAME"),
     ("evaluate", ["--report=./"], "cannot write ./.md: give a name too"),
+    ("evaluate", ["--report=/dev/null"], "cannot write /dev/null.md: give a"),
 ]
 
 

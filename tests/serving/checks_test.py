@@ -25,6 +25,12 @@ def test_the_next_version_is_one_that_tf_serving_can_load(tmp_path):
         checks.require_folder_of_versions(tmp_path)
 
 
+def test_a_model_directory_takes_no_versions(tmp_path):
+    (tmp_path / "settings.json").touch()
+    with pytest.raises(InputError, match="is a model directory: give another"):
+        checks.require_folder_of_versions(tmp_path)
+
+
 def test_versions_lie_in_any_other_folder(tmp_path):
     checks.require_folder_of_versions(tmp_path / "new")
     (tmp_path / "m" / "1").mkdir(parents=True)
@@ -64,14 +70,16 @@ def test_a_model_is_called_by_its_folder_or_as_asked(tmp_path, monkeypatch):
     assert checks.model_name(None, "m/1") == checks.model_name(None, "m") == "m"
 
 
-@pytest.mark.parametrize("name", ["a b", "ä", "a/b", "a:predict", "{a}"])
+@pytest.mark.parametrize("name", ["a b", "ä", "a/b", "a:predict", "{a}", ".."])
 def test_a_name_that_no_address_can_have_is_refused(name):
-    for given, path in (
-        (name, "x"),
-        (None, f"runs/{name}".replace("a/b", " ")),
-    ):
-        with pytest.raises(InputError, match="--name must be of letters"):
-            checks.model_name(given, path)
+    with pytest.raises(InputError, match="give a --name of letters, digi"):
+        checks.model_name(name, "runs/x")
+
+
+@pytest.mark.parametrize("path", ["/", "runs/a folder"])
+def test_a_folder_that_gives_no_such_name_asks_for_one(path):
+    with pytest.raises(InputError, match="give a --name of letters, digi"):
+        checks.model_name(None, path)
 
 
 def test_a_port_that_is_taken_is_refused():

@@ -40,11 +40,21 @@ def test_options_that_do_not_suit_are_refused(model_dir, changes, message):
         opening.opened_directory(model_dir, **(WEIGHTS | OPTIONS | changes))
 
 
+def test_an_export_with_damaged_weights_is_refused(tmp_path):
+    root = tf.Module()
+    root.weight = tf.Variable(tf.ones([1000]))
+    tf.saved_model.save(root, str(tmp_path))
+    (data,) = tmp_path.glob("variables/*.data-*")
+    data.write_bytes(data.read_bytes()[:100])
+    with pytest.raises(InputError, match="export the model again"):
+        opening.opened_export(tmp_path)
+
+
 def test_what_is_no_export_is_refused(tmp_path):
-    with pytest.raises(InputError, match=f"cannot load {tmp_path}: "):
+    with pytest.raises(InputError, match=f"cannot load {tmp_path} "):
         opening.opened_export(tmp_path)
     (tmp_path / "saved_model.pb").write_text("no such thing")
-    with pytest.raises(InputError, match=f"cannot load {tmp_path}: "):
+    with pytest.raises(InputError, match=f"cannot load {tmp_path} "):
         opening.opened_export(tmp_path)
 
 

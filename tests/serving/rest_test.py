@@ -58,13 +58,9 @@ def test_no_texts_are_a_column_of_none():
     assert parsed(inputs=[]).columns == {"inputs": []}
 
 
-def test_what_tensorflow_serving_passes_over_is_passed_over():
-    columns = {"inputs": ["a"], "more": ["b"]}
-    asked = parsed(signature_name="", inputs=columns, version=3)
-    assert (asked.signature, asked.columns) == (
-        "serving_default",
-        {"inputs": [b"a"]},
-    )
+def test_an_empty_name_is_that_of_the_default():
+    asked = parsed(signature_name="", inputs=["a"])
+    assert asked.signature == "serving_default"
 
 
 @pytest.mark.parametrize(
@@ -76,7 +72,13 @@ def test_what_tensorflow_serving_passes_over_is_passed_over():
         (b"[]", "the body must be a JSON object"),
         (b"{}", 'the body needs either "instances" or "inputs"'),
         (b'{"inputs": [], "instances": []}', "needs either"),
-        (b'{"inputs": "a"}', '"inputs" must be a JSON object'),
+        (b'{"inputs": "a"}', "'inputs' must be a list of texts"),
+        (
+            b'{"signature": "score", "inputs": []}',
+            "body may have signatur",
+        ),
+        (b'{"inputs": {"inputs": ["a"], "prefixes": ["b"]}}', "must have 'inp"),
+        (b'{"instances": [{"inputs": "a", "x": "b"}]}', "must have 'inputs'"),
         (b'{"inputs": {"inputs": "a"}}', "'inputs' must be a list of texts"),
         (b'{"inputs": [["a"]]}', r"each text must be a string; received \['a"),
         (b'{"inputs": [1]}', "each text must be a string; received 1"),

@@ -349,6 +349,13 @@ def test_the_settings_of_another_program_stay(directory):
     assert directory.settings_path.read_text() == '{"my": "app"}'
 
 
+def test_an_export_is_no_place_to_train(directory):
+    (directory.path / "1").mkdir(parents=True)
+    (directory.path / "1" / "saved_model.pb").touch()
+    with pytest.raises(InputError, match=r"is an export, with .*1/saved_model"):
+        prepare_with(directory)
+
+
 def test_text_that_the_vocabulary_lacks_is_warned_of(
     directory, caplog, tmp_path
 ):
