@@ -323,6 +323,8 @@ def main():
         folder = pathlib.Path(folder)
         with measuring.usage_errors(parser):
             epoch = prepare(folder, args)
+        if not epoch.steps:
+            parser.error("there are too few pairs for an update: give more")
         machine.print_machine(str(epoch))
         report(measure_speeds(folder, args, epoch))
 

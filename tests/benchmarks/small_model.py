@@ -29,6 +29,10 @@ def hparams():
 
 
 def training_flags():
-    """Returns the flags of bin/train that choose this model."""
-    overrides = [f"--override={name}={SETTINGS[name]}" for name in SETTINGS]
+    """Returns the flags of bin/train that choose this model, but --steps."""
+    overrides = [
+        f"--override={name}={value}"
+        for name, value in SETTINGS.items()
+        if name != "steps"
+    ]
     return ["--hparams=transformer_base", *overrides]
