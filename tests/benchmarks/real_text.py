@@ -249,7 +249,9 @@ def our_command(folder, tokens, steps, precision):
     return [
         sys.executable,
         ROOT / "bin" / "train",
-        *small_model.training_flags(),
+        *small_model.training_flags(
+            "steps", "vocabulary_size", "tokens_per_batch"
+        ),
         f"--override=tokens_per_batch={tokens}",
         f"--precision={precision}",
         f"--steps={steps}",

@@ -28,11 +28,15 @@ def hparams():
     return HParams(**SETTINGS)
 
 
-def training_flags():
-    """Returns the flags of bin/train that choose this model, but --steps."""
+def training_flags(*given):
+    """Returns the flags of bin/train that choose this model.
+
+    Args:
+        *given: names of settings that are given otherwise.
+    """
     overrides = [
         f"--override={name}={value}"
         for name, value in SETTINGS.items()
-        if name != "steps"
+        if name not in given
     ]
     return ["--hparams=transformer_base", *overrides]
