@@ -43,6 +43,7 @@ def refusal(folder, program, arguments):
             ["m", "none.en", "x"],
             "no file matches 'none.en'",
         ),
+        ("clients", ["m", "none"], "none does not exist"),
         ("steering", ["m", "none.en", "x"], "no file matches 'none.en'"),
         ("feeding_benchmark", [], "give --source and --target, or"),
         ("feeding_benchmark", ["--source=a.en"], "give --source and"),

@@ -108,7 +108,6 @@ class Server:
 
     async def _warm_up(self, _: web.Application) -> None:
         """Has the default signature ready, and begins with the others."""
-
         await self._call(rest.DEFAULT_SIGNATURE)
         self._warming = asyncio.create_task(self._warm_up_others())
 
@@ -126,7 +125,8 @@ class Server:
         await self._model.predict(signature, columns)
 
     async def _stop(self, _: web.Application) -> None:
-        self._warming.cancel()
+        if self._warming is not None:
+            self._warming.cancel()
 
     async def _page(self, request: web.Request) -> web.StreamResponse:
         if "model" not in request.query:
