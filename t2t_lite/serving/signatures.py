@@ -18,7 +18,7 @@ from t2t_lite.model.transformer import Transformer, shift_right
 from t2t_lite.serving import checks
 from t2t_lite.text import sentences
 from t2t_lite.text.sentences import Splitting
-from t2t_lite.text.vocabulary import Vocabulary
+from t2t_lite.text.vocabulary import SPACE, Vocabulary
 from t2t_lite.token_ids import EOS, PAD
 
 NUM_ALTERNATIVES = 5  # Of each text, in the signature of that name.
@@ -251,7 +251,9 @@ class ServedModel:
         )
         # A blank text has no translation but a blank one.
         room_B = tf.where(ids.row_lengths() > 0, room_B, 1)
-        fits_B = begun.row_lengths() < room_B
+        # The mark of a space would come out as a space.
+        has_mark_B = tf.strings.regex_full_match(prefixes, f"(?s).*{SPACE}.*")
+        fits_B = (begun.row_lengths() < room_B) & ~has_mark_B
         return ids, begun[:, :most].to_tensor(), fits_B, is_truncated_B
 
     def _split(self, text_B):
