@@ -40,9 +40,10 @@ def test_help_needs_no_tensorflow(name, tmp_path):
 _WRONG_FLAGS = [
     ("train", ["--override=dropout=1.5"], "dropout must be in [0, 1)"),
     ("translate", ["--nbest=9"], "nbest must be at most beam_width=4"),
-    ("evaluate", ["--checkpoint=nowhere"], "checkpoint nowhere is missing"),
+    ("evaluate", [], "the model names no text: give text to score with"),
     ("score", ["--source=no", "--target=no"], "no cannot be read: No such"),
     ("export", ["--export_dir=x", "--max_length=24"], "must be from 2 to 23"),
+    ("serve", ["--port=70000"], "port must be from 0 to 65535"),
     ("average_checkpoints", ["--average_last=7"], "too few to average"),
     ("learn_vocabulary", ["--output=/nowhere/at/all"], "there is no folder"),
     ("visualize_attention", ["--sentence=x"], "give --output, --png_prefix"),
