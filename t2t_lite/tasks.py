@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from t2t_lite.decoding.members import Paths, members_of, require_together
+from t2t_lite.decoding.members import Paths, members_of
 from t2t_lite.hparams import HParams
 from t2t_lite.task import Task
 
@@ -50,7 +50,6 @@ def open_model(
     from t2t_lite.storage.model_directory import ModelDirectory
 
     members = members_of(model_dir, checkpoint)
-    require_together(members)
     first = members[0].model_dir
     task = task_of(ModelDirectory(first).settings().hparams)
     given = {k: v for k, v in options.items() if v is not None}

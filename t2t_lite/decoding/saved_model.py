@@ -19,6 +19,16 @@ from t2t_lite.storage import checkpoints
 from t2t_lite.text.sentences import Splitting
 from t2t_lite.text.vocabulary import Vocabulary
 
+# What TensorFlow raises, and what is read beside it, where a part is damaged.
+DAMAGE = (
+    AttributeError,
+    LookupError,
+    OSError,
+    TypeError,
+    ValueError,
+    tf.errors.OpError,
+)
+
 
 class SavedModel(NamedTuple):
     """What a translator is composed of, from an export."""
@@ -42,15 +52,7 @@ def load(path: str | os.PathLike) -> SavedModel:
     path = files.to_path(path)
     try:
         return _load(path)
-    except (
-        AttributeError,
-        InputError,
-        LookupError,
-        OSError,
-        TypeError,
-        ValueError,
-        tf.errors.OpError,
-    ) as error:
+    except DAMAGE as error:
         raise InputError(
             f"{path} is not a complete SavedModel from {program('export')} "
             f"({_first_line(error)}): {_remedy(path)}"

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from t2t_lite import files
+from t2t_lite.decoding.saved_model import DAMAGE
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.errors import InputError, reason
 from t2t_lite.serving import rest
@@ -70,14 +71,7 @@ def opened_export(path: files.Path) -> Opened:
         with checkpoints.readable_path(path) as readable:
             root = tf.saved_model.load(readable)
         signatures = dict(root.signatures)
-    except (
-        AttributeError,
-        LookupError,
-        OSError,
-        TypeError,
-        ValueError,
-        tf.errors.OpError,
-    ) as error:
+    except DAMAGE as error:
         raise InputError(
             f"cannot load {path} ({reason(error)}): export the model again"
         ) from None
