@@ -34,7 +34,7 @@ SEARCH_FLAGS = (
     "seed",
 )
 SERVING_FLAGS = ("max_length", "attention_layer", "attention_head")
-_WEIGHT_FLAGS = ("model_dir", "checkpoint", "average_last", "precision")
+_WHICH_FLAGS = ("model_dir", "checkpoint", "average_last")
 _MEMORY_FLAGS = (
     "beam_width",
     "max_extra_length",
@@ -568,9 +568,19 @@ def _faster_precision(hparams: HParams) -> str:
     return hardware.faster_precision(hparams.d_model, hparams.d_ff)
 
 
+def which_flags() -> dict[str, Any]:
+    """Returns those that say which weights of which model are meant."""
+    return {name: flags.FLAGS[name].value for name in _WHICH_FLAGS}
+
+
+def checked_flags() -> dict[str, Any]:
+    """Returns what can be checked of a model and a search before they load."""
+    return which_flags() | search_flags()
+
+
 def weight_flags() -> dict[str, Any]:
     """Returns those that choose weights as the arguments of a Translator."""
-    return {name: flags.FLAGS[name].value for name in _WEIGHT_FLAGS}
+    return which_flags() | {"precision": flags.FLAGS.precision}
 
 
 def model_flags() -> dict[str, Any]:

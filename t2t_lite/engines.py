@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from t2t_lite.decoding.members import Paths, members_of, require_together
 from t2t_lite.errors import require, require_extra
 from t2t_lite.hparams import HParams
+from t2t_lite.storage import checkpoint_files, settings_file
 
 if TYPE_CHECKING:
     from t2t_lite.decoding.line_predictor import LinePredictor
@@ -17,6 +18,7 @@ def checked_hparams(
     engine: str,
     model_dir: Paths,
     checkpoint: str | Sequence[str] = "last",
+    average_last: int = 1,
     **search: Any,
 ) -> HParams:
     """Returns the HParams of a model that can be searched so.
@@ -29,24 +31,34 @@ def checked_hparams(
         model_dir: path of a model directory, or a list of them; for
             CTranslate2, also of a folder that bin/export wrote for it.
         checkpoint: which of its checkpoints, or a list of them.
+        average_last: above 1, the mean of that many of the last ones.
         **search: options of the search, by name.
 
     Raises:
-        InputError: there is no such model, an option is out of its range, the
-            engine is not installed, or cannot search with several models.
+        InputError: there is no such model or checkpoint, an option is out of
+            its range, the engine is not installed, or cannot search with
+            several models.
     """
     from t2t_lite.decoding import search_options
 
     members = members_of(model_dir, checkpoint)
     if engine == "tensorflow":
         require_together(members)
-        return search_options.checked_hparams(members[0].model_dir, **search)
+        for each in members[1:]:
+            checkpoint_files.require(*each, average_last)
+        return search_options.checked_hparams(
+            *members[0], average_last, **search
+        )
     rule = "CTranslate2 translates with one model: give one --model_dir and one"
     require(f"{rule} --checkpoint", len(members) == 1, models=len(members))
     require_extra("ctranslate2", "ctranslate2")
     from t2t_lite.formats import ctranslate2
 
-    hparams = ctranslate2.read_hparams(members[0].model_dir)
+    (member,) = members
+    hparams = ctranslate2.read_hparams(member.model_dir)
+    if not ctranslate2.is_written(member.model_dir):
+        settings_file.require_task(member.model_dir, "translation")
+        checkpoint_files.require(*member, average_last)
     search_options.SearchOptions.from_hparams(hparams, **search)
     return hparams
 

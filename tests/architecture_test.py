@@ -53,7 +53,7 @@ MAY_IMPORT = {
     # Other programs' models, in and out; nothing depends on them.
     "formats": "decoding model storage text",
     # Which program searches, each imported when it is used.
-    "engines": "decoding formats tasks",
+    "engines": "decoding formats storage tasks",
     # Pictures of a trained model; nothing depends on them.
     "visualization": "decoding model text",
     # How programs run, and the flags they share: for commands only.

@@ -13,7 +13,7 @@ import tensorflow as tf
 from t2t_lite import files
 from t2t_lite.errors import InputError
 from t2t_lite.remote_path import RemotePath
-from t2t_lite.storage import checkpoints
+from t2t_lite.storage import checkpoint_files, checkpoints
 from t2t_lite.storage.model_directory import ModelDirectory
 
 
@@ -196,7 +196,7 @@ def test_a_store_that_fails_is_not_taken_for_an_empty_one(folder, monkeypatch):
     for use in (
         lambda: list(folder.glob("step-*")),
         folder.exists,
-        lambda: checkpoints.paths(folder),
+        lambda: checkpoint_files.paths(folder),
     ):
         with pytest.raises(OSError, match="try again later"):
             use()

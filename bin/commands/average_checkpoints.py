@@ -7,7 +7,7 @@ from absl import flags
 
 from t2t_lite import cli
 from t2t_lite.errors import program
-from t2t_lite.storage import settings_file
+from t2t_lite.storage import checkpoint_files, settings_file
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string(
@@ -27,11 +27,13 @@ flags.DEFINE_integer(
 
 
 def main(_: list[str]) -> int:
-    settings_file.read(FLAGS.model_dir)
+    settings = settings_file.read(FLAGS.model_dir)
+    count = FLAGS.average_last or settings["hparams"].average_last
+    checkpoint_files.require(FLAGS.model_dir, average_last=count)
     cli.load_tensorflow()
     from t2t_lite.storage import model_directory
 
     directory = model_directory.ModelDirectory(FLAGS.model_dir)
-    path, averaged = directory.write_average(FLAGS.average_last)
+    path, averaged = directory.write_average(count)
     print(f"{path}: the average of {', '.join(p.name for p in averaged)}")
     return 0

@@ -47,9 +47,7 @@ def main(_: list[str]) -> int:
     card = FLAGS.report and f"{FLAGS.report}.json"
     files.require_apart([FLAGS.json, card], corpus_flags.given_files())
     settings_file.require_no_output_in(FLAGS.model_dir, FLAGS.json, card)
-    hparams = search_options.checked_hparams(
-        FLAGS.model_dir, **cli.search_flags()
-    )
+    hparams = search_options.checked_hparams(**cli.checked_flags())
     corpus, held_out = corpus_flags.read_scored(
         settings_file.corpus_of(FLAGS.model_dir), hparams.task, FLAGS.splits
     )

@@ -44,15 +44,14 @@ cli.refuse_beside(
 
 def main(_: list[str]) -> int:
     hparams = search_options.checked_hparams(
-        FLAGS.model_dir, **cli.search_flags()
+        **cli.checked_flags(), trained_for="translation"
     )
-    which = {n: FLAGS[n].value for n in ("checkpoint", "average_last")}
     if FLAGS.format != "saved_model":
         hparams = search_options.replaced(hparams, **cli.search_flags())
         target = (FLAGS.format, hparams, FLAGS.export_dir, FLAGS.quantization)
         exporting.require_possible(*target)
         cli.load_tensorflow()
-        print(exporting.export(*target, FLAGS.model_dir, **which))
+        print(exporting.export(*target, **cli.which_flags()))
         return 0
     max_length = checks.checked_max_length(
         hparams, **{name: FLAGS[name].value for name in _CHECKED}
@@ -75,8 +74,9 @@ def main(_: list[str]) -> int:
         directory,
         FLAGS.export_dir,
         options,
+        checkpoint=FLAGS.checkpoint,
+        average_last=FLAGS.average_last,
         precision=FLAGS.precision,
-        **which,
     )
     print(path)
     return 0

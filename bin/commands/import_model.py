@@ -23,10 +23,12 @@ flags.mark_flags_as_required(["from", "model_dir"])
 
 def main(_: list[str]) -> int:
     files.require_new_folder(FLAGS.model_dir)
-    cli.load_tensorflow()
-    from t2t_lite.formats import imported, reading
+    from t2t_lite.formats import reading
 
     model = reading.read(FLAGS["from"].value)
+    cli.load_tensorflow()
+    from t2t_lite.formats import imported
+
     imported.write(model, FLAGS.model_dir)
     print("\n".join([*model.found, f"Written to {FLAGS.model_dir}."]))
     return 0

@@ -45,5 +45,6 @@ def main(_: list[str]) -> int:
         )
     vocabulary.save(FLAGS.output)
     told = files.stream_beside(FLAGS.output)
-    print(f"{FLAGS.output}: {vocabulary.size} ids", file=told)
+    learned = f"{FLAGS.output}: {vocabulary.size} ids, from the training text"
+    print(learned, file=told)
     return 0

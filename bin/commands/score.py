@@ -11,6 +11,7 @@ import functools
 from absl import flags, logging
 
 from t2t_lite import cli, files, terminal
+from t2t_lite.decoding import search_options
 from t2t_lite.storage import settings_file
 from t2t_lite_data import text_files
 
@@ -39,7 +40,7 @@ def main(_: list[str]) -> int:
     files.require_folder_of(FLAGS.output)
     files.require_apart([FLAGS.output], [FLAGS.source, FLAGS.target])
     settings_file.require_no_output_in(FLAGS.model_dir, FLAGS.output)
-    hparams = settings_file.read(FLAGS.model_dir)["hparams"]
+    hparams = search_options.checked_hparams(**cli.which_flags())
     lines, count = text_files.input_pairs(FLAGS.source, FLAGS.target)
     cli.load_tensorflow()
     from t2t_lite import tasks

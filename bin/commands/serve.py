@@ -51,7 +51,7 @@ def main(_: list[str]) -> int:
     else:
         max_length = checks.served_max_length(
             search_options.checked_hparams(
-                FLAGS.model_dir, **cli.search_flags()
+                **cli.checked_flags(), trained_for="translation"
             ),
             **{n: FLAGS[n].value for n in cli.SERVING_FLAGS},
         )

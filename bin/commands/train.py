@@ -54,8 +54,9 @@ flags.DEFINE_enum(
 )
 flags.DEFINE_float(
     "worker_timeout_minutes",
-    10.0,
-    "How long several workers wait for each other before the first update.",
+    None,
+    "How long several workers wait for each other before the first update. "
+    "Default: 10.",
 )
 flags.DEFINE_enum(
     "precision",

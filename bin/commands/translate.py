@@ -91,8 +91,8 @@ def main(_: list[str]) -> int:
     settings_file.require_no_output_in(FLAGS.model_dir, FLAGS.output)
     search = {name: FLAGS[name].value for name in _COUNTS}
     search["glossary"] = text_files.glossary(FLAGS.glossary)
-    which = FLAGS.engine, FLAGS.model_dir, FLAGS.checkpoint
-    hparams = engines.checked_hparams(*which, **cli.search_flags(), **search)
+    checked = cli.checked_flags() | search
+    hparams = engines.checked_hparams(FLAGS.engine, **checked)
     is_typed = terminal.is_typed(FLAGS.input)
     lines_at_once = 1 if is_typed else FLAGS.batch_lines
     lines, count = (

@@ -60,7 +60,7 @@ def main(_: list[str]) -> int:
         files.require_apart([FLAGS.output, *pictures])
     settings_file.require_no_output_in(FLAGS.model_dir, FLAGS.output)
     hparams = search_options.checked_hparams(
-        FLAGS.model_dir, **cli.search_flags()
+        **cli.checked_flags(), trained_for="translation"
     )
     is_encoder = FLAGS.kind == "encoder_self"
     num_layers = hparams.num_layers if is_encoder else hparams.decoder_layers

@@ -217,9 +217,7 @@ def with_constraint(
             is_next_BWP = (next_BWP >= 0) & ops.take_along_axis(
                 allowed_BWV, ops.maximum(next_BWP, 0), axis=2
             )
-            # Those of an ensemble need not sum to 1.
-            total_BW = ops.logsumexp(log_probs_BWV, axis=-1)
-            would_end_BW = log_probs_BWV[..., eos] - total_BW > math.log(0.5)
+            would_end_BW = log_probs_BWV[..., eos] > math.log(0.5)
             is_over_BW = (
                 (cache.is_over_BW | would_end_BW)
                 & ~allowed_BWV[..., eos]

@@ -74,12 +74,14 @@ def require_together(members: Iterable[Member]) -> None:
     """Checks that models can translate together, if they are several.
 
     Raises:
-        InputError: one is no model directory, or has another vocabulary or
-            language than the first.
+        InputError: one is no model directory, does not translate, or has
+            another vocabulary or language than the first.
     """
     first, *others = members
     if not others:
         return
+    for member in (first, *others):
+        settings_file.require_task(member.model_dir, "translation")
     own = settings_file.read(first.model_dir)
     for other in others:
         settings = settings_file.read(other.model_dir)

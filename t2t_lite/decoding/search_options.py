@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from t2t_lite.errors import require, require_int
 from t2t_lite.hparams import HParams, length_penalty_rules
-from t2t_lite.storage import settings_file
+from t2t_lite.storage import checkpoint_files, settings_file
 
 _WORDS = ("suppress", "suppress_pieces")
 _LONGEST_NGRAM = 100
@@ -227,19 +227,31 @@ def _unknown(name, fields, given_to):
     return f"unknown option {name!r}{hint}: the options are {', '.join(names)}"
 
 
-def checked_hparams(model_dir: str | os.PathLike, **changes: Any) -> HParams:
+def checked_hparams(
+    model_dir: str | os.PathLike,
+    checkpoint: str = "last",
+    average_last: int = 1,
+    trained_for: str | None = None,
+    **changes: Any,
+) -> HParams:
     """Returns the HParams of a model directory, once it can be searched so.
 
     Args:
         model_dir: path of a model directory.
+        checkpoint: that of `ModelDirectory.weights`.
+        average_last: that of `ModelDirectory.weights`.
+        trained_for: name of the task that it must be for; None for any.
         **changes: those of `SearchOptions.from_hparams`.
 
     Raises:
-        InputError: the directory holds no run, or an option is out of its
-            range.
+        InputError: the directory holds no run, of another task, or no such
+            checkpoint, or an option is out of its range.
     """
     hparams = settings_file.read(model_dir)["hparams"]
+    if trained_for is not None:
+        settings_file.require_task(model_dir, trained_for)
     SearchOptions.from_hparams(hparams, **changes)
+    checkpoint_files.require(model_dir, checkpoint, average_last)
     return hparams
 
 

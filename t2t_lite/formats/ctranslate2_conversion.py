@@ -24,7 +24,7 @@ from t2t_lite.errors import InputError
 from t2t_lite.formats import ctranslate2
 from t2t_lite.formats.portable import PortableModel
 from t2t_lite.hparams import MAY_CHANGE, HParams
-from t2t_lite.storage import checkpoints
+from t2t_lite.storage import checkpoint_files
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text.vocabulary import Vocabulary
 
@@ -56,7 +56,7 @@ class Conversion:
         self.hparams, self.vocabulary = hparams, vocabulary
         self._directory, self._which = directory, which
         self._quantization = quantization
-        paths = _checkpoint_paths(directory, *which)
+        paths = checkpoint_files.found(directory.path, *which)
         self.description = _description(paths, which[1])
         # It has a checksum of each weight.
         indices = [files.to_path(f"{path}.index") for path in paths]
@@ -138,25 +138,6 @@ class Conversion:
                 _SOURCES: self._sources,
             },
         )
-
-
-def _checkpoint_paths(
-    directory: ModelDirectory, which: str, average_last: int
-) -> list[files.Path]:
-    """Returns the checkpoints that `weights` reads, newest first.
-
-    They are those that are there, undamaged or not; none where there is none.
-    """
-    folders = {
-        "last": directory.checkpoints,
-        "best": directory.best,
-        "averaged": directory.averaged,
-    }
-    if which in folders:
-        newest = checkpoints.paths(folders[which])[::-1]
-        return newest[: max(1, average_last)]
-    path = files.to_path(os.fspath(which).removesuffix(".index"))
-    return [path] if checkpoints.exists(path) else []
 
 
 def _description(paths: list[files.Path], average_last: int) -> str:

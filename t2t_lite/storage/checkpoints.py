@@ -19,10 +19,17 @@ from absl import logging
 
 from t2t_lite import files
 from t2t_lite.errors import InputError, reason
+from t2t_lite.storage.checkpoint_files import (
+    DATA,
+    INDEX,
+    SUFFIXES,
+    damage,
+    exists,
+    paths,
+    traces,
+    with_suffix,
+)
 
-_DATA = ".data-00000-of-00001"
-_SUFFIXES = (_DATA, ".index")  # In the order in which they are written.
-_STEP_FILE = rf"(step-(\d+))(?:\.index|{re.escape(_DATA)})"
 _UNREADABLE = (tf.errors.OpError, ValueError, RuntimeError, OSError, IndexError)
 
 
@@ -51,8 +58,8 @@ def write(path: str | os.PathLike, tensors: Mapping[str, Any]) -> None:
                 tensors=[tf.convert_to_tensor(t) for t in tensors.values()],
             )
             files.move_files(
-                (_with_suffix(aside, suffix), _with_suffix(path, suffix))
-                for suffix in _SUFFIXES
+                (with_suffix(aside, suffix), with_suffix(path, suffix))
+                for suffix in SUFFIXES
             )
     except (tf.errors.OpError, OSError) as error:
         with contextlib.suppress(OSError):
@@ -62,11 +69,6 @@ def write(path: str | os.PathLike, tensors: Mapping[str, Any]) -> None:
             f"cannot write the checkpoint {path}: {reason(error)}; those "
             "written before are unharmed: mend that, and run the command again"
         ) from None
-
-
-def _with_suffix(path: str | os.PathLike, suffix: str) -> files.Path:
-    """Returns the path of one of the files of a checkpoint."""
-    return files.to_path(f"{path}{suffix}")
 
 
 def read(
@@ -92,29 +94,17 @@ def read(
     except _UNREADABLE:
         if files.is_remote(path):
             _require_reachable(path)
-        raise InputError(_state(path)) from None
+        raise InputError(damage(path)) from None
 
 
 def _require_reachable(path):
     """Raises OSError where another machine does not give what it has."""
-    for suffix in _SUFFIXES:
+    for suffix in SUFFIXES:
         with (
             contextlib.suppress(FileNotFoundError),
-            _with_suffix(path, suffix).open() as file,
+            with_suffix(path, suffix).open() as file,
         ):
             file.read(1)
-
-
-def _state(path):
-    """Returns what is wrong with the checkpoint `path`."""
-    missing = [s for s in _SUFFIXES if not files.exists(f"{path}{s}")]
-    if len(missing) == len(_SUFFIXES):
-        return (
-            f"the checkpoint {path} is missing: one of your own is given as "
-            "its files' path up to the number, such as DIR/checkpoints/step-100"
-        )
-    reasons = [f"there is no {path}{suffix}: " for suffix in missing]
-    return f"{''.join(reasons)}the checkpoint {path} is damaged"
 
 
 @contextlib.contextmanager
@@ -159,11 +149,6 @@ def is_misread(path: str | os.PathLike) -> bool:
     return bool(re.search(r"[\[\\]", os.fspath(path)))
 
 
-def exists(path: str | os.PathLike) -> bool:
-    """Returns whether a checkpoint was written to `path`."""
-    return files.exists(f"{path}.index")
-
-
 def finish_writing(directory: str | os.PathLike) -> None:
     """Moves into place the indices that a killed process did not come to.
 
@@ -175,33 +160,18 @@ def finish_writing(directory: str | os.PathLike) -> None:
         directory: path of a folder of checkpoints, which need not exist.
     """
     directory = files.to_path(directory)
-    for index in directory.glob(f"{files.ASIDE}step-*/step-*.index"):
-        name = index.name.removesuffix(".index")
-        is_moved = not index.with_name(f"{name}{_DATA}").exists()
-        if is_moved and (directory / f"{name}{_DATA}").exists():
+    for index in directory.glob(f"{files.ASIDE}step-*/step-*{INDEX}"):
+        name = index.name.removesuffix(INDEX)
+        is_moved = not index.with_name(f"{name}{DATA}").exists()
+        if is_moved and (directory / f"{name}{DATA}").exists():
             os.replace(index, directory / index.name)
             files.sync(directory)
 
 
 def remove(path: str | os.PathLike) -> None:
     """Removes the files of a checkpoint."""
-    for suffix in reversed(_SUFFIXES):
-        _with_suffix(path, suffix).unlink(missing_ok=True)
-
-
-def paths(directory: str | os.PathLike) -> list[files.Path]:
-    """Returns the paths of the checkpoints step-N in a folder, oldest first."""
-    return list(filter(exists, _traces(directory)))
-
-
-def _traces(directory):
-    """Returns the paths of which there is the index or the data."""
-    steps = {}
-    for file in files.to_path(directory).glob("step-*"):
-        match = re.fullmatch(_STEP_FILE, file.name)
-        if match:
-            steps[int(match[2])] = file.with_name(match[1])
-    return [steps[step] for step in sorted(steps)]
+    for suffix in reversed(SUFFIXES):
+        with_suffix(path, suffix).unlink(missing_ok=True)
 
 
 def newest(
@@ -214,7 +184,7 @@ def newest(
     Raises:
         InputError: there are checkpoints and all are damaged.
     """
-    candidates, readable = _traces(directory), 0
+    candidates, readable = traces(directory), 0
     for path in reversed(candidates):
         try:
             tensors = read(path, is_wanted)
@@ -246,7 +216,7 @@ def prune(
     all_paths = paths(directory)
     end = all_paths.index(files.to_path(written)) + 1
     kept = all_paths[max(0, end - keep) : end]
-    for path in _traces(directory):
+    for path in traces(directory):
         if path not in kept:
             remove(path)
     files.remove_leftovers(directory)

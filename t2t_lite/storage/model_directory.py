@@ -30,17 +30,19 @@ import keras
 import numpy as np
 
 from t2t_lite import files, hparams
-from t2t_lite.english import counted
 from t2t_lite.errors import (
     InputError,
-    program,
     require,
-    require_int,
     require_path,
 )
 from t2t_lite.model.flops import num_parameters
 from t2t_lite.model.transformer import Transformer
-from t2t_lite.storage import checkpoints, origin, settings_file
+from t2t_lite.storage import (
+    checkpoint_files,
+    checkpoints,
+    origin,
+    settings_file,
+)
 from t2t_lite.text import vocabulary
 from t2t_lite.text.sentences import Splitting
 from t2t_lite.text.vocabulary import Vocabulary
@@ -260,12 +262,7 @@ class ModelDirectory:
 
     def require_task(self, name: str) -> None:
         """Raises InputError where the model was trained for another task."""
-        trained_for = self.settings().hparams.task
-        if trained_for != name:
-            raise InputError(
-                f"{self.path} was trained for {trained_for}; this takes a "
-                f"model for {name}"
-            )
+        settings_file.require_task(self.path, name)
 
     def save_settings(self, settings: Settings) -> None:
         """Writes settings.json atomically."""
@@ -322,11 +319,7 @@ class ModelDirectory:
 
     def _read(self, which, average_last):
         """Returns (description, tensors): the weights, and their record."""
-        require_int(1, average_last=average_last)
-        if average_last > 1 and which != "last":
-            raise InputError(
-                f"give --average_last or --checkpoint={which}, not both"
-            )
+        checkpoint_files.require(self.path, which, average_last)
         if average_last > 1:
             paths, tensors = self._average(average_last)
             description = f"average of {', '.join(p.name for p in paths)}"
@@ -353,27 +346,11 @@ class ModelDirectory:
         return _some(tensors, is_weight)
 
     def _read_one(self, which):
-        folders = {
-            "last": self.checkpoints,
-            "best": self.best,
-            "averaged": self.averaged,
-        }
-        require_path(checkpoint=which)
-        if which not in folders:
+        if which not in checkpoint_files.FOLDERS:
             path = os.fspath(which).removesuffix(".index")
             return path, checkpoints.read(path, _is_kept)
-        found = next(checkpoints.newest(folders[which], _is_kept), None)
-        if found is None:
-            remedy = (
-                f"run {program('average_checkpoints')}"
-                if which == "averaged"
-                else "train first, or choose another with --checkpoint"
-            )
-            raise InputError(
-                f"{self.path} has no checkpoint in {folders[which].name}/: "
-                f"{remedy}"
-            )
-        path, tensors = found
+        folder = self.path / checkpoint_files.FOLDERS[which]
+        path, tensors = next(checkpoints.newest(folder, _is_kept))
         return str(path), tensors
 
     def _average(self, count):
@@ -387,17 +364,9 @@ class ModelDirectory:
             ),
             count,
         )
-        if len(paths) < count:
-            if not paths:
-                raise InputError(
-                    f"{self.path} has no checkpoint in checkpoints/: train "
-                    "first"
-                )
-            raise InputError(
-                f"{self.path} keeps {counted(len(paths), 'checkpoint')}, too "
-                f"few to average the last {count}: give a smaller "
-                "--average_last, or train with --save_every_steps"
-            )
+        checkpoint_files.require_enough(
+            self.path, len(paths), average_last=count
+        )
         return paths, first[0][1] | means
 
     def write_average(

@@ -53,6 +53,16 @@ def corpus_of(model_dir: str | os.PathLike) -> dict[str, str]:
     return read(model_dir).get("corpus", {})
 
 
+def require_task(model_dir: str | os.PathLike, name: str) -> None:
+    """Raises InputError where a model was trained for another task."""
+    trained_for = read(model_dir)["hparams"].task
+    if trained_for != name:
+        raise InputError(
+            f"{model_dir} was trained for {trained_for}; this takes a model "
+            f"for {name}"
+        )
+
+
 def _check_corpus(corpus: Any) -> None:
     """Raises TypeError where these are no flags that name a corpus."""
     is_dict = isinstance(corpus, dict)

@@ -34,7 +34,7 @@ class RunOptions:
     """
 
     strategy: str = "auto"  # a name that `make_strategy` takes
-    worker_timeout_minutes: float = 10.0  # until all workers have come
+    worker_timeout_minutes: float | None = None  # until all have come; None: 10
     precision: str = "float32"  # or "bfloat16", "float16"
     xla: bool = False
     micro_batch_tokens: int | None = None  # None: as many as fit the memory

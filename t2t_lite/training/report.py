@@ -12,7 +12,7 @@ from t2t_lite.evaluation import accuracy
 from t2t_lite.evaluation.accuracy import Checks
 from t2t_lite.evaluation.report import Report, evaluate
 from t2t_lite.hparams import HParams
-from t2t_lite.storage import checkpoints
+from t2t_lite.storage import checkpoint_files
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.task import Task
 
@@ -45,7 +45,7 @@ def final_report(
 
     Source: section 6.1.
     """
-    num_kept = len(checkpoints.paths(directory.checkpoints))
+    num_kept = len(checkpoint_files.paths(directory.checkpoints))
     average_last = min(num_kept, hparams.average_last)
     lines = []
     if held_out:

@@ -17,7 +17,7 @@ from t2t_lite.evaluation.accuracy import ReadChecks
 from t2t_lite.hardware import Hardware, find_hardware
 from t2t_lite.hparams import HParams
 from t2t_lite.model import flops
-from t2t_lite.storage import checkpoints, model_directory, origin
+from t2t_lite.storage import checkpoint_files, model_directory, origin
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.task import Task
 from t2t_lite.text import token_files
@@ -331,7 +331,7 @@ class _Run:
             self.trainer.restore(tensors, str(path))
             self.dev.resume(
                 DevState.restored(tensors),
-                has_best=bool(checkpoints.paths(self.directory.best)),
+                has_best=bool(checkpoint_files.paths(self.directory.best)),
             )
             self.cost = Cost.restored(tensors, self.cost.num_devices)
             self.watchdog.restore(tensors)

@@ -36,6 +36,7 @@ from t2t_lite.errors import InputError
 from t2t_lite.training.cluster import Cluster, find_cluster
 from t2t_lite.training.options import RunOptions
 
+_TIMEOUT_MINUTES = 10.0  # Until all have come, where nothing is said.
 _SECONDS_BETWEEN_LOOKS = 0.2
 _SECONDS_TO_SAY_HELLO = 5.0
 # Until all have ended for the same reason; less than the child's
@@ -132,14 +133,20 @@ def train_together(options: RunOptions) -> None:
             come, is of another version, or has died.
     """
     cluster = find_cluster(options.strategy)
+    minutes = options.worker_timeout_minutes
     if cluster is None:
+        if minutes is not None:
+            raise InputError(
+                "--worker_timeout_minutes has no effect where one process "
+                "trains: leave it out, or name the others with TF_CONFIG"
+            )
         return
     if "tensorflow" in sys.modules:
         raise InputError(
             "workers meet before URLs are read: give the flags that have URLs "
             "again, such as --train_source"
         )
-    minutes = options.worker_timeout_minutes
+    minutes = minutes or _TIMEOUT_MINUTES
     hello = {"addresses": list(cluster.addresses)} | _versions()
     if cluster.is_chief:
         connections = _Meeting(cluster, hello).held_for(minutes)

@@ -16,7 +16,7 @@ import tiny_run
 from refusal import assert_refused
 
 from t2t_lite.model import flops
-from t2t_lite.storage import checkpoints
+from t2t_lite.storage import checkpoint_files, checkpoints
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text import batching, token_files
 
@@ -106,8 +106,8 @@ def test_killed_runs_end_with_the_same_bits(whole, corpus, tmp_path):
         process = binaries.start("train", *_flags(corpus, model_dir))
         # Not before the first checkpoint, else there is nothing to resume.
         deadline = time.monotonic() + binaries.TIMEOUT_S
-        seen = set(checkpoints.paths(model_dir / "checkpoints"))
-        while not set(checkpoints.paths(model_dir / "checkpoints")) - seen:
+        seen = set(checkpoint_files.paths(model_dir / "checkpoints"))
+        while not set(checkpoint_files.paths(model_dir / "checkpoints")) - seen:
             if process.poll() is not None:  # It came to its end.
                 break
             assert time.monotonic() < deadline, process.communicate()
@@ -115,7 +115,7 @@ def test_killed_runs_end_with_the_same_bits(whole, corpus, tmp_path):
         time.sleep(generator.uniform(0, 0.3))
         process.kill()
         process.communicate()
-    killed_at = checkpoints.paths(model_dir / "checkpoints")[-1].name
+    killed_at = checkpoint_files.paths(model_dir / "checkpoints")[-1].name
     status, _, errors = binaries.run("train", *_flags(corpus, model_dir))
     assert status == 0, errors
     assert re.search(f"Resuming from .*{killed_at}", errors)
@@ -131,13 +131,13 @@ def test_sigterm_saves_and_the_same_command_goes_on(whole, corpus, tmp_path):
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=binaries.TIMEOUT_S)
     assert process.returncode == 128 + signal.SIGTERM, errors
-    (saved,) = checkpoints.paths(model_dir / "checkpoints")
+    (saved,) = checkpoint_files.paths(model_dir / "checkpoints")
     assert 1 <= int(saved.name.removeprefix("step-")) < _STEPS
     status, out, errors = binaries.run("train", *flags)
     assert status == 0, errors
     _assert_same(_last(model_dir), _last(whole[0]))
     # What the stop saved is part of no average.
-    (saved,) = checkpoints.paths(model_dir / "checkpoints")
+    (saved,) = checkpoint_files.paths(model_dir / "checkpoints")
     assert saved.name == f"step-{_STEPS}"
     assert re.search(f"Model: .*step-{_STEPS}\n", out)
     _, out, errors = in_process.run("train", *flags)
@@ -228,8 +228,8 @@ def test_one_command_gives_both_bleus_and_a_card(whole, tmp_path):
 
 def test_the_best_on_dev_is_kept_beside_the_last(whole):
     model_dir, _ = whole
-    assert len(checkpoints.paths(model_dir / "checkpoints")) == 2
-    assert len(checkpoints.paths(model_dir / "best")) == 1
+    assert len(checkpoint_files.paths(model_dir / "checkpoints")) == 2
+    assert len(checkpoint_files.paths(model_dir / "best")) == 1
 
 
 def test_a_changed_setting_is_refused_by_name(whole, corpus):

@@ -311,6 +311,39 @@ _EARLY = [
         "split must be one of train, dev, test",
     ),
     ("evaluate", ["--test_trees=/no"], "no file matches '/no'"),
+    *(
+        (name, [f"--checkpoint={which}"], message)
+        for name in ("translate", "evaluate", "export", "visualize_attention")
+        for which, message in [
+            ("best", "has no checkpoint in best/: train first"),
+            ("averaged", "has no checkpoint in averaged/: run"),
+            ("/no/step-1", "the checkpoint /no/step-1 is missing"),
+        ]
+    ),
+    ("translate", ["--average_last=3"], "keeps 2 checkpoints, too few to"),
+    (
+        "translate",
+        ["--average_last=2", "--checkpoint=best"],
+        "give --average_last or --checkpoint=best, not both",
+    ),
+    (
+        "translate",
+        ["--engine=ctranslate2", "--checkpoint=best"],
+        "has no checkpoint in best/",
+    ),
+    (
+        "translate",
+        ["--checkpoint=last", "--checkpoint=best"],
+        "has no checkpoint in best/",
+    ),
+    ("average_checkpoints", ["--average_last=3"], "keeps 2 checkpoints, too"),
+    ("average_checkpoints", [], "average the last 5"),
+    ("import_model", ["--from=/no"], "there is no /no: give a folder or an"),
+    (
+        "train",
+        ["--worker_timeout_minutes=5"],
+        "--worker_timeout_minutes has no effect where one process trains",
+    ),
 ]
 
 
@@ -321,13 +354,36 @@ def test_what_needs_no_tensorflow_is_refused_before_it_is_loaded(
     monkeypatch.setattr(cli, "load_tensorflow", pytest.fail)
     required = {
         "export": [f"--export_dir={tmp_path / 'export'}"],
+        "import_model": [f"--model_dir={tmp_path / 'imported'}"],
         "visualize_attention": ["--sentence=x", f"--output={tmp_path / 'x'}"],
     }
     given = [*required.get(name, []), *flags]
-    if not any(flag.startswith("--model_dir=") for flag in flags):
+    if not any(flag.startswith("--model_dir=") for flag in given):
         given.append(f"--model_dir={model}")
     _refused(message, name, *given)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [
+        ("export", ["--export_dir=out"]),
+        ("serve", []),
+        ("translate", ["--engine=ctranslate2"]),
+        ("translate", ["--checkpoint=last", "--checkpoint=best"]),
+        ("visualize_attention", ["--sentence=x", "--output=x.html"]),
+    ],
+)
+def test_a_parser_is_refused_at_once_where_models_translate(
+    name, flags, copy, monkeypatch
+):
+    monkeypatch.setattr(cli, "load_tensorflow", pytest.fail)
+    directory = ModelDirectory(copy)
+    settings = directory.settings()
+    hparams = dataclasses.replace(settings.hparams, task="parsing")
+    directory.save_settings(dataclasses.replace(settings, hparams=hparams))
+    message = "was trained for parsing; this takes a model for translation"
+    _refused(message, name, f"--model_dir={copy}", *flags)
 
 
 # (flags, part of the message)

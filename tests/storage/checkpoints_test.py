@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite.errors import InputError
-from t2t_lite.storage import checkpoints
+from t2t_lite.storage import checkpoint_files, checkpoints
 
 _DATA = ".data-00000-of-00001"
 
@@ -54,9 +54,9 @@ def folder(tmp_path):
 
 def test_what_is_written_is_read(tmp_path):
     path = tmp_path / "new" / "folder" / "step-3"
-    assert not checkpoints.exists(path)
+    assert not checkpoint_files.exists(path)
     checkpoints.write(path, tensors_of(3))
-    assert checkpoints.exists(path)
+    assert checkpoint_files.exists(path)
     assert_same(checkpoints.read(path), tensors_of(3))
     assert names(path.parent) == [f"step-3{_DATA}", "step-3.index"]
 
@@ -309,14 +309,14 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
 
 def test_paths_are_in_the_order_of_steps(folder):
     expected = [folder / f"step-{step}" for step in (2, 9, 10)]
-    assert checkpoints.paths(folder) == expected
-    assert checkpoints.paths(folder / "none") == []
+    assert checkpoint_files.paths(folder) == expected
+    assert checkpoint_files.paths(folder / "none") == []
 
 
 def test_other_files_are_no_checkpoints(folder):
     for name in ("writing-step-11", "step-x", "step-12-old", "last"):
         checkpoints.write(folder / name, tensors_of(1))
-    assert [path.name for path in checkpoints.paths(folder)] == [
+    assert [path.name for path in checkpoint_files.paths(folder)] == [
         *("step-2", "step-9", "step-10"),
     ]
 
@@ -333,7 +333,10 @@ def test_prune_keeps_those_with_the_largest_numbers(folder, keep):
 def test_prune_removes_those_that_the_run_did_not_go_on_from(folder):
     """After a fall-back from 10 to 2, 9 is written anew and 10 is not it."""
     checkpoints.prune(folder, 5, folder / "step-9")
-    assert [p.name for p in checkpoints.paths(folder)] == ["step-2", "step-9"]
+    assert [p.name for p in checkpoint_files.paths(folder)] == [
+        "step-2",
+        "step-9",
+    ]
 
 
 def test_prune_removes_what_was_not_written_to_its_end(folder):

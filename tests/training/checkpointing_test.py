@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from t2t_lite.errors import InputError
-from t2t_lite.storage import checkpoints
+from t2t_lite.storage import checkpoint_files, checkpoints
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.training import checkpointing
 from t2t_lite.training.checkpointing import Checkpointer, read_warm_start
@@ -30,7 +30,7 @@ def save(checkpointer, *steps, is_stop=False):
 
 
 def kept(directory):
-    return [path.name for path in checkpoints.paths(directory.checkpoints)]
+    return [path.name for path in checkpoint_files.paths(directory.checkpoints)]
 
 
 def test_a_number_of_steps_takes_the_place_of_minutes(directory):
@@ -141,7 +141,7 @@ def test_the_best_takes_the_place_of_the_best_before(directory):
     checkpointer = make(directory)
     for step in (2, 7):
         checkpointer.save_best(step, {"step": np.int64(step)})
-    (path,) = checkpoints.paths(directory.best)
+    (path,) = checkpoint_files.paths(directory.best)
     assert path.name == "step-7"
 
 

@@ -13,7 +13,7 @@ from bilingual_text import CORPUS
 from tiny_models import TINY_MODELS
 
 from t2t_lite.errors import InputError
-from t2t_lite.storage import checkpoints, origin
+from t2t_lite.storage import checkpoint_files, checkpoints, origin
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.training import run
 from t2t_lite.training.options import RunOptions
@@ -58,7 +58,7 @@ def train(path, hparams=HPARAMS, dev=PAIRS[:2], do=run.train, **options):
 
 
 def names(folder):
-    return [path.name for path in checkpoints.paths(folder)]
+    return [path.name for path in checkpoint_files.paths(folder)]
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ from paths import HELPERS
 
 from t2t_lite import tasks
 from t2t_lite.errors import InputError
-from t2t_lite.storage import checkpoints
+from t2t_lite.storage import checkpoint_files, checkpoints
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text import learning
 from t2t_lite.training import run
@@ -79,7 +79,7 @@ def last(directory):
 
 
 def names(directory):
-    return [path.name for path in checkpoints.paths(directory.checkpoints)]
+    return [path.name for path in checkpoint_files.paths(directory.checkpoints)]
 
 
 def weights_are_finite(tensors):

@@ -1,0 +1,147 @@
+"""The files of checkpoints, and which ones are meant.
+
+Finding them needs no TensorFlow, so what is missing is said before it loads.
+"""
+
+import os
+import re
+
+from t2t_lite import files
+from t2t_lite.english import counted
+from t2t_lite.errors import (
+    InputError,
+    program,
+    require_int,
+    require_path,
+)
+
+DATA = ".data-00000-of-00001"
+INDEX = ".index"
+SUFFIXES = (DATA, INDEX)  # In the order in which they are written.
+_STEP_FILE = re.compile(
+    rf"(step-(\d+))(?:{re.escape(INDEX)}|{re.escape(DATA)})"
+)
+# Of a model directory, by what --checkpoint says.
+FOLDERS = {"last": "checkpoints", "best": "best", "averaged": "averaged"}
+
+
+def found(
+    model_dir: str | os.PathLike, which: str = "last", average_last: int = 1
+) -> list[files.Path]:
+    """Returns the checkpoints that are meant, newest first.
+
+    They are those that are there, damaged or not, so there may be too few.
+
+    Args:
+        model_dir: path of a model directory.
+        which: "last", "best", "averaged", or the path of a checkpoint.
+        average_last: int; above 1, that many of the last ones.
+    """
+    if which in FOLDERS:
+        newest = paths(files.to_path(model_dir) / FOLDERS[which])[::-1]
+        return newest[: max(1, average_last)]
+    path = named(which)
+    return [path] if exists(path) else []
+
+
+def require(
+    model_dir: str | os.PathLike, which: str = "last", average_last: int = 1
+) -> None:
+    """Checks that the checkpoints that are meant are there, damaged or not.
+
+    Args:
+        model_dir: that of `found`.
+        which: that of `found`.
+        average_last: that of `found`.
+
+    Raises:
+        InputError: there is none, or too few.
+        TypeError: `which` is no path, or `average_last` no int.
+    """
+    require_path(checkpoint=which)
+    require_int(1, average_last=average_last)
+    if average_last > 1 and which != "last":
+        raise InputError(
+            f"give --average_last or --checkpoint={which}, not both"
+        )
+    if which in FOLDERS:
+        there = traces(files.to_path(model_dir) / FOLDERS[which])
+        require_enough(model_dir, len(there), which, average_last)
+    elif not exists(named(which)):
+        raise InputError(damage(named(which)))
+
+
+def require_enough(
+    model_dir: str | os.PathLike,
+    count: int,
+    which: str = "last",
+    average_last: int = 1,
+) -> None:
+    """Checks that a folder of a model directory has enough checkpoints.
+
+    Args:
+        model_dir: path of the model directory.
+        count: int, how many of those that are meant can be read.
+        which: a key of FOLDERS.
+        average_last: that of `found`.
+
+    Raises:
+        InputError: there are too few.
+    """
+    if not count:
+        remedy = (
+            f"run {program('average_checkpoints')}"
+            if which == "averaged"
+            else "train first, or choose another with --checkpoint"
+        )
+        raise InputError(
+            f"{model_dir} has no checkpoint in {FOLDERS[which]}/: {remedy}"
+        )
+    if count < average_last:
+        raise InputError(
+            f"{model_dir} keeps {counted(count, 'checkpoint')}, too few to "
+            f"average the last {average_last}: give a smaller --average_last, "
+            "or train with --save_every_steps"
+        )
+
+
+def named(which: str | os.PathLike) -> files.Path:
+    """Returns the path of a checkpoint that is given by it, or by its index."""
+    return files.to_path(os.fspath(which).removesuffix(INDEX))
+
+
+def with_suffix(path: str | os.PathLike, suffix: str) -> files.Path:
+    """Returns the path of one of the files of a checkpoint."""
+    return files.to_path(f"{path}{suffix}")
+
+
+def exists(path: str | os.PathLike) -> bool:
+    """Returns whether a checkpoint was written to `path`."""
+    return files.exists(f"{path}{INDEX}")
+
+
+def paths(directory: str | os.PathLike) -> list[files.Path]:
+    """Returns the paths of the checkpoints step-N in a folder, oldest first."""
+    return list(filter(exists, traces(directory)))
+
+
+def traces(directory: str | os.PathLike) -> list[files.Path]:
+    """Returns those of which there is the index or the data, oldest first."""
+    steps = {}
+    for file in files.to_path(directory).glob("step-*"):
+        match = _STEP_FILE.fullmatch(file.name)
+        if match:
+            steps[int(match[2])] = file.with_name(match[1])
+    return [steps[step] for step in sorted(steps)]
+
+
+def damage(path: str | os.PathLike) -> str:
+    """Returns what is wrong with a checkpoint that cannot be read."""
+    missing = [s for s in SUFFIXES if not files.exists(f"{path}{s}")]
+    if len(missing) == len(SUFFIXES):
+        return (
+            f"the checkpoint {path} is missing: one of your own is given as "
+            "its files' path up to the number, such as DIR/checkpoints/step-100"
+        )
+    reasons = [f"there is no {path}{suffix}: " for suffix in missing]
+    return f"{''.join(reasons)}the checkpoint {path} is damaged"
