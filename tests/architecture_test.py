@@ -58,6 +58,7 @@ MAY_IMPORT = {
     "visualization": "decoding model text",
     # How programs run, and the flags they share: for commands only.
     "cli": "",
+    "model_flags": "",
 }
 # The half that is written in keras.ops, for any backend.
 ANY_BACKEND = (

@@ -9,20 +9,20 @@ import functools
 
 from absl import flags
 
-from t2t_lite import cli, files, terminal
+from t2t_lite import cli, files, model_flags, terminal
 from t2t_lite.decoding import search_options
 from t2t_lite.storage import settings_file
 from t2t_lite_data import corpus_flags
 
 FLAGS = flags.FLAGS
-cli.define_model_flags()
-cli.define_sentences_flag()
-cli.define_devices_flag()
+model_flags.define()
+model_flags.define_sentences()
+model_flags.define_devices()
 corpus_flags.define(
     default="the corpus that the model was trained on",
     several="to score the first that has dev and test text",
 )
-for module in (cli, corpus_flags):
+for module in (model_flags, corpus_flags):
     flags.adopt_module_key_flags(module)
 flags.DEFINE_list(
     "splits", None, "Which splits to score. Default: all but train."
@@ -47,19 +47,19 @@ def main(_: list[str]) -> int:
     card = FLAGS.report and f"{FLAGS.report}.json"
     files.require_apart([FLAGS.json, card], corpus_flags.given_files())
     settings_file.require_no_output_in(FLAGS.model_dir, FLAGS.json, card)
-    hparams = search_options.checked_hparams(**cli.checked_flags())
+    hparams = search_options.checked_hparams(**model_flags.checked())
     corpus, held_out = corpus_flags.read_scored(
         settings_file.corpus_of(FLAGS.model_dir), hparams.task, FLAGS.splits
     )
     cli.load_tensorflow(in_parts=not FLAGS.xla)
-    cli.settle_precision(hparams)
+    model_flags.settle_precision(hparams)
     from t2t_lite import tasks
     from t2t_lite.evaluation.card import make_card
     from t2t_lite.evaluation.report import evaluate
     from t2t_lite.storage.model_directory import ModelDirectory
 
     options = {name: FLAGS[name].value for name in ("sentences", "devices")}
-    translator = tasks.open_model(**cli.model_flags(), **options)
+    translator = tasks.open_model(**model_flags.of_translator(), **options)
     task = tasks.task_of(hparams)
     splits = {
         name: [task.check_pair(*pair) for pair in pairs]

@@ -2,16 +2,16 @@
 
 from absl import flags, logging
 
-from t2t_lite import cli
+from t2t_lite import cli, model_flags
 from t2t_lite.decoding import search_options
 from t2t_lite.formats import exporting
 from t2t_lite.serving import checks
 
 FLAGS = flags.FLAGS
-cli.define_model_flags(xla=False, has_auto_precision=False)
-cli.define_sentences_flag()
-cli.define_serving_flags()
-flags.adopt_module_key_flags(cli)
+model_flags.define(xla=False, has_auto_precision=False)
+model_flags.define_sentences()
+model_flags.define_serving()
+flags.adopt_module_key_flags(model_flags)
 flags.DEFINE_string(
     "export_dir",
     None,
@@ -32,11 +32,11 @@ flags.DEFINE_enum(
     exporting.QUANTIZATIONS,
     "What CTranslate2 or Hugging Face keeps weights in. Default: float32.",
 )
-_CHECKED = ("export_dir", "quantization", *cli.SERVING_FLAGS)
+_CHECKED = ("export_dir", "quantization", *model_flags.SERVING)
 _SERVED = ("xla", "attention_layer", "attention_head")
 cli.refuse_beside(
     "format",
-    *cli.SERVING_FLAGS,
+    *model_flags.SERVING,
     *("sentences", "precision", "xla", "tokens_at_once"),
     *search_options.STEERING,
 )
@@ -44,14 +44,14 @@ cli.refuse_beside(
 
 def main(_: list[str]) -> int:
     hparams = search_options.checked_hparams(
-        **cli.checked_flags(), trained_for="translation"
+        **model_flags.checked(), trained_for="translation"
     )
     if FLAGS.format != "saved_model":
-        hparams = search_options.replaced(hparams, **cli.search_flags())
+        hparams = search_options.replaced(hparams, **model_flags.of_search())
         target = (FLAGS.format, hparams, FLAGS.export_dir, FLAGS.quantization)
         exporting.require_possible(*target)
         cli.load_tensorflow()
-        print(exporting.export(*target, **cli.which_flags()))
+        print(exporting.export(*target, **model_flags.chosen_weights()))
         return 0
     max_length = checks.checked_max_length(
         hparams, **{name: FLAGS[name].value for name in _CHECKED}
@@ -65,7 +65,7 @@ def main(_: list[str]) -> int:
     directory = ModelDirectory(FLAGS.model_dir)
     options = opening.serving_options(
         directory,
-        search=cli.search_flags(),
+        search=model_flags.of_search(),
         sentences=FLAGS.sentences,
         max_length=max_length,
         **{n: FLAGS[n].value for n in _SERVED},

@@ -10,14 +10,14 @@ import functools
 
 from absl import flags, logging
 
-from t2t_lite import cli, files, terminal
+from t2t_lite import cli, files, model_flags, terminal
 from t2t_lite.decoding import search_options
 from t2t_lite.storage import settings_file
 from t2t_lite_data import text_files
 
 FLAGS = flags.FLAGS
-cli.define_weight_flags(has_auto_precision=False)
-flags.adopt_module_key_flags(cli)
+model_flags.define_weights(has_auto_precision=False)
+flags.adopt_module_key_flags(model_flags)
 flags.DEFINE_string(
     "source", None, "Required: text file of the sources; may be .gz."
 )
@@ -40,14 +40,14 @@ def main(_: list[str]) -> int:
     files.require_folder_of(FLAGS.output)
     files.require_apart([FLAGS.output], [FLAGS.source, FLAGS.target])
     settings_file.require_no_output_in(FLAGS.model_dir, FLAGS.output)
-    hparams = search_options.checked_hparams(**cli.which_flags())
+    hparams = search_options.checked_hparams(**model_flags.chosen_weights())
     lines, count = text_files.input_pairs(FLAGS.source, FLAGS.target)
     cli.load_tensorflow()
     from t2t_lite import tasks
     from t2t_lite.evaluation.pair_scores import score_pairs
 
     task = tasks.task_of(hparams)
-    predictor = tasks.open_model(**cli.weight_flags())
+    predictor = tasks.open_model(**model_flags.weights_and_precision())
     vocabulary = predictor.vocabulary
     encode = functools.partial(task.encode_targets, vocabulary)
     pairs = (task.check_pair(*pair) for pair in lines)

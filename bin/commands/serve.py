@@ -7,16 +7,16 @@ by TensorFlow Serving.
 
 from absl import flags
 
-from t2t_lite import cli
+from t2t_lite import cli, model_flags
 from t2t_lite.decoding import search_options
 from t2t_lite.errors import require_extra, require_positive
 from t2t_lite.serving import checks
 
 FLAGS = flags.FLAGS
-cli.define_model_flags(xla=False, has_auto_precision=False, is_required=False)
-cli.define_sentences_flag()
-cli.define_serving_flags()
-flags.adopt_module_key_flags(cli)
+model_flags.define(xla=False, has_auto_precision=False, is_required=False)
+model_flags.define_sentences()
+model_flags.define_serving()
+flags.adopt_module_key_flags(model_flags)
 flags.DEFINE_string(
     "export_dir",
     None,
@@ -36,8 +36,8 @@ flags.mark_flags_as_mutual_exclusive(["model_dir", "export_dir"], required=True)
 cli.refuse_beside(
     "export_dir",
     *("checkpoint", "average_last", "precision", "xla", "sentences"),
-    *cli.SEARCH_FLAGS,
-    *cli.SERVING_FLAGS,
+    *model_flags.SEARCH,
+    *model_flags.SERVING,
 )
 _SERVED = ("xla", "attention_layer", "attention_head")
 
@@ -51,9 +51,9 @@ def main(_: list[str]) -> int:
     else:
         max_length = checks.served_max_length(
             search_options.checked_hparams(
-                **cli.checked_flags(), trained_for="translation"
+                **model_flags.checked(), trained_for="translation"
             ),
-            **{n: FLAGS[n].value for n in cli.SERVING_FLAGS},
+            **{n: FLAGS[n].value for n in model_flags.SERVING},
         )
     bound = checks.bound_socket(FLAGS.port)
     cli.load_tensorflow(in_parts=not FLAGS.xla)
@@ -64,8 +64,8 @@ def main(_: list[str]) -> int:
         opened = opening.opened_export(path)
     else:
         opened = opening.opened_directory(
-            **cli.weight_flags(),
-            search=cli.search_flags(),
+            **model_flags.weights_and_precision(),
+            search=model_flags.of_search(),
             sentences=FLAGS.sentences,
             max_length=max_length,
             **{n: FLAGS[n].value for n in _SERVED},

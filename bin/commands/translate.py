@@ -10,16 +10,16 @@ score".
 
 from absl import flags
 
-from t2t_lite import cli, engines, files, terminal
+from t2t_lite import cli, engines, files, model_flags, terminal
 from t2t_lite.decoding import partial_output
 from t2t_lite.storage import settings_file
 from t2t_lite_data import text_files
 
 FLAGS = flags.FLAGS
-cli.define_model_flags(may_be_several=True)
-cli.define_sentences_flag()
-cli.define_devices_flag()
-flags.adopt_module_key_flags(cli)
+model_flags.define(may_be_several=True)
+model_flags.define_sentences()
+model_flags.define_devices()
+flags.adopt_module_key_flags(model_flags)
 flags.DEFINE_string(
     "input", None, "Text file to read; may be .gz. Default: stdin, as with -."
 )
@@ -91,7 +91,7 @@ def main(_: list[str]) -> int:
     settings_file.require_no_output_in(FLAGS.model_dir, FLAGS.output)
     search = {name: FLAGS[name].value for name in _COUNTS}
     search["glossary"] = text_files.glossary(FLAGS.glossary)
-    checked = cli.checked_flags() | search
+    checked = model_flags.checked() | search
     hparams = engines.checked_hparams(FLAGS.engine, **checked)
     is_typed = terminal.is_typed(FLAGS.input)
     lines_at_once = 1 if is_typed else FLAGS.batch_lines
@@ -103,12 +103,12 @@ def main(_: list[str]) -> int:
     prefixes = text_files.prefix_lines(FLAGS.prefix_file, count)
     cli.load_tensorflow(in_parts=not FLAGS.xla)
     begun = partial_output.begun_with(partial)
-    cli.settle_precision(hparams, begun.get("precision"))
+    model_flags.settle_precision(hparams, begun.get("precision"))
     from t2t_lite.decoding.line_predictor import as_lines
 
     options = {name: FLAGS[name].value for name in _OPTIONS}
     translator = engines.open_model(
-        FLAGS.engine, **cli.model_flags(), **options, **search
+        FLAGS.engine, **model_flags.of_translator(), **options, **search
     )
     options = {name: FLAGS[name].value for name in _SHAPING}
     with partial_output.opened(

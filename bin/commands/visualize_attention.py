@@ -7,14 +7,14 @@ kind, layer and heads; the lines are those of the paper's Figures 3 to 5.
 
 from absl import flags
 
-from t2t_lite import cli, files
+from t2t_lite import cli, files, model_flags
 from t2t_lite.decoding import search_options
 from t2t_lite.errors import InputError, require_extra, require_index
 from t2t_lite.storage import settings_file
 
 FLAGS = flags.FLAGS
-cli.define_model_flags(xla=False, has_auto_precision=False)
-flags.adopt_module_key_flags(cli)
+model_flags.define(xla=False, has_auto_precision=False)
+flags.adopt_module_key_flags(model_flags)
 flags.DEFINE_string("sentence", None, "Required: the sentence to translate.")
 flags.mark_flag_as_required("sentence")
 flags.DEFINE_string(
@@ -42,7 +42,7 @@ flags.DEFINE_string(
 )
 cli.refuse_beside(
     "translation",
-    *cli.SEARCH_FLAGS,
+    *model_flags.SEARCH,
     "xla",
     because=", for nothing is searched",
 )
@@ -60,7 +60,7 @@ def main(_: list[str]) -> int:
         files.require_apart([FLAGS.output, *pictures])
     settings_file.require_no_output_in(FLAGS.model_dir, FLAGS.output)
     hparams = search_options.checked_hparams(
-        **cli.checked_flags(), trained_for="translation"
+        **model_flags.checked(), trained_for="translation"
     )
     is_encoder = FLAGS.kind == "encoder_self"
     num_layers = hparams.num_layers if is_encoder else hparams.decoder_layers
@@ -73,7 +73,7 @@ def main(_: list[str]) -> int:
     from t2t_lite.visualization.maps import compute_maps, join_words, select
     from t2t_lite.visualization.page import render_page
 
-    translator = Translator(**cli.model_flags())
+    translator = Translator(**model_flags.of_translator())
     maps = compute_maps(translator, FLAGS.sentence, FLAGS.translation)
     maps = join_words(maps) if FLAGS.words else maps
     selection = select(

@@ -1,0 +1,262 @@
+"""The flags that choose a model, its weights, and how it searches."""
+
+import functools
+from typing import Any
+
+from absl import flags, logging
+
+from t2t_lite import hardware
+from t2t_lite.errors import program
+from t2t_lite.hparams import HParams
+
+SEARCH = (
+    "beam_width",
+    "length_penalty",
+    "max_extra_length",
+    "tokens_at_once",
+    "min_length",
+    "no_repeat_ngram_size",
+    "suppress",
+    "suppress_pieces",
+    "sample_top_k",
+    "sample_top_p",
+    "temperature",
+    "seed",
+)
+SERVING = ("max_length", "attention_layer", "attention_head")
+_WEIGHTS = ("model_dir", "checkpoint", "average_last")
+
+
+def define(
+    xla: bool | None = None,
+    has_auto_precision: bool = True,
+    is_required: bool = True,
+    may_be_several: bool = False,
+) -> None:
+    """Defines the flags that choose a model, and how it searches.
+
+    Args:
+        xla: the default of --xla; None to let the device decide.
+        has_auto_precision: that of `define_weights`.
+        is_required: that of `define_weights`.
+        may_be_several: that of `define_weights`.
+    """
+    define_weights(has_auto_precision, is_required, may_be_several)
+    default = " Default: on a GPU." if xla is None else ""
+    flags.DEFINE_bool("xla", xla, f"Compile the search with XLA.{default}")
+    flags.DEFINE_integer(
+        "beam_width", None, "Width of the beam. Default: the model's."
+    )
+    flags.DEFINE_float(
+        "length_penalty",
+        None,
+        "The paper's alpha; higher prefers longer output. Default: the "
+        "model's.",
+    )
+    flags.DEFINE_integer(
+        "max_extra_length",
+        None,
+        "How many tokens longer than its source an output may be. Default: "
+        "the model's.",
+    )
+    flags.DEFINE_integer(
+        "tokens_at_once",
+        None,
+        "How many source tokens are searched at once. Default: by the device's "
+        "memory and cores.",
+        lower_bound=1,
+    )
+    flags.DEFINE_integer(
+        "min_length",
+        None,
+        "Least number of tokens (not words) in the translation of each "
+        "sentence.",
+    )
+    flags.DEFINE_integer(
+        "no_repeat_ngram_size",
+        None,
+        "Leave out translations in which this many tokens in a row appear "
+        "twice.",
+    )
+    flags.DEFINE_list(
+        "suppress",
+        None,
+        "Words that must not appear in a translation, comma-separated.",
+    )
+    flags.DEFINE_list(
+        "suppress_pieces",
+        None,
+        "Tokens of the vocabulary that must not appear; one that begins a word "
+        "begins with U+2581.",
+    )
+    flags.DEFINE_integer(
+        "sample_top_k",
+        None,
+        "Draw translations at random, each token from this many of the "
+        "likeliest.",
+    )
+    flags.DEFINE_float(
+        "sample_top_p",
+        None,
+        "Draw translations at random, each token from the likeliest that have "
+        "this share of the probability together; 1 for all.",
+    )
+    flags.DEFINE_float(
+        "temperature",
+        None,
+        "With sampling: below 1 favors likely tokens, above 1 rare ones. "
+        "Default: 1.",
+    )
+    flags.DEFINE_integer(
+        "seed",
+        None,
+        "With sampling: another seed draws other translations. Default: 0.",
+    )
+
+
+def define_weights(
+    has_auto_precision: bool = True,
+    is_required: bool = True,
+    may_be_several: bool = False,
+) -> None:
+    """Defines the flags that choose a model, its weights and its precision.
+
+    Args:
+        has_auto_precision: whether this machine may choose the precision.
+        is_required: whether there must be a model directory.
+        may_be_several: whether several models may be given: values of
+            --model_dir and --checkpoint are lists then.
+    """
+    define = (
+        flags.DEFINE_multi_string
+        if may_be_several
+        # Given twice, it is refused.
+        else functools.partial(flags.DEFINE_string, allow_overwrite=False)
+    )
+    define(
+        "model_dir",
+        None,
+        f"{'Required: the' if is_required else 'The'} directory that "
+        f"{program('train')} or {program('import_model')} wrote."
+        + " Given several times, these models translate together."
+        * may_be_several,
+    )
+    if is_required:
+        flags.mark_flag_as_required("model_dir")
+    define(
+        "checkpoint",
+        "last",
+        "Which weights to use: last, best, averaged, or the path of a "
+        "checkpoint."
+        + " Given several times, it is one for each --model_dir, or all are of "
+        "the only one." * may_be_several,
+    )
+    flags.DEFINE_integer(
+        "average_last",
+        1,
+        "Use the mean of the weights of this many of the last checkpoints.",
+        lower_bound=1,
+    )
+    flags.DEFINE_enum(
+        "precision",
+        "float32",
+        ["float32", "bfloat16", "float16"] + ["auto"] * has_auto_precision,
+        "Precision of the computation; softmax and scores stay float32."
+        + " auto: bfloat16 where the machine is faster in it."
+        * has_auto_precision,
+    )
+
+
+def define_devices() -> None:
+    """Defines the flag that says on how many devices a model searches."""
+    flags.DEFINE_string(
+        "devices",
+        "all",
+        "How many GPUs search side by side: a number, or all. Without a GPU, "
+        "the CPU does.",
+    )
+    flags.register_validator(
+        "devices",
+        lambda value: value == "all" or (value.isdecimal() and int(value) > 0),
+        "must be all, or a number above 0",
+    )
+
+
+def define_sentences() -> None:
+    """Defines the flag that says which lines are split into sentences."""
+    flags.DEFINE_enum(
+        "sentences",
+        "auto",
+        ["auto", "split", "whole"],
+        "Which lines are translated sentence by sentence. auto: those of "
+        "several sentences if the model was trained on single ones, else those "
+        "longer than 99% of its training lines; split: every line; whole: no "
+        "line but those that are longer than the model takes.",
+    )
+
+
+def define_serving() -> None:
+    """Defines the flags of a model for clients, SERVING."""
+    flags.DEFINE_integer(
+        "max_length",
+        None,
+        "Most tokens of a source, or of a sentence of it; a longer one is "
+        "truncated. Default: the model's.",
+    )
+    flags.DEFINE_integer(
+        "attention_layer",
+        None,
+        "Which decoder layer's attention translate_aligned returns, from 0. "
+        "Default: the last.",
+    )
+    flags.DEFINE_integer(
+        "attention_head",
+        None,
+        "Which head's attention translate_aligned returns, from 0. Default: "
+        "the mean of all heads.",
+    )
+
+
+def of_search() -> dict[str, Any]:
+    """Returns those of the flags that say how to search."""
+    return {name: flags.FLAGS[name].value for name in SEARCH}
+
+
+def settle_precision(hparams: HParams, begun: str | None = None) -> None:
+    """Puts the faster precision in place of --precision=auto.
+
+    Args:
+        hparams: those of the model.
+        begun: the precision of the work that goes on; None for new work.
+    """
+    if flags.FLAGS.precision == "auto":
+        flags.FLAGS.precision = begun or _faster_precision(hparams)
+        logging.info("Computing in %s.", flags.FLAGS.precision)
+
+
+def _faster_precision(hparams: HParams) -> str:
+    # XLA on a CPU gains nothing from bfloat16, whatever products do.
+    if flags.FLAGS.xla and hardware.find_hardware().kind == "CPU":
+        return "float32"
+    return hardware.faster_precision(hparams.d_model, hparams.d_ff)
+
+
+def chosen_weights() -> dict[str, Any]:
+    """Returns those that say which weights of which model are meant."""
+    return {name: flags.FLAGS[name].value for name in _WEIGHTS}
+
+
+def checked() -> dict[str, Any]:
+    """Returns what can be checked of a model and a search before they load."""
+    return chosen_weights() | of_search()
+
+
+def weights_and_precision() -> dict[str, Any]:
+    """Returns those that choose weights as the arguments of a Translator."""
+    return chosen_weights() | {"precision": flags.FLAGS.precision}
+
+
+def of_translator() -> dict[str, Any]:
+    """Returns those flags as the arguments of a Translator."""
+    searching = {"xla": flags.FLAGS.xla} | of_search()
+    return weights_and_precision() | searching
