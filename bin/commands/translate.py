@@ -42,6 +42,12 @@ flags.DEFINE_string(
     "Text file, may be .gz: a term, a tab and its translation in each line. "
     "Where a line has the term, its translation has that.",
 )
+flags.DEFINE_list(
+    "keep",
+    None,
+    "What comes out as it went in: tags, urls (and e-mail addresses), "
+    "placeholders, quantities; separated by commas.",
+)
 flags.DEFINE_integer("nbest", 1, "Translations per line.", lower_bound=1)
 flags.DEFINE_integer(
     "alternatives",
@@ -77,7 +83,7 @@ cli.require_beside("prefix_file", "input")
 _BECAUSE = ", which prints the score of each"
 cli.refuse_beside("nbest", "scores", because=_BECAUSE)
 cli.refuse_beside("alternatives", "scores", because=_BECAUSE)
-_COUNTS = ("nbest", "alternatives")
+_ASKED = ("nbest", "alternatives", "keep")
 _OPTIONS = ("quantization", "sentences", "devices")
 # Beside the search's own options.
 _SHAPING = ("engine", "precision", "quantization", "xla", "sentences", "scores")
@@ -89,7 +95,7 @@ def main(_: list[str]) -> int:
     inputs = FLAGS.input, FLAGS.prefix_file
     files.require_apart([FLAGS.output, partial], (*inputs, FLAGS.glossary))
     settings_file.require_no_output_in(FLAGS.model_dir, FLAGS.output)
-    search = {name: FLAGS[name].value for name in _COUNTS}
+    search = {name: FLAGS[name].value for name in _ASKED}
     search["glossary"] = text_files.glossary(FLAGS.glossary)
     checked = model_flags.checked() | search
     hparams = engines.checked_hparams(FLAGS.engine, **checked)

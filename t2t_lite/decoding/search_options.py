@@ -25,6 +25,8 @@ STEERING = (
     "sample_top_k",
     "sample_top_p",
 )
+# What a translation may keep as its source has it.
+KEPT = ("tags", "urls", "placeholders", "quantities")
 
 
 class SearchOptions(NamedTuple):
@@ -49,6 +51,7 @@ class SearchOptions(NamedTuple):
     alternatives: int = 0
     # (term of the source, its translation), those of a Glossary.
     glossary: tuple[tuple[str, str], ...] = ()
+    keep: tuple[str, ...] = ()  # of KEPT
 
     @classmethod
     def from_hparams(
@@ -75,7 +78,7 @@ class SearchOptions(NamedTuple):
             "max_extra_length": hparams.max_extra_length,
         }
         given = {k: v for k, v in changes.items() if v is not None}
-        for name in _WORDS:
+        for name in (*_WORDS, "keep"):
             if isinstance(given.get(name), list):
                 given[name] = tuple(given[name])
         if "glossary" in given:
@@ -104,8 +107,9 @@ class SearchOptions(NamedTuple):
 
     @property
     def steering(self) -> dict[str, Any]:
-        """Those that are on of STEERING, alternatives and a glossary."""
-        on = {n: getattr(self, n) for n in (*STEERING, "alternatives")}
+        """Those that are on of STEERING, alternatives, keep and a glossary."""
+        names = (*STEERING, "alternatives", "keep")
+        on = {name: getattr(self, name) for name in names}
         on["glossary"] = self._described_glossary
         return {name: value for name, value in on.items() if value}
 
@@ -144,7 +148,7 @@ class SearchOptions(NamedTuple):
         rule = f"no_repeat_ngram_size must be at most {_LONGEST_NGRAM}"
         require(rule, n <= _LONGEST_NGRAM, no_repeat_ngram_size=n)
         _check_sampling(self)
-        for name in _WORDS:
+        for name in (*_WORDS, "keep"):
             words = getattr(self, name)
             is_tuple = isinstance(words, tuple)
             holds = is_tuple and all(isinstance(w, str) for w in words)
@@ -168,6 +172,12 @@ class SearchOptions(NamedTuple):
             require(rule, holds, **given)
         if self.glossary:
             rule = "a glossary goes with neither sampling nor alternatives"
+            holds = not (self.samples or self.alternatives)
+            require(rule, holds, **self.steering)
+        if self.keep:
+            rule = f"keep must be some of {', '.join(KEPT)}"
+            require(rule, {*self.keep} <= {*KEPT}, keep=self.keep)
+            rule = "keep goes with neither sampling nor alternatives"
             holds = not (self.samples or self.alternatives)
             require(rule, holds, **self.steering)
 

@@ -13,6 +13,7 @@ Source: Post and Vilar 2018, "Fast lexically constrained decoding with dynamic
 beam allocation".
 """
 
+import collections
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -44,6 +45,18 @@ class _Place(NamedTuple):
     # bool, whether the newest l + 1 tokens are the first ones of a term.
     reach_BWCL: Tensor
     count_BWC: Tensor  # int32, how often a term stands there, and goes no on
+
+
+def merged(terms: Sequence[Term]) -> list[Term]:
+    """Returns Terms that are all different.
+
+    >>> merged([Term((5,), 1), Term((6,), 2), Term((5,), 1)])
+    [Term(ids=(5,), count=2), Term(ids=(6,), count=2)]
+    """
+    counts = collections.Counter()
+    for ids, count in terms:
+        counts[ids] += count
+    return [Term(*each) for each in counts.items()]
 
 
 def packed(terms: Sequence[Sequence[Term]]) -> np.ndarray:

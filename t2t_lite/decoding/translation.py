@@ -13,18 +13,21 @@ from absl import logging
 from keras import ops
 
 from t2t_lite.decoding import beginnings, saved_model
+from t2t_lite.decoding.alignment import Aligner
 from t2t_lite.decoding.beginnings import ANYTHING, Beginning
 from t2t_lite.decoding.devices import find_devices
 from t2t_lite.decoding.engine import Engine, model_engine
 from t2t_lite.decoding.ensemble import Ensemble, models_of
 from t2t_lite.decoding.glossary import Glossary
+from t2t_lite.decoding.keeping import KeptLines
+from t2t_lite.decoding.kept import Keeper
 from t2t_lite.decoding.line_predictor import LinePredictor, Translation
 from t2t_lite.decoding.long_lines import LineSplitter, Pieces
 from t2t_lite.decoding.members import Paths, members_of, require_together
 from t2t_lite.decoding.piece_translation import PieceTranslator, Request
 from t2t_lite.decoding.search import max_target_length
 from t2t_lite.decoding.search_options import SearchOptions
-from t2t_lite.decoding.terms import Term
+from t2t_lite.decoding.terms import Term, merged
 from t2t_lite.errors import InputError, require, require_bool, require_int
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage.model_directory import LoadedModel, ModelDirectory
@@ -78,6 +81,9 @@ class LineTranslator(LinePredictor):
         self._glossary = None
         if options.glossary:
             self._glossary = Glossary(options.glossary, vocabulary)
+        self._keeper = None
+        if options.keep:
+            self._keeper = Keeper(options.keep, vocabulary)
         self.max_length = engine.max_length
         if splitting is None:
             splitting = Splitting(whole_up_to=engine.max_length)
@@ -211,12 +217,13 @@ class LineTranslator(LinePredictor):
 
         Raises:
             InputError: no translation of this engine begins so, or its options
-                are of sampling, or have a glossary.
+                are of sampling, or have a glossary or keep.
             TypeError: `text` or `prefix` is no str.
         """
         require_int(1, count=count)
-        rule = "alternatives need a search, and take no glossary"
-        holds = not self.options.samples and self._glossary is None
+        rule = "alternatives need a search, and go with no glossary or keep"
+        options = self.options
+        holds = not (options.samples or options.glossary or options.keep)
         require(rule, holds, **self.options.steering)
         for name, value in (("text", text), ("prefix", prefix)):
             if not isinstance(value, str):
@@ -239,9 +246,12 @@ class LineTranslator(LinePredictor):
             prefixes: that of `translate`.
             num_alternatives: 0 for the best translations.
         """
+        kept = self._kept(lines, first_line, prefixes)
+        if kept is not None:
+            lines, prefixes = kept.lines, kept.prefixes
         pieces = self._splitter.split_lines(lines, first_line)
         begun = self._beginnings(pieces, lines, first_line, prefixes)
-        asked = self._terms(pieces, begun, first_line)
+        asked = self._terms(pieces, begun, first_line, kept)
         requests = [
             Request(*each)
             for each in zip(pieces.ids, begun, asked, strict=True)
@@ -257,7 +267,30 @@ class LineTranslator(LinePredictor):
         if num_alternatives:  # There is no other.
             missing = [Translation("", -math.inf)] * (num_alternatives - 1)
             nothing = [*nothing[:1], *missing]
-        return [_join(each) if each else nothing for each in parts]
+        found = [_join(each) if each else nothing for each in parts]
+        if kept is None:
+            return found
+        return kept.put_back(found, pieces, by_piece, self._aligner)
+
+    def _kept(
+        self, lines: list[str], first_line: int, prefixes: list[str] | None
+    ) -> KeptLines | None:
+        """Returns the KeptLines; warns of what cannot be kept."""
+        if self._keeper is None:
+            return None
+        _require_prefixes(prefixes, lines)
+        kept = KeptLines(self._keeper, lines, prefixes)
+        for n, item in kept.left():
+            logging.warning(
+                "Line %d: too much is to be kept: %r is translated.",
+                first_line + n,
+                item,
+            )
+        return kept
+
+    @functools.cached_property
+    def _aligner(self) -> Aligner:
+        return Aligner(models_of(self.model)[0], self.vocabulary)
 
     def _beginnings(
         self,
@@ -270,13 +303,7 @@ class LineTranslator(LinePredictor):
         anything = [ANYTHING] * len(pieces.ids)
         if prefixes is None:
             return anything
-        prefixes = as_list(prefixes, "prefixes must be a list of str")
-        require(
-            "there must be a prefix for each line, blank for none",
-            len(prefixes) == len(lines),
-            lines=len(lines),
-            prefixes=len(prefixes),
-        )
+        _require_prefixes(prefixes, lines)
         if not any(map(str.strip, prefixes)):
             return anything
         require(
@@ -304,19 +331,34 @@ class LineTranslator(LinePredictor):
         )
 
     def _terms(
-        self, pieces: Pieces, begun: list[Beginning], first_line: int
+        self,
+        pieces: Pieces,
+        begun: list[Beginning],
+        first_line: int,
+        kept: KeptLines | None,
     ) -> list[list[Term]]:
         """Returns the Terms of each piece; warns of those left out."""
-        if self._glossary is None:
+        if self._glossary is None and kept is None:
             return [[]] * len(pieces.ids)
         prefixes = [each.text for each in begun]
         encoded = self.vocabulary.target.encode(prefixes, num_threads=1)
         asked = []
-        for ids, n, text, (*prefix_ids, _) in zip(
-            pieces.ids, pieces.line_indices, pieces.texts, encoded, strict=True
+        for ids, n, text, begin, (*prefix_ids, _) in zip(
+            pieces.ids,
+            pieces.line_indices,
+            pieces.texts,
+            prefixes,
+            encoded,
+            strict=True,
         ):
             room = self._max_target_length(len(ids)) - 1 - len(prefix_ids)
-            terms, messages = self._glossary.terms(text, room)
+            terms, messages = [], []
+            if kept is not None:
+                terms, messages = kept.terms(n, text, begin, room)
+                room -= sum(len(term.ids) for term in terms)
+            if self._glossary is not None:
+                others, more = self._glossary.terms(text, room)
+                terms, messages = merged([*terms, *others]), [*messages, *more]
             for message in messages:
                 logging.warning("Line %d: %s.", first_line + n, message)
             asked.append(terms)
@@ -383,7 +425,7 @@ class LineTranslator(LinePredictor):
         require(rule, prefix is None, prefix=prefix)
         lines_only = {
             name: self.options.steering[name]
-            for name in ("alternatives", "glossary")
+            for name in ("alternatives", "glossary", "keep")
             if name in self.options.steering
         }
         rule = "text must be a str or a list of str for these options"
@@ -519,6 +561,24 @@ class Translator(LineTranslator):
             splitting,
         )
         self.training_record = record
+
+
+def _require_prefixes(prefixes: Any, lines: list[str]) -> None:
+    """Checks that there is a prefix for each line, or that there are none.
+
+    Raises:
+        InputError: there are more or fewer.
+        TypeError: they are no list of str.
+    """
+    if prefixes is None:
+        return
+    count = len(as_list(prefixes, "prefixes must be a list of str"))
+    require(
+        "there must be a prefix for each line, blank for none",
+        count == len(lines),
+        lines=len(lines),
+        prefixes=count,
+    )
 
 
 def _require_different(loaded: Sequence[LoadedModel]) -> None:

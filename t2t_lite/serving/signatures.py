@@ -22,7 +22,7 @@ from t2t_lite.text.vocabulary import SPACE, Vocabulary
 from t2t_lite.token_ids import EOS, PAD
 
 NUM_ALTERNATIVES = 5  # Of each text, in the signature of that name.
-_LINES_ALONE = ("alternatives", "glossary")  # Options of a Translator.
+_LINES_ALONE = ("alternatives", "glossary", "keep")  # Options of a Translator.
 
 
 class ServingOptions(NamedTuple):
@@ -43,7 +43,9 @@ class ServingOptions(NamedTuple):
                 no such option.
         """
         given = {n: getattr(self.search, n) for n in _LINES_ALONE}
-        rule = "an export takes no glossary, and always has alternatives"
+        rule = (
+            "an export has neither keep nor a glossary, and alternatives always"
+        )
         given = {name: value for name, value in given.items() if value}
         require(rule, not given, **given)
         checks.require_parts(

@@ -5,11 +5,14 @@
 
 MODEL is a model directory. A prefix is the first third of the characters of its
 reference, wherever that ends; BLEU with it has the reference's own words in it.
+What is kept is taken out of the translations again, so that BLEU is comparable.
 Each way is run once before it is timed.
 """
 
 import argparse
+import functools
 import pathlib
+import re
 import statistics
 import sys
 
@@ -46,8 +49,19 @@ def ways(model_dir: str, average_last: int, sources: list, targets: list):
         "blank prefixes but one": [*[""] * (len(targets) - 1), "Ein"],
         "prefixes": [target[: len(target) // 3] for target in targets],
     }
+    keeping = Translator(
+        model_dir, average_last=average_last, keep=["tags", "placeholders"]
+    )
+    marked = {
+        "keep: a word in <b> in each line": "<b>{}</b>",
+        "keep: a placeholder in each line": "{} {{x}}",
+    }
     return {
         **{n: lambda t=t: t(sources) for n, t in translators.items()},
+        **{
+            name: functools.partial(keep, keeping, sources, mark)
+            for name, mark in marked.items()
+        },
         "5 alternatives of the first word": lambda: [
             found[0].text for found in alternatives.translate(sources)
         ],
@@ -56,6 +70,25 @@ def ways(model_dir: str, average_last: int, sources: list, targets: list):
             for name, of_lines in prefixes.items()
         },
     }
+
+
+def keep(translator, lines: list[str], mark: str) -> list[str]:
+    """Returns translations of marked lines, without what they have of marks."""
+    translations = translator([with_mark(line, mark) for line in lines])
+    return [without_marks(text) for text in translations]
+
+
+def with_mark(line: str, mark: str) -> str:
+    """Returns a line with a mark at the word in its middle."""
+    words = line.split()
+    if words:
+        words[len(words) // 2] = mark.format(words[len(words) // 2])
+    return " ".join(words)
+
+
+def without_marks(text: str) -> str:
+    """Returns a translation without what it has of marks."""
+    return " ".join(re.sub(r"</?b>|\{x\}", "", text).split())
 
 
 def main() -> None:

@@ -1006,13 +1006,12 @@ def test_no_alternatives_of_what_is_no_text(
 
 
 @pytest.mark.parametrize(
-    "options", [{"sample_top_k": 3}, {"glossary": {"a": "the"}}]
+    "options",
+    [{"sample_top_k": 3}, {"glossary": {"a": "the"}}, {"keep": ["tags"]}],
 )
-def test_no_alternatives_of_samples_or_a_glossary(steered, options):
+def test_no_alternatives_of_what_is_no_plain_search(steered, options):
     translator = steered(**options)
-    with pytest.raises(
-        InputError, match="alternatives need a search, and take"
-    ):
+    with pytest.raises(InputError, match="alternatives need a search, and go"):
         translator.alternatives("a dog")
 
 
@@ -1288,3 +1287,115 @@ def test_what_is_drawn_keeps_to_what_steers(steered):
 def test_options_that_cannot_be_drawn_by_are_refused(options, message):
     with pytest.raises(InputError, match=message):
         SearchOptions.from_hparams(TINY, **options)
+
+
+# What is kept.
+
+KEPT_LINES = [
+    "the <b>red dog</b> sees {name}",
+    "two men",
+    "see a@b.org, or <i>the {x} and {y}</i>. A <br/>bird.",
+    "<hr/>",
+]
+ITEMS = [
+    ["<b>", "</b>", "{name}"],
+    [],
+    ["a@b.org", "<i>", "</i>", "{x}", "{y}", "<br/>"],
+    ["<hr/>"],
+]
+ALL_KINDS = ["tags", "urls", "placeholders", "quantities"]
+
+
+def without(text, items):
+    for item in items:
+        text = text.replace(item, "")
+    return " ".join(text.split())
+
+
+def test_what_is_kept_is_there_once(steered, translator):
+    keeping = steered(Splitting(), keep=ALL_KINDS, nbest=3)
+    found = keeping.translate(KEPT_LINES)
+    for several, items in zip(found, ITEMS, strict=True):
+        for best in several:
+            for item in items:
+                assert best.text.count(item) == 1
+    assert found[2][0].text.index("<i>") < found[2][0].text.index("</i>")
+    assert [best.text for best in found[3]] == ["<hr/>"] * 3
+    # A line without any is translated as ever.
+    plain = translator.translate(KEPT_LINES[1:2])
+    assert_same(found[1:2], plain)
+    assert_same(keeping.translate(KEPT_LINES[::-1]), found[::-1])
+
+
+def test_tags_leave_the_words_as_they_are(steered, translator):
+    keeping = steered(keep=["tags"])
+    lines = ["the <b>red</b> <i>ball on</i> a boat", "<p>men<br/></p>"]
+    found = keeping.translate(lines)
+    plain = translator.translate(["the red ball on a boat", "men"])
+    names = ["<b>", "</b>", "<i>", "</i>", "<p>", "</p>", "<br/>"]
+    for (best,), (expected, *_) in zip(found, plain, strict=True):
+        assert without(best.text, names) == expected.text
+        assert best.score == pytest.approx(expected.score, abs=1e-4)
+        assert best.text != expected.text
+
+
+def test_all_sentences_of_a_line_share_its_tags(steered):
+    keeping = steered(Splitting(), keep=["tags"])
+    (found,) = keeping.translate(["<b>A dog. Two men.</b> The <i>old</i> cat."])
+    bold = found[0].text.partition("<b>")[2].partition("</b>")[0]
+    alone = [keeping(text) for text in ("A dog.", "Two men.", "The old cat.")]
+    assert without(found[0].text, ["<b>", "</b>", "<i>", "</i>"]) == " ".join(
+        alone
+    )
+    assert len(bold.split()) >= 2
+
+
+def test_a_prefix_may_have_what_is_kept(steered):
+    keeping = steered(keep=["tags", "placeholders"])
+    line = "the <b>dog</b> sees {name} and {other}"
+    found = keeping(line, prefix="the {name} a")
+    assert found.replace("<b>", "").replace("</b>", "").startswith("the {name}")
+    for item in ("{name}", "{other}", "<b>", "</b>"):
+        assert found.count(item) == 1
+
+
+def test_a_glossary_and_what_is_kept_go_together(steered):
+    keeping = steered(keep=["placeholders"], glossary={"dog": "old cat"})
+    found = keeping("the dog sees {name}")
+    assert words_in(found, "old cat") == 1
+    assert found.count("{name}") == 1
+
+
+def test_what_cannot_be_kept_is_warned_of(steered, caplog):
+    keeping = steered(keep=["placeholders"], max_extra_length=0)
+    items = [f"{{{number}}}" for number in range(99)]
+    with caplog.at_level("WARNING"):
+        keeping(["a dog", " ".join(items)])
+    assert "Line 2: too much is to be kept: '{98}' is transl" in caplog.text
+    assert "'{0}'" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"keep": "tags"}, "keep must be a list of str"),
+        ({"keep": ["tag"]}, "keep must be some of tags, urls, placeholders"),
+        (
+            {"keep": ["tags"], "sample_top_k": 2},
+            "keep goes with neither sampling nor alternatives; received",
+        ),
+        (
+            {"keep": ["tags"], "alternatives": 2},
+            "keep goes with neither sampling nor alternatives; received",
+        ),
+    ],
+)
+def test_what_cannot_be_kept_is_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        SearchOptions.from_hparams(TINY, **options)
+
+
+def test_tensors_keep_nothing(steered):
+    keeping = steered(keep=["tags"])
+    with pytest.raises(InputError, match="text must be a str or a list of str"):
+        keeping(tf.constant(["a <b>dog</b>"]))

@@ -97,6 +97,35 @@ def test_a_glossary_is_a_file_of_terms(model_dir, files):
     assert "two men" in last.removeprefix("two men. ")
 
 
+def test_what_is_kept_comes_out_as_it_went_in(model_dir):
+    found = in_process.run(
+        "translate",
+        f"--model_dir={model_dir}",
+        "--keep=tags,urls",
+        text="a <b>dog</b> at www.a.org\n{x}\n",
+    )
+    status, output, errors = found
+    assert status == 0, errors
+    first, second = output.splitlines()
+    for item in ("<b>", "</b>", "www.a.org"):
+        assert first.count(item) == 1
+    assert "{x}" not in second  # Its kind is not asked for.
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--keep="], "--keep is empty"),
+        (["--keep=tags,html"], "keep must be some of tags, urls, placehold"),
+        (["--keep=tags", "--sample_top_k=2"], "keep goes with neither samp"),
+        (["--keep=tags", "--engine=ctranslate2"], "keeps nothing here"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused(model_dir, flags, message):
+    flags = f"--model_dir={model_dir}", *flags
+    assert_refused(in_process.run("translate", *flags, text="a"), message)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

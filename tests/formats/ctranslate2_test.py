@@ -758,6 +758,7 @@ def test_hparams_are_those_of_a_model_directory_or_a_folder(directory, tiny):
         ({"suppress": ["the"]}, "tokens alone: give suppress_pieces; received"),
         ({"alternatives": 3}, "finds no alternatives here: leave them out;"),
         ({"glossary": {"a": "b"}}, "takes no glossary here: leave it out;"),
+        ({"keep": ["tags"]}, "keeps nothing here: leave keep out"),
         ({"sample_top_k": 3}, "samples depend on their batch: leave sampling"),
     ],
 )

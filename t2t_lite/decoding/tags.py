@@ -1,0 +1,279 @@
+r"""Tags of a text, such as <b>, </b> and <x id="1"/>, in its translation.
+
+They are taken out before the text is translated. Then each element goes around
+those words of the translation that stand for what it had around it:
+
+    source       Click   <b>  here  </b>  now
+    offsets      0            6           11
+    words        Klicken  Sie  jetzt  hier
+    stand for    0        0    11     6
+    translation  Klicken Sie jetzt <b>hier</b>
+
+Each tag comes out once. Elements that lie one within the other, or one behind
+the other, do so in the translation: what was balanced stays so.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+_TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]*)(?:\s[^<>]*?)?(/?)>")
+_SPACES = re.compile(r"\s+")
+_LEFT, _RIGHT, _APART = range(3)
+
+
+class _Tag(NamedTuple):
+    text: str
+    offset: int  # in the text without tags
+    is_apart: tuple[bool, bool]  # whether a space, or nothing, is on each side
+
+
+class Node(NamedTuple):
+    """An element, with what is in it; or a single tag."""
+
+    begin: str  # the tag
+    end: str | None  # None for a single tag
+    first: int  # offset in the text without tags
+    last: int  # behind its text
+    is_apart: tuple[bool, bool]
+    inside: tuple["Node", ...] = ()
+
+
+class Tagged(NamedTuple):
+    """A text without its tags, and these."""
+
+    text: str
+    nodes: tuple[Node, ...]
+
+
+class Word(NamedTuple):
+    """A word of a translation, or another sign of it."""
+
+    start: int
+    end: int
+    stands_for: int  # an offset in the source without tags
+
+
+class _Written(NamedTuple):
+    """A tag in a translation."""
+
+    text: str
+    side: int  # what it stands at: the word to its left or right, or neither
+
+
+class _Place(NamedTuple):
+    """Which words a Node is around."""
+
+    first: int
+    end: int
+    node: Node
+
+
+def places(line: str) -> list[tuple[int, int]]:
+    """Returns the start and the end of each tag of a line."""
+    return [match.span() for match in _TAG.finditer(line)]
+
+
+def take_out(line: str) -> Tagged:
+    """Returns a line without its tags, with single spaces, and the tags.
+
+    >>> take_out("Click <b>here</b>!").text
+    'Click here!'
+    """
+    matches = list(_TAG.finditer(line))
+    ends = _ends(matches)
+    paired = {*ends, *ends.values()}
+    text, tags, done = "", [], 0
+    for n, match in enumerate(matches):
+        text = _joined(text, line[done : match.start()])
+        done = match.end()
+        sides = line[: match.start()][-1:], line[done : done + 1]
+        is_apart = tuple(not side.strip() for side in sides)
+        tags.append(_Tag(match[0], len(text), is_apart))
+        if n not in paired and sides[0].isalnum() and sides[1].isalnum():
+            text += " "  # Such as <br>, between two words.
+    text = _joined(text, line[done:]).rstrip()
+    tags = [each._replace(offset=min(each.offset, len(text))) for each in tags]
+    return Tagged(text, tuple(_nodes(tags, ends)))
+
+
+def _joined(text: str, part: str) -> str:
+    part = _SPACES.sub(" ", part)
+    return text + (part if text and not text.endswith(" ") else part.lstrip())
+
+
+def _ends(matches: Sequence[re.Match]) -> dict[int, int]:
+    """Returns the index of each tag's end tag, where both are there.
+
+    An end tag ends the newest element of its name; what has begun since and has
+    no end is a single tag.
+    """
+    ends, is_open = {}, []
+    for n, (is_end, name, is_empty) in enumerate(m.groups() for m in matches):
+        if is_end:
+            names = [each for _, each in is_open]
+            if name in names:
+                place = len(names) - 1 - names[::-1].index(name)
+                ends[is_open[place][0]] = n
+                del is_open[place:]
+        elif not is_empty:
+            is_open.append((n, name))
+    return ends
+
+
+def _nodes(tags: Sequence[_Tag], ends: dict[int, int]) -> list[Node]:
+    """Returns the Nodes that tags are, with others inside of them."""
+    begins = {end: begin for begin, end in ends.items()}
+    inside: list[list[Node]] = [[]]  # of each element that is open
+    for n, tag in enumerate(tags):
+        if n in ends:
+            inside.append([])
+            continue
+        node = Node(tag.text, None, tag.offset, tag.offset, tag.is_apart)
+        if n in begins:
+            begin = tags[begins[n]]
+            node = node._replace(
+                begin=begin.text,
+                end=tag.text,
+                first=begin.offset,
+                inside=tuple(inside.pop()),
+            )
+        inside[-1].append(node)
+    return inside[0]
+
+
+def put_back(nodes: Sequence[Node], text: str, words: Sequence[Word]) -> str:
+    """Returns a translation with the tags of its source.
+
+    Args:
+        nodes: those of the source.
+        text: the translation.
+        words: of the translation, from left to right.
+    """
+    written = _Writer(text, words)
+    for each in _in_order(nodes, words):
+        if isinstance(each, Word):
+            written.add_word(each)
+        else:
+            written.add_tag(each)
+    return written.finished()
+
+
+class _Writer:
+    """Writes words and tags, with what is between words before a tag or not."""
+
+    def __init__(self, text: str, words: Sequence[Word]):
+        self._text, self._starts = text, [word.start for word in words]
+        self._parts: list[str] = []
+        self._done = 0  # how much of the text is written
+        self._num_words = 0
+        self._needs_space = False
+
+    def add_word(self, word: Word) -> None:
+        self._add_between()
+        self._add(self._text[word.start : word.end])
+        self._done = word.end
+        self._num_words += 1
+
+    def add_tag(self, tag: _Written) -> None:
+        if tag.side != _LEFT:
+            self._needs_space |= tag.side == _APART
+            self._add_between()
+        self._add(tag.text)
+        self._needs_space = tag.side == _APART
+
+    def finished(self) -> str:
+        return "".join([*self._parts, self._text[self._done :]])
+
+    def _add_between(self) -> None:
+        """Writes what is before the next word."""
+        ahead = self._starts[self._num_words :][:1] or [self._done]
+        self._add(self._text[self._done : ahead[0]])
+        self._done = ahead[0]
+        if self._needs_space and self._parts:
+            self._add("" if self._parts[-1].endswith(" ") else " ")
+        self._needs_space = False
+
+    def _add(self, part: str) -> None:
+        if part:
+            self._parts.append(part)
+
+
+def _in_order(
+    nodes: Sequence[Node], words: Sequence[Word]
+) -> Iterator[Word | _Written]:
+    """Yields all words, with the tags of Nodes before and behind them."""
+    ahead = [_outermost(nodes, words, 0, len(words))]
+    while ahead:
+        each = next(ahead[-1], None)
+        if each is None:
+            ahead.pop()
+        elif not isinstance(each, _Place):
+            yield each
+        elif each.node.end is None:
+            yield _Written(each.node.begin, _side(*each.node.is_apart))
+        else:
+            yield _Written(each.node.begin, _RIGHT)
+            ahead.append(iter([_Written(each.node.end, _LEFT)]))
+            inside = _outermost(each.node.inside, words, each.first, each.end)
+            ahead.append(inside)
+
+
+def _outermost(
+    nodes: Sequence[Node], words: Sequence[Word], first: int, end: int
+) -> Iterator[Word | _Place]:
+    """Yields those of some words that are in no Node, and each one's place."""
+    for place in _places(nodes, words, first, end):
+        yield from words[first : place.first]
+        yield place
+        first = place.end
+    yield from words[first:end]
+
+
+def _side(is_apart_before: bool, is_apart_behind: bool) -> int:
+    """Returns what a single tag stands at, as it does in the source."""
+    if not is_apart_before:
+        return _LEFT
+    return _APART if is_apart_behind else _RIGHT
+
+
+def _places(
+    nodes: Sequence[Node], words: Sequence[Word], first: int, end: int
+) -> list[_Place]:
+    """Returns where Nodes go among some words, from left to right."""
+    found = [_Place(*_run(node, words, first, end), node) for node in nodes]
+    found.sort(key=lambda place: place[:2])  # Stable: in the source's order.
+    done, places = first, []
+    for place in found:
+        begin = max(place.first, done)
+        done = max(place.end, begin)
+        places.append(_Place(begin, done, place.node))
+    return places
+
+
+def _run(
+    node: Node, words: Sequence[Word], first: int, end: int
+) -> tuple[int, int]:
+    """Returns the words that stand for a Node's text: the first, the end.
+
+    Of all runs of words, it is the one with the most of them and the fewest
+    others. A Node without any stands before the word for what follows it.
+    """
+    best, best_count = None, 0
+    begin, count = first, 0
+    for n in range(first, end):
+        is_inside = node.first <= words[n].stands_for < node.last
+        count += 1 if is_inside else -1
+        if count <= 0:
+            begin, count = n + 1, 0
+        if count > best_count:
+            best, best_count = (begin, n + 1), count
+    if best is not None:
+        return best
+    behind = [
+        (words[n].stands_for, n)
+        for n in range(first, end)
+        if words[n].stands_for >= node.first
+    ]
+    place = min(behind)[1] if behind else end
+    return place, place

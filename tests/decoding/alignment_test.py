@@ -1,0 +1,98 @@
+"""What words stand for is where the decoder looks, whatever else is aligned."""
+
+import numpy as np
+import pytest
+from tiny_translator import TINY, learn_vocabulary, random_model
+
+from t2t_lite.decoding.alignment import Aligner, Pair
+from t2t_lite.visualization import maps
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return learn_vocabulary()
+
+
+@pytest.fixture(scope="module")
+def model(vocabulary):
+    return random_model(TINY, vocabulary)
+
+
+@pytest.fixture(scope="module")
+def aligner(model, vocabulary):
+    return Aligner(model, vocabulary)
+
+
+# A word of the vocabulary is a token; "dogs" and "ä" are several.
+TEXTS = [
+    ("a red ball", "the old cat sits."),
+    ("two men, near the boat.", "dogs runs (by) a tree"),
+    ("the dogs", "ä ball"),
+    ("a", ""),
+    ("the house and the hill over the water", "bird"),
+]
+
+
+def as_pair(vocabulary, source, target):
+    (ids,) = vocabulary.encode([source])
+    return Pair(ids, source, target)
+
+
+def places_of(vocabulary, text):
+    """Returns the (start, end) of each piece of a text that it is made of."""
+    (ids,) = vocabulary.encode([text])
+    places, done = [], 0
+    for piece in vocabulary.tokens(ids[:-1]):
+        name = piece.replace("\u2581", "")
+        if name.startswith("<0x"):
+            byte = int(name[1:-1], 16)
+            name = chr(byte) if byte < 128 else ""
+        start = text.index(name, done) if name else done
+        done = start + len(name)
+        places.append((start, done))
+    return places
+
+
+@pytest.mark.parametrize(("source", "target"), TEXTS[:2])
+def test_a_word_stands_for_what_its_pieces_attend_to(
+    source, target, model, vocabulary, aligner
+):
+    pair = as_pair(vocabulary, source, target)
+    (words,) = aligner([pair])
+    assert [target[w.start : w.end] for w in words] == {
+        TEXTS[0][1]: ["the", "old", "cat", "sits", "."],
+        TEXTS[1][1]: ["dogs", "runs", "(", "by", ")", "a", "tree"],
+    }[target]
+    (target_ids,) = vocabulary.encode([target])
+    weights_HTS = maps.compute_maps_from_ids(
+        model, vocabulary, source_ids=pair.source_ids, target_ids=target_ids
+    ).encoder_decoder.weights_NHLM[-1]
+    weights_TS = weights_HTS.mean(axis=0)
+    sources = places_of(vocabulary, source)
+    targets = places_of(vocabulary, target)
+    for word in words:
+        rows = [
+            n
+            for n, (start, end) in enumerate(targets)
+            if start < word.end and end > word.start
+        ]
+        attended_S = weights_TS[rows].sum(axis=0)[: len(sources)]
+        start, _ = sources[int(attended_S.argmax())]
+        assert word.stands_for == start
+
+
+def test_other_pairs_change_nothing(vocabulary, aligner):
+    pairs = [as_pair(vocabulary, *texts) for texts in TEXTS]
+    together = aligner(pairs)
+    assert together == [aligner([pair])[0] for pair in pairs]
+    assert together[3] == []
+    assert len({word.stands_for for words in together for word in words}) > 2
+    assert aligner(pairs[::-1]) == together[::-1]
+
+
+def test_what_is_spelled_in_bytes_is_about_where_it_is(vocabulary, aligner):
+    (words,) = aligner([as_pair(vocabulary, "ä red ball", "ä ball")])
+    assert [word[:2] for word in words] == [(0, 1), (2, 6)]
+    starts = {0, 1, 2, 3, 6, 7}
+    assert all(word.stands_for in starts for word in words)
+    assert np.isfinite([word.stands_for for word in words]).all()

@@ -1,0 +1,158 @@
+"""Tags go around the words that stand for theirs, each once, and balanced."""
+
+import collections
+import random
+import re
+
+import pytest
+
+from t2t_lite.decoding import tags
+from t2t_lite.decoding.tags import Word
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+_TAG = re.compile(r"<(/?)(\w+)[^<>]*?(/?)>")
+
+
+def words_of(text, offsets):
+    """Returns the Words of a text, given what each stands for."""
+    places = [match.span() for match in _WORD.finditer(text)]
+    return [Word(*p, n) for p, n in zip(places, offsets, strict=True)]
+
+
+def as_it_is(text):
+    """Returns the Words of a text that stands for itself."""
+    return words_of(text, [m.start() for m in _WORD.finditer(text)])
+
+
+# (line, what is translated, the line with its tags again if it is not the same)
+_LINES = [
+    ("Click <b>here</b> now.", "Click here now.", None),
+    ("<p>One.</p> <p>Two.</p>", "One. Two.", None),
+    ("a <b>b <i>c</i></b>, d<br/> e", "a b c, d e", None),
+    ('<a href="x y">in</a>', "in", None),
+    ("<x/> a <y/> b <z/>", "a b", None),
+    ("a<x/>, b", "a, b", None),
+    ("a <b></b>c", "a c", None),
+    ("<b></b>", "", None),
+    ("(<b>a</b>)", "(a)", None),
+    # Where letters touch it, a single tag keeps them apart.
+    ("one<br>two", "one two", "one<br> two"),
+    # A tag within a word is around it.
+    ("<b>un</b>able", "unable", "<b>unable</b>"),
+    ("a<b> b </b>c", "a b c", "a <b>b</b> c"),
+    # What is no element stays where it is.
+    ("a </b> c <i> d", "a c d", None),
+    ("<i>a <b>c</i> d</b>", "a c d", None),
+    ("<B>a</b>", "a", None),
+    # These are no tags.
+    ("1 < 2 and 3 > 2", "1 < 2 and 3 > 2", None),
+    (">>deu<< I <3 you", ">>deu<< I <3 you", None),
+    ("a  b", "a b", "a b"),
+]
+
+
+@pytest.mark.parametrize(("line", "text", "whole"), _LINES)
+def test_tags_are_taken_out_and_put_back(line, text, whole):
+    taken = tags.take_out(line)
+    assert taken.text == text
+    found = tags.put_back(taken.nodes, text, as_it_is(text))
+    assert found == (whole or line)
+
+
+# (source, translation, the source's word that each of its words stands for,
+# the translation with tags)
+_ALIGNED = [
+    # Two words change places.
+    ("a <b>c</b> d", "x y z", "a d c", "x y <b>z</b>"),
+    # One word becomes two, and two become one.
+    ("a <b>c</b> d", "x y z w", "a c c d", "x <b>y z</b> w"),
+    ("a <b>c d</b>", "x y", "a d", "x <b>y</b>"),
+    # A word within the element stands for none of its own.
+    ("a <b>c d e</b>", "x y z w", "a c a d", "x <b>y</b> z w"),
+    ("a <b>c d e f</b>", "x y z w v", "a c d a e", "x <b>y z</b> w v"),
+    # Elements change places, one within another stays there.
+    ("<i>a</i> <b>c</b>", "x y", "c a", "<b>x</b> <i>y</i>"),
+    ("<b>a <i>c</i></b> d", "x y z", "d c a", "x <b><i>y</i> z</b>"),
+    # Those that cross stand one behind the other.
+    ("<i>a e</i> <b>c d</b>", "x y z", "a c e", "<i>x</i> <b>y</b> z"),
+    # One that no word stands for goes before what follows it.
+    ("a <b>c</b> d", "x y", "a d", "x <b></b>y"),
+    ("a <x/>c d", "x y z", "d c a", "x <x/>y z"),
+    ("a <b>c</b>", "x", "a", "x<b></b>"),
+    ("a <b>c</b>", "", "", "<b></b>"),
+    # Signs that touch a word are not drawn in.
+    ("a <b>c</b>.", "(x) y.", "c c c a .", "<b>(x)</b> y."),
+    ("a <b>c</b> d", "x y, z", "a c d d", "x <b>y</b>, z"),
+]
+
+
+@pytest.mark.parametrize(("source", "text", "aligned", "expected"), _ALIGNED)
+def test_tags_follow_the_words(source, text, aligned, expected):
+    taken = tags.take_out(source)
+    offsets = [taken.text.index(word) for word in aligned.split()]
+    words = words_of(text, offsets)
+    assert tags.put_back(taken.nodes, text, words) == expected
+
+
+def is_balanced(text):
+    is_open = []
+    for is_end, name, is_empty in _TAG.findall(text):
+        if is_end:
+            if not is_open or is_open.pop() != name:
+                return False
+        elif not is_empty:
+            is_open.append(name)
+    return not is_open
+
+
+def random_line(rng, depth=0):
+    parts = []
+    for _ in range(rng.randint(0, 4)):
+        kind = rng.random()
+        if kind < 0.5 or depth > 3:
+            parts.append(rng.choice(["a", "dog", ".", "runs", "(x)", "<3"]))
+        elif kind < 0.65:
+            parts.append(f'<x id="{rng.randint(0, 9)}"/>')
+        else:
+            name = rng.choice("bip")
+            inside = random_line(rng, depth + 1)
+            parts.append(f"<{name}>{inside}</{name}>")
+    return rng.choice(["", " "]).join(parts)
+
+
+def test_whatever_words_stand_for_tags_are_balanced_and_there_once():
+    rng = random.Random(5)
+    num_tags = 0
+    for _ in range(2000):
+        line = random_line(rng)
+        taken = tags.take_out(line)
+        choice = ["ein", "Hund", "läuft.", "(so)"]
+        text = " ".join(rng.choices(choice, k=rng.randint(0, 6)))
+        count = len(_WORD.findall(text))
+        offsets = [rng.randint(0, len(taken.text)) for _ in range(count)]
+        found = tags.put_back(taken.nodes, text, words_of(text, offsets))
+        assert is_balanced(line)
+        assert is_balanced(found), (line, found)
+        both = [
+            collections.Counter(m[0] for m in _TAG.finditer(each))
+            for each in (line, found)
+        ]
+        assert both[0] == both[1], (line, found)
+        assert _TAG.sub("", found).replace(" ", "") == text.replace(" ", "")
+        num_tags += both[0].total()
+    assert num_tags > 2000
+
+
+def test_elements_may_lie_as_deep_as_they_like():
+    begin, end = "<b>" * 5000, "</b>" * 5000
+    line = f"a {begin}c{end} d"
+    taken = tags.take_out(line)
+    assert taken.text == "a c d"
+    assert tags.put_back(taken.nodes, "a c d", as_it_is("a c d")) == line
+    assert tags.take_out(begin).text == ""
+
+
+def test_the_check_sees_what_is_not_balanced():
+    assert is_balanced("<b>a<i>c</i></b><x/>")
+    for line in ("<b>", "</b>", "<b><i></b></i>", "</b><b>"):
+        assert not is_balanced(line)
