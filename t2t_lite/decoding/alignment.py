@@ -5,6 +5,7 @@ the mean over the heads of one layer.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -16,7 +17,11 @@ from t2t_lite.model.multi_head_attention import record_weights
 from t2t_lite.model.transformer import Transformer, shift_right
 from t2t_lite.text.vocabulary import Vocabulary
 
-_WORD = re.compile(r"\w+|[^\w\s]")
+_MARKS = "".join(
+    chr(n) for n in range(0x10000) if unicodedata.category(chr(n))[0] == "M"
+)
+# Accents, and an apostrophe between letters, are parts of a word.
+_WORD = re.compile(rf"\w(?:[\w{_MARKS}]|['’](?=\w))*|[^\w\s]")  # noqa: RUF001
 _TOKENS_AT_ONCE = 4096
 
 
@@ -37,7 +42,11 @@ class Aligner:
     """
 
     def __init__(self, model: Transformer, vocabulary: Vocabulary):
-        self._model, self._vocabulary = model, vocabulary
+        self._vocabulary = vocabulary
+        hparams = model.hparams
+        # A translation may be longer in the vocabulary's own pieces.
+        is_learned = hparams.positions == "learned"
+        self._longest = hparams.learned_positions if is_learned else None
         layer = model.decoder.layers[-1].memory_attention
 
         def attention(source_ids_BS, target_ids_BT):
@@ -56,6 +65,7 @@ class Aligner:
         """
         target = self._vocabulary.target
         encoded = target.encode([p.target for p in pairs], num_threads=1)
+        encoded = [ids[: self._longest] for ids in encoded]
         found: list[list[Word]] = [[] for _ in pairs]
         for rows in _batches(pairs, encoded):
             sources, targets = (
@@ -72,7 +82,7 @@ class Aligner:
     ) -> list[Word]:
         starts_S = _starts(self._vocabulary, pair.source_ids, pair.source)
         starts_T = _starts(self._vocabulary.target, target_ids, pair.target)
-        ends_T = np.append(starts_T[1:], len(pair.target))
+        ends_T = np.append(starts_T[1:], len(pair.target))[: len(starts_T)]
         words = []
         for match in _WORD.finditer(pair.target):
             is_part_T = (starts_T < match.end()) & (ends_T > match.start())
@@ -85,19 +95,20 @@ class Aligner:
 def _starts(vocabulary: Vocabulary, ids: list[int], text: str) -> np.ndarray:
     """Returns where each piece of a text begins in it, but for EOS.
 
-    Where the vocabulary writes a text otherwise, as by NFKC, it is about there.
+    Where the vocabulary writes a text otherwise, as by NFKC, or does not know a
+    character of it, it is about there.
     """
-    if len(ids) < 2:
-        return np.zeros(len(ids), int)
-    names = [vocabulary.token_bytes[i].decode("utf-8", "ignore") for i in ids]
-    # Of what has no text of its own, such as a byte, a character is the best
-    # guess.
-    lengths = np.array([max(1, len(name)) for name in names[:-1]])
-    ends = np.cumsum(lengths) - 1  # The text has a space in front.
+    names = [vocabulary.token_bytes[i] for i in ids[:-1]]
+    lengths = np.array([len(name) for name in names], int)
     # A piece's space is no part of its word.
-    spaces = np.array([len(n) > 1 and n[0] == " " for n in names[:-1]], int)
-    ratio = len(text) / max(1, ends[-1])
-    return ((ends - lengths + spaces).clip(0) * ratio).round().astype(int)
+    spaces = np.array([len(n) > 1 and n[:1] == b" " for n in names], int)
+    starts = np.cumsum(lengths) - lengths + spaces
+    # The text has a space in front, which is its place -1.
+    sizes = [1, *(len(character.encode()) for character in text)]
+    characters = np.repeat(np.arange(len(sizes)) - 1, sizes)
+    if lengths.sum() != len(characters):
+        starts = starts * len(characters) // max(1, lengths.sum())
+    return characters[starts.clip(0, len(characters) - 1)].clip(0)
 
 
 def _batches(

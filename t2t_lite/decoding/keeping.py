@@ -2,6 +2,7 @@
 
 import collections
 import math
+import re
 from collections.abc import Sequence
 
 from t2t_lite.decoding.alignment import Aligner, Pair
@@ -10,6 +11,7 @@ from t2t_lite.decoding.line_predictor import Translation
 from t2t_lite.decoding.long_lines import Pieces
 from t2t_lite.decoding.tags import Word
 from t2t_lite.decoding.terms import Term
+from t2t_lite.text.sentences import LANGUAGE_TOKEN
 
 
 class KeptLines:
@@ -88,6 +90,19 @@ class KeptLines:
         text = self._keeper.put_back(self._kept[index], translation.text, words)
         return translation._replace(text=text)
 
+    def _start(self, index: int, text: str, first: int) -> int:
+        """Returns where a piece begins in its line, from a place on.
+
+        A language token in front of it may be that of the line. What was cut
+        may be written in another way: it begins at that place.
+        """
+        token = re.match(rf"(?:{LANGUAGE_TOKEN} )?", text)
+        for skipped in (0, token.end()):
+            place = self.lines[index].find(text[skipped:], first)
+            if place >= 0:
+                return place - skipped
+        return first
+
     def _words(
         self,
         pieces: Pieces,
@@ -109,9 +124,8 @@ class KeptLines:
         ):
             if not self._kept[line].nodes:
                 continue
-            # One that was cut may be written in another way.
-            start = max(ends[line], self.lines[line].find(text, ends[line]))
-            ends[line] = start + len(text)
+            start = self._start(line, text, ends[line])
+            ends[line] = max(ends[line], start + len(text))
             for rank, (target, _) in enumerate(translations):
                 pairs.append(Pair(ids, text, target))
                 places.append((line, rank, start))

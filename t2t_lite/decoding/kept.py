@@ -14,7 +14,7 @@ out instead, and go around the words that stand for theirs (`tags`).
 
 import collections
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from t2t_lite.decoding import tags
@@ -24,19 +24,32 @@ from t2t_lite.errors import InputError
 from t2t_lite.text.vocabulary import SPACE, Vocabulary
 from t2t_lite.token_ids import EOS
 
+_TAG = "\x1f"  # Stands for a tag while items are looked for; a space to `re`.
 _UNIT = (
-    r"[%‰€$£]|°[CF]?|(?:km/h|m/s|[kcdmµn]?m|[kmµ]?g|[cdm]?l|[kMGT]?B|[kMG]?Hz"
-    r"|[kM]?Wh?|k?V|m?A|ms|min|h|s|kcal|kJ|px|pt|dpi)[²³]?(?!\w)"
+    r"(?:[%‰](?![\w(])|[€£]|\$(?!\{)|°[CF]?|(?:km/h|m/s|[kcdmµn]?m|[kmµ]?g"
+    r"|[cdm]?l|[kMGT]B|[kMG]?Hz|[kM]?Wh?|k?V|mA|ms|min|h|(?<=[ \u00a0])s|kcal"
+    r"|kJ|px|pt|dpi)[²³]?(?!\w))"
 )
-_NUMBER = r"(?<![\w.,])[+-]?\d+(?:[.,]\d+)*"
+_DIGITS = r"\d+(?:[.,]\d+|[ \u00a0]\d{3}(?!\d))*"
+_DASH = "\u2013-"
+_NUMBER = (
+    rf"(?<![\w.,:/{_DASH}])(?<!\d[ \u00a0])[+-]?{_DIGITS}"
+    rf"(?:[{_DASH}]{_DIGITS})?"
+)
+# What a URL has none of, but for brackets that it closes again.
+_END_OF_URL = r"\s<>\"“”„»«。、，！？）」"  # noqa: RUF001
+_IN_URL = "|".join(
+    rf"{begin}[^{_END_OF_URL}(){{}}\[\]]*{end}"
+    for begin, end in ((r"\(", r"\)"), (r"\{", r"\}"), (r"\[", r"\]"))
+)
 _PATTERNS = {
-    # A bracket at its end belongs to it where it began there.
-    "urls": r"\b(?:(?:https?|ftp)://|www\.)"
-    r"(?:[^\s<>\"()]|\([^\s<>\"()]*\))+(?<![.,;:!?'\]}])"
-    r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.\w+",
-    "placeholders": r"\{\{[^{}]+\}\}|\$?\{[^{}\s]*\}|%\(\w+\)[sdifr]"
-    r"|%(?:\d+\$)?[sdif](?!\w)",
-    "quantities": rf"{_NUMBER}\s?(?:{_UNIT})|[€$£]\s?\d+(?:[.,]\d+)*",
+    "urls": r"(?<![A-Za-z0-9])(?:(?:https?|ftp)://|www\.)"
+    rf"(?:[^{_END_OF_URL}(){{}}\[\]]|{_IN_URL})+(?<![.,;:!?'])"
+    r"|(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]+"
+    r"@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}",
+    "placeholders": rf"\{{\{{[^{{}}{_TAG}]+\}}\}}|\$?\{{[^{{}}\s]*\}}"
+    r"|%\(\w+\)[sdifr]|%(?:\d+\$)?[sdif](?!\w)",
+    "quantities": rf"{_NUMBER}[ \u00a0]?{_UNIT}|[€$£][ \u00a0]?{_DIGITS}",
 }
 _BYTE = re.compile("<0x[0-9A-F]{2}>")
 _FEWEST = 10  # Numbers that stand in for others, or else words do.
@@ -49,6 +62,7 @@ class Kept(NamedTuple):
     text: str
     items: dict[str, str]  # what each stand-in stands for
     nodes: tuple[Node, ...]  # the tags
+    touching: dict[str, str]  # stand-ins for what touches a sign on its left
     left: list[str]  # items that nothing is left to stand in for
 
 
@@ -58,16 +72,28 @@ class Keeper:
     Args:
         kinds: names, of KEPT.
         vocabulary: Vocabulary.
+        language: of sources, ISO 639-1; None if not known.
+        apart_from: texts that have none of the words that may stand in.
 
     Raises:
         InputError: the vocabulary has no words to stand in for others.
     """
 
-    def __init__(self, kinds: Sequence[str], vocabulary: Vocabulary):
+    def __init__(
+        self,
+        kinds: Sequence[str],
+        vocabulary: Vocabulary,
+        language: str | None = None,
+        apart_from: Iterable[str] = (),
+    ):
         self._keeps_tags = "tags" in kinds
         patterns = [p for kind, p in _PATTERNS.items() if kind in kinds]
-        self._item = re.compile("|".join(patterns)) if patterns else None
-        self._ids = _stand_ins(vocabulary) if patterns else {}
+        self._items = None
+        self._ids: dict[str, tuple[int, ...]] = {}
+        if patterns:
+            # Those that touch each other are one.
+            self._items = re.compile(f"(?:{'|'.join(patterns)})+")
+            self._ids = _stand_ins(vocabulary, language, [*apart_from])
 
     def take_out(self, line: str) -> Kept:
         """Returns a line without what is kept, with stand-ins for some of it.
@@ -76,7 +102,7 @@ class Keeper:
             line: str.
         """
         free = (word for word in self._ids if word not in line)
-        items, left = {}, []
+        items, touching, left = {}, {}, []
 
         def stand_in(match: re.Match) -> str:
             word = next(free, None)
@@ -84,34 +110,34 @@ class Keeper:
                 left.append(match[0])
                 return match[0]
             items[word] = match[0]
+            sign = _left_of(match)
+            if re.match(r"[^\w\s]", sign):
+                touching[word] = sign
             return _set_apart(word, match)
 
-        text = self._replaced(line, stand_in)
-        if not self._keeps_tags:
-            return Kept(text, items, (), left)
-        text, nodes = tags.take_out(text)
-        return Kept(text, items, nodes, left)
-
-    def _replaced(self, line: str, stand_in: Callable) -> str:
-        """Returns a line with stand-ins for its items, but within tags."""
-        if self._item is None:
-            return line
-        if not self._keeps_tags:
-            return self._item.sub(stand_in, line)
-        parts, done = [], 0
-        for start, end in [*tags.places(line), (len(line), len(line))]:
-            parts.append(self._item.sub(stand_in, line[done:start]))
-            parts.append(line[start:end])
-            done = end
-        return "".join(parts)
+        text, nodes = line, ()
+        if self._keeps_tags:
+            text, its_tags = tags.replace_all(line.replace(_TAG, " "), _TAG)
+        if self._items is not None:
+            text = self._items.sub(stand_in, text)
+        if self._keeps_tags:
+            ahead = iter(its_tags)
+            text = re.sub(_TAG, lambda _: next(ahead), text)
+            text, nodes = tags.take_out(text)
+        return Kept(text, items, nodes, touching, left)
 
     def in_prefix(self, prefix: str, kept: Kept) -> str:
         """Returns what a translation begins with, without what is kept.
+
+        One that is cut within an item has all of it.
 
         Args:
             prefix: str, which may have items and tags of the line.
             kept: that of the line.
         """
+        ends_in_space = prefix.endswith(" ")
+        if kept.nodes:
+            prefix = tags.take_out(prefix).text
         free = collections.defaultdict(list)
         for word, item in kept.items.items():
             free[item].append(word)
@@ -121,12 +147,14 @@ class Keeper:
             return _set_apart(words.pop(0), match) if words else match[0]
 
         if free:
-            item = re.compile("|".join(map(re.escape, free)))
-            prefix = item.sub(stand_in, prefix)
-        if not kept.nodes:
-            return prefix
-        ends_in_space = prefix.endswith(" ")
-        return tags.take_out(prefix).text + " " * ends_in_space
+            longest_first = sorted(free, key=len, reverse=True)
+            prefix += _rest_of_item(prefix, longest_first)
+            items = re.compile("|".join(map(re.escape, longest_first)))
+            prefix = items.sub(stand_in, prefix)
+            # What follows must not go on with a stand-in.
+            is_word = re.search(r"\w+$", prefix)
+            ends_in_space |= bool(is_word) and is_word[0] in kept.items
+        return prefix.rstrip(" ") + " " if ends_in_space else prefix
 
     def terms(
         self, kept: Kept, text: str, prefix: str, room: int
@@ -169,37 +197,71 @@ class Keeper:
         if kept.nodes:
             translation = tags.put_back(kept.nodes, translation, words)
         for word, item in kept.items.items():
-            first, *others = _as_word(word).split(translation)
-            if others:  # One, but where it stands there in other pieces, too.
-                translation = first + item + "".join(others)
+            is_word = _as_word(word)
+            if word in kept.touching:
+                signs = re.escape(tags.OPENING + kept.touching[word])
+                translation = re.sub(
+                    rf"(?<=[{signs}]) (?={is_word.pattern})", "", translation
+                )
+            found = is_word.search(translation)
+            if found:  # The first, if the model has that word itself, too.
+                start, end = found.span()
+                translation = translation[:start] + item + translation[end:]
         return translation
 
 
-def _set_apart(word: str, match: re.Match) -> str:
-    """Returns a word with spaces where letters or digits touch what it is for.
+def _rest_of_item(prefix: str, items: Iterable[str]) -> str:
+    """Returns what is missing of an item that a prefix ends within.
 
-    >>> _set_apart("11", re.search("{n}", "{n}th"))
-    '11 '
+    >>> _rest_of_item("See {na", ["{name}"])
+    'me}'
     """
-    before, behind = match.string[: match.start()], match.string[match.end() :]
-    left = " " * before[-1:].isalnum()
-    return left + word + " " * behind[:1].isalnum()
+    for item in items:
+        for size in range(len(item) - 1, 1, -1):
+            if prefix.endswith(item[:size]):
+                return item[size:]
+    return ""
+
+
+def _set_apart(word: str, match: re.Match) -> str:
+    """Returns a word with spaces where what it is for touches other text.
+
+    A sign on its right may touch it.
+
+    >>> _set_apart("11", re.search("{n}", "({n}) "))
+    ' 11'
+    """
+    behind = match.string[match.end() :].lstrip(_TAG)[:1]
+    left = " " if _left_of(match).strip() else ""
+    right = " " if re.match(r"\w", behind) else ""
+    return left + word + right
+
+
+def _left_of(match: re.Match) -> str:
+    """Returns the character that a match touches, but for tags."""
+    return match.string[: match.start()].rstrip(_TAG)[-1:]
 
 
 def _as_word(word: str) -> re.Pattern:
     return re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
 
 
-def _stand_ins(vocabulary: Vocabulary) -> dict[str, tuple[int, ...]]:
+def _stand_ins(
+    vocabulary: Vocabulary, language: str | None, apart_from: Sequence[str]
+) -> dict[str, tuple[int, ...]]:
     """Returns words that may stand in for others, and their target's ids.
 
-    They are numbers of two digits, which any model copies, or else the longest
-    words that source and target have in common.
+    They are numbers, which models copy more than they copy words, or else the
+    longest words that source and target have in common. Those of one token come
+    first.
 
     Raises:
         InputError: there are none.
     """
-    found = _usable(map(str, range(11, 100)), vocabulary)
+    # In German, "11." is an ordinal, and ends no sentence.
+    most = 1000 if language == "de" else 100
+    numbers = range(most - 1, most // 10, -1)  # Seldom ones first.
+    found = _usable(map(str, numbers), vocabulary)
     if len(found) < _FEWEST:
         sides = vocabulary, vocabulary.target
         common = set.intersection(
@@ -209,12 +271,14 @@ def _stand_ins(vocabulary: Vocabulary) -> dict[str, tuple[int, ...]]:
         words = [word for word in words if word.isalpha()]
         words.sort(key=lambda word: (-len(word), word))
         found = _usable(words[:_MOST], vocabulary)
+    others = "\n".join(apart_from)
+    found = {word: ids for word, ids in found.items() if word not in others}
     if not found:
         raise InputError(
             "the vocabulary has no word that can stand in for what is kept: "
             "leave keep out, or keep tags alone"
         )
-    return found
+    return dict(sorted(found.items(), key=lambda item: len(item[1])))
 
 
 def _usable(

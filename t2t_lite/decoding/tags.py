@@ -13,12 +13,13 @@ Each tag comes out once. Elements that lie one within the other, or one behind
 the other, do so in the translation: what was balanced stays so.
 """
 
+import collections
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 _TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]*)(?:\s[^<>]*?)?(/?)>")
-_SPACES = re.compile(r"\s+")
+OPENING = "([{\"'“„‘‚«‹¿¡"  # noqa: RUF001
 _LEFT, _RIGHT, _APART = range(3)
 
 
@@ -69,37 +70,72 @@ class _Place(NamedTuple):
     node: Node
 
 
-def places(line: str) -> list[tuple[int, int]]:
-    """Returns the start and the end of each tag of a line."""
-    return [match.span() for match in _TAG.finditer(line)]
-
-
 def take_out(line: str) -> Tagged:
-    """Returns a line without its tags, with single spaces, and the tags.
+    """Returns a line without its tags, and these.
+
+    Of spaces on both sides of a tag, one is left.
 
     >>> take_out("Click <b>here</b>!").text
     'Click here!'
     """
     matches = list(_TAG.finditer(line))
+    if not matches:
+        return Tagged(line, ())
     ends = _ends(matches)
-    paired = {*ends, *ends.values()}
+    separates = _separates(line, matches, ends)
     text, tags, done = "", [], 0
-    for n, match in enumerate(matches):
-        text = _joined(text, line[done : match.start()])
+    for match, adds_space in zip(matches, separates, strict=True):
+        text = _joined(text, line[done : match.start()], is_first=not done)
         done = match.end()
-        sides = line[: match.start()][-1:], line[done : done + 1]
+        before = line[max(0, match.start() - 1) : match.start()]
+        sides = before, line[done : done + 1]
         is_apart = tuple(not side.strip() for side in sides)
+        text += " " * adds_space
         tags.append(_Tag(match[0], len(text), is_apart))
-        if n not in paired and sides[0].isalnum() and sides[1].isalnum():
-            text += " "  # Such as <br>, between two words.
-    text = _joined(text, line[done:]).rstrip()
+    text = _joined(text, line[done:]).rstrip(" ")
     tags = [each._replace(offset=min(each.offset, len(text))) for each in tags]
-    return Tagged(text, tuple(_nodes(tags, ends)))
+    return Tagged(text, tuple(_nodes(tags, ends, text)))
 
 
-def _joined(text: str, part: str) -> str:
-    part = _SPACES.sub(" ", part)
-    return text + (part if text and not text.endswith(" ") else part.lstrip())
+def replace_all(line: str, mark: str) -> tuple[str, list[str]]:
+    """Returns a line with a mark for each of its tags, and these."""
+    found = [match[0] for match in _TAG.finditer(line)]
+    return _TAG.sub(mark, line), found
+
+
+def _joined(text: str, part: str, is_first: bool = False) -> str:
+    if not is_first and text[-1:] in ("", " "):
+        part = part.lstrip(" ")
+    return text + part
+
+
+def _separates(
+    line: str, matches: Sequence[re.Match], ends: dict[int, int]
+) -> list[bool]:
+    """Returns which tags need a space in their place.
+
+    They are single tags, and others in a row with these or in which something
+    ends and something begins, where a word touches them on their right:
+    one<br>two, <p>one</p><p>two</p>.
+    """
+    paired = {*ends, *ends.values()}
+    separates = [False] * len(matches)
+    start = 0  # of a row
+    for n, match in enumerate(matches):
+        if n + 1 < len(matches) and matches[n + 1].start() == match.end():
+            continue
+        row, start = range(start, n + 1), n + 1
+        begin = matches[row[0]].start()
+        before = line[max(0, begin - 1) : begin]
+        behind = line[match.end() : match.end() + 1]
+        if before.strip() and before not in OPENING and behind.isalnum():
+            has_end = False
+            for tag in row:
+                is_between = tag not in paired or (has_end and tag in ends)
+                has_end |= tag not in ends
+                if is_between and not any(separates[row[0] : n + 1]):
+                    separates[tag] = True
+    return separates
 
 
 def _ends(matches: Sequence[re.Match]) -> dict[int, int]:
@@ -109,20 +145,25 @@ def _ends(matches: Sequence[re.Match]) -> dict[int, int]:
     no end is a single tag.
     """
     ends, is_open = {}, []
+    counts = collections.Counter()  # of what is open
     for n, (is_end, name, is_empty) in enumerate(m.groups() for m in matches):
-        if is_end:
-            names = [each for _, each in is_open]
-            if name in names:
-                place = len(names) - 1 - names[::-1].index(name)
-                ends[is_open[place][0]] = n
-                del is_open[place:]
-        elif not is_empty:
+        if is_end and counts[name]:
+            begun = None
+            while begun != name:
+                place, begun = is_open.pop()
+                counts[begun] -= 1
+            ends[place] = n
+        elif not is_end and not is_empty:
             is_open.append((n, name))
+            counts[name] += 1
     return ends
 
 
-def _nodes(tags: Sequence[_Tag], ends: dict[int, int]) -> list[Node]:
-    """Returns the Nodes that tags are, with others inside of them."""
+def _nodes(tags: Sequence[_Tag], ends: dict[int, int], text: str) -> list[Node]:
+    """Returns the Nodes that tags are, with others inside of them.
+
+    One that begins or ends within a word is around it.
+    """
     begins = {end: begin for begin, end in ends.items()}
     inside: list[list[Node]] = [[]]  # of each element that is open
     for n, tag in enumerate(tags):
@@ -135,11 +176,24 @@ def _nodes(tags: Sequence[_Tag], ends: dict[int, int]) -> list[Node]:
             node = node._replace(
                 begin=begin.text,
                 end=tag.text,
-                first=begin.offset,
+                first=_word_start(text, begin.offset),
+                last=_word_end(text, tag.offset),
                 inside=tuple(inside.pop()),
             )
         inside[-1].append(node)
     return inside[0]
+
+
+def _word_start(text: str, place: int) -> int:
+    while 0 < place < len(text) and text[place - 1 : place + 1].isalnum():
+        place -= 1
+    return place
+
+
+def _word_end(text: str, place: int) -> int:
+    while 0 < place < len(text) and text[place - 1 : place + 1].isalnum():
+        place += 1
+    return place
 
 
 def put_back(nodes: Sequence[Node], text: str, words: Sequence[Word]) -> str:
@@ -187,9 +241,10 @@ class _Writer:
 
     def _add_between(self) -> None:
         """Writes what is before the next word."""
-        ahead = self._starts[self._num_words :][:1] or [self._done]
-        self._add(self._text[self._done : ahead[0]])
-        self._done = ahead[0]
+        if self._num_words < len(self._starts):
+            ahead = self._starts[self._num_words]
+            self._add(self._text[self._done : ahead])
+            self._done = ahead
         if self._needs_space and self._parts:
             self._add("" if self._parts[-1].endswith(" ") else " ")
         self._needs_space = False
@@ -256,8 +311,9 @@ def _run(
 ) -> tuple[int, int]:
     """Returns the words that stand for a Node's text: the first, the end.
 
-    Of all runs of words, it is the one with the most of them and the fewest
-    others. A Node without any stands before the word for what follows it.
+    It is the run with the most of them, less those for something else, and of
+    several such runs the first. A Node that no word stands for goes before the
+    word for what follows it.
     """
     best, best_count = None, 0
     begin, count = first, 0

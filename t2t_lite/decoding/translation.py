@@ -81,12 +81,15 @@ class LineTranslator(LinePredictor):
         self._glossary = None
         if options.glossary:
             self._glossary = Glossary(options.glossary, vocabulary)
-        self._keeper = None
-        if options.keep:
-            self._keeper = Keeper(options.keep, vocabulary)
-        self.max_length = engine.max_length
         if splitting is None:
             splitting = Splitting(whole_up_to=engine.max_length)
+        self._keeper = None
+        if options.keep:
+            apart_from = itertools.chain(*options.glossary, options.suppress)
+            self._keeper = Keeper(
+                options.keep, vocabulary, splitting.language, apart_from
+            )
+        self.max_length = engine.max_length
         self._splitter = LineSplitter(vocabulary, engine.max_length, splitting)
         self._splitting = splitting
 
@@ -278,7 +281,7 @@ class LineTranslator(LinePredictor):
         """Returns the KeptLines; warns of what cannot be kept."""
         if self._keeper is None:
             return None
-        _require_prefixes(prefixes, lines)
+        prefixes = _checked_prefixes(prefixes, lines)
         kept = KeptLines(self._keeper, lines, prefixes)
         for n, item in kept.left():
             logging.warning(
@@ -303,7 +306,7 @@ class LineTranslator(LinePredictor):
         anything = [ANYTHING] * len(pieces.ids)
         if prefixes is None:
             return anything
-        _require_prefixes(prefixes, lines)
+        prefixes = _checked_prefixes(prefixes, lines)
         if not any(map(str.strip, prefixes)):
             return anything
         require(
@@ -563,22 +566,23 @@ class Translator(LineTranslator):
         self.training_record = record
 
 
-def _require_prefixes(prefixes: Any, lines: list[str]) -> None:
-    """Checks that there is a prefix for each line, or that there are none.
+def _checked_prefixes(prefixes: Any, lines: list[str]) -> list[str] | None:
+    """Returns the prefixes, if there are any, as a list.
 
     Raises:
-        InputError: there are more or fewer.
+        InputError: there is not one for each line.
         TypeError: they are no list of str.
     """
     if prefixes is None:
-        return
-    count = len(as_list(prefixes, "prefixes must be a list of str"))
+        return None
+    prefixes = as_list(prefixes, "prefixes must be a list of str")
     require(
         "there must be a prefix for each line, blank for none",
-        count == len(lines),
+        len(prefixes) == len(lines),
         lines=len(lines),
-        prefixes=count,
+        prefixes=len(prefixes),
     )
+    return prefixes
 
 
 def _require_different(loaded: Sequence[LoadedModel]) -> None:

@@ -19,7 +19,7 @@ import tensorflow as tf
 # What str.strip takes for space: Unicode's separators and some controls.
 BLANK = r"[\s\p{Z}\x{b}\x{1c}-\x{1f}\x{85}]*"
 _LINES_AT_ONCE = 10_000
-_LANGUAGE_TOKEN = r">>[^<>\s]+<<"
+LANGUAGE_TOKEN = r">>[^<>\s]+<<"
 
 # Letters whose dot ends no sentence: "J. S. Bach", "z. B.", but "So do I."
 _INITIAL = "[A-HJ-Za-hj-zÀ-ÖØ-öø-ÿΑ-Ωα-ωА-Юа-ю]"
@@ -109,12 +109,12 @@ def _with_language_tokens(
 ) -> tf.RaggedTensor:
     """Returns sentences, each with the language token that its text begins."""
     token_B = tf.strings.regex_replace(
-        text_B, rf"(?s)^\s*({_LANGUAGE_TOKEN})?.*$", "\\1"
+        text_B, rf"(?s)^\s*({LANGUAGE_TOKEN})?.*$", "\\1"
     )
     token_P = tf.gather(token_B, sentences.value_rowids())
     text_P = sentences.flat_values
     has_token_P = tf.strings.regex_full_match(
-        text_P, rf"(?s)\s*{_LANGUAGE_TOKEN}.*"
+        text_P, rf"(?s)\s*{LANGUAGE_TOKEN}.*"
     )
     is_alone_P = (token_P == "") | has_token_P
     joined_P = tf.strings.join([token_P, text_P], " ")

@@ -1,9 +1,16 @@
 """What words stand for is where the decoder looks, whatever else is aligned."""
 
-import numpy as np
 import pytest
-from tiny_translator import TINY, learn_vocabulary, random_model
+from tiny_translator import (
+    LEARNED,
+    TINY,
+    WORDS,
+    learn_vocabulary,
+    random_model,
+    sentence,
+)
 
+from t2t_lite.decoding import alignment
 from t2t_lite.decoding.alignment import Aligner, Pair
 from t2t_lite.visualization import maps
 
@@ -90,9 +97,32 @@ def test_other_pairs_change_nothing(vocabulary, aligner):
     assert aligner(pairs[::-1]) == together[::-1]
 
 
-def test_what_is_spelled_in_bytes_is_about_where_it_is(vocabulary, aligner):
-    (words,) = aligner([as_pair(vocabulary, "ä red ball", "ä ball")])
-    assert [word[:2] for word in words] == [(0, 1), (2, 6)]
-    starts = {0, 1, 2, 3, 6, 7}
-    assert all(word.stands_for in starts for word in words)
-    assert np.isfinite([word.stands_for for word in words]).all()
+@pytest.mark.parametrize(
+    "text",
+    ["ä red ball", "日本 a red dog", "a red dog 日本", "😀 a cat 😀 dog"],
+)
+def test_what_is_spelled_in_bytes_moves_no_other_word(vocabulary, text):
+    (ids,) = vocabulary.encode([text])
+    starts = alignment._starts(vocabulary, ids, text)
+    pieces = vocabulary.tokens(ids[:-1])
+    assert len(starts) == len(pieces)
+    for piece, start in zip(pieces, starts, strict=True):
+        word = piece.removeprefix("\u2581")
+        if word in WORDS:
+            assert text[start:].startswith(word)
+    assert (starts[1:] >= starts[:-1]).all()
+
+
+def test_accents_and_apostrophes_are_parts_of_words(vocabulary, aligner):
+    text = "he\u0301 can't 'a' हिन्दी"
+    (words,) = aligner([as_pair(vocabulary, "the dog", text)])
+    found = [text[word.start : word.end] for word in words]
+    assert found == ["he\u0301", "can't", "'", "a", "'", "हिन्दी"]
+
+
+def test_a_longer_target_than_the_model_takes_is_aligned(vocabulary):
+    aligner = Aligner(random_model(LEARNED, vocabulary), vocabulary)
+    target = sentence(40)
+    (words,) = aligner([as_pair(vocabulary, "a red ball", target)])
+    assert len(words) == 41
+    assert {word.stands_for for word in words} <= {0, 2, 6}

@@ -31,11 +31,16 @@ _FOUND = [
     ("urls", "|www.a.org|, |ftp://b.org/c|!"),
     ("urls", "to |ann.b+c@sub.a-b.org|."),
     ("urls", "a@b, http:// and www. are none"),
+    ("urls", "|https://a.org/{id}?q={q}|, |http://b.org/a[1]|; (|www.a.org|)."),
+    ("urls", "“|https://a.org|” 見て|https://a.org|。犬 请联系|ann@a.org|的人"),
     ("placeholders", "by |{date}| and |${x}|, |{{ a b }}|"),
     ("placeholders", "|%s| of |%(n)d|, |%1$s|, |{0}|; |{}|"),
     ("placeholders", "100% sure, 5 %silly, { a }"),
+    # Those that touch each other are one.
+    ("placeholders", "|{a}{b}|, |{{a}}{{b}}| |%s%d|"),
     ("quantities", "|5 km|, |3,5 kg|, |-2 °C|, |20%|, |€5|, |1.000,50 €|"),
-    ("quantities", "|10 m²| in |3 h|, |5 GB|"),
+    ("quantities", "|10 m²| in |3 h|, |5 GB|; |5-10 km|, |10 000 km|"),
+    ("quantities", "1/2 l, 12:30 h, the 1990s and 80s, Apartment 3 B, 2.A"),
     ("quantities", "5 dogs, 3 meters, x5 km, in 1999"),
 ]
 
@@ -56,7 +61,7 @@ LINE = 'Send <b>it</b> to ann@a.org by {date}, or {date}; 5 km at <x u="http://b
 
 
 def test_stand_ins_are_words_that_the_line_has_not(keeper):
-    line = f"{LINE} 10 11 12 13"
+    line = f"{LINE} 99 98 97 90"
     kept = keeper.take_out(line)
     assert list(kept.items.values()) == [
         "ann@a.org",
@@ -72,6 +77,30 @@ def test_stand_ins_are_words_that_the_line_has_not(keeper):
     assert "@" not in kept.text
 
 
+# (line, what is translated)
+_TOGETHER = [
+    ("Buy 5 ${items} now, 5 %d, 3 %(n)s", "Buy 5 A now, 5 B, 3 C"),
+    ("<b>{a}</b><i>{b}</i> c", "A B c"),
+    ("<td>{a}</td><td>{b}</td>", "A B"),
+    ("{a}<br/><br/>{b}", "A B"),
+    ("{first}_{last} _{name}_", "A _ B _ C _"),
+    ("Item<b>{n}</b> a<b>{n}</b>b", "Item A a B b"),
+    ("5<b> km</b> {a<b>}", "5 km {a}"),
+]
+
+
+@pytest.mark.parametrize(("line", "expected"), _TOGETHER)
+def test_stand_ins_are_words_of_their_own(line, expected, keeper):
+    kept = keeper.take_out(line)
+    text = kept.text
+    for name, word in zip("ABCD", kept.items, strict=False):
+        text = text.replace(word, name)
+    assert text == expected
+    terms, messages = keeper.terms(kept, kept.text, "", room=99)
+    assert len(terms) == len(kept.items)
+    assert messages == []
+
+
 def test_all_is_put_back(vocabulary):
     keeper = Keeper(["urls", "placeholders", "quantities"], vocabulary)
     kept = keeper.take_out(LINE)
@@ -80,14 +109,49 @@ def test_all_is_put_back(vocabulary):
     assert keeper.put_back(kept, f"({second}) x{first}, {first}.") == (
         f"({{date}}) x{first}, ann@a.org."
     )
-    # The same word twice, in other pieces.
-    assert keeper.put_back(kept, f"{first} und {first}") == "ann@a.org und "
+    # The model has written the number itself, too.
+    found = keeper.put_back(kept, f"{first} und {first}")
+    assert found == f"ann@a.org und {first}"
+
+
+def test_signs_touch_an_item_again(vocabulary):
+    keeper = Keeper(["placeholders"], vocabulary)
+    line = 'a ({name}), "{b}" a/{c} - {d}'
+    kept = keeper.take_out(line)
+    words = [*kept.items]
+    assert kept.text == (
+        f'a ( {words[0]}), " {words[1]}" a/ {words[2]} - {words[3]}'
+    )
+    assert keeper.put_back(kept, kept.text) == line
+    assert keeper.put_back(kept, f"({words[0]})") == "({name})"
+    assert keeper.put_back(kept, f"„ {words[1]}“") == "„{b}“"
+    # But none that is not such a sign.
+    assert keeper.put_back(kept, f"a. {words[0]}.") == "a. {name}."
 
 
 def test_letters_do_not_touch_a_stand_in(vocabulary):
     kept = Keeper(["placeholders"], vocabulary).take_out("{n}th, pre{a}/{b}")
     first, second, third = kept.items
-    assert kept.text == f"{first} th, pre {second}/{third}"
+    assert kept.text == f"{first} th, pre {second}/ {third}"
+
+
+def test_stand_ins_are_no_words_of_others(vocabulary):
+    keeper = Keeper(["urls"], vocabulary, apart_from=["a 99", "98th b"])
+    (word,) = keeper.take_out("www.a.org").items
+    assert word == "97"
+
+
+def test_german_ordinals_do_not_stand_in():
+    numbers = " ".join(map(str, range(10, 200)))
+    vocabulary = learning.learn([numbers, "Aa Bb . at"], "bpe", 700)
+    (word,) = Keeper(["urls"], vocabulary, "de").take_out("www.a.org").items
+    assert re.fullmatch("[0-9]{3}", word)
+
+
+@pytest.mark.parametrize("line", ["a" * 50_000, "9" * 50_000, "+1" * 25_000])
+def test_long_words_take_no_time(keeper, line):
+    # Quadratic, it took half a minute.
+    assert keeper.take_out(line).text == line
 
 
 def test_the_search_is_asked_for_those_of_a_sentence(keeper, vocabulary):
@@ -115,13 +179,19 @@ def test_what_has_no_room_is_said(keeper):
 def test_prefixes_have_stand_ins_too(keeper):
     kept = keeper.take_out("<i>See</i> {a} at {b}.")
     first, second = kept.items
-    found = keeper.in_prefix("<i>Aa</i> {b} {c} {a", kept)
-    assert found == f"Aa {second} {{c}} {{a"
+    assert keeper.in_prefix("<i>Aa</i> {b} {c}", kept) == f"Aa {second} {{c}}"
     assert keeper.in_prefix("<i>Aa</i> ", kept) == "Aa "
     assert keeper.in_prefix("{a}th", kept) == f"{first} th"
     kept = keeper.take_out("{a} {a}")
     found = keeper.in_prefix("{a} {a} {a}", kept)
     assert found == " ".join([*kept.items, "{a}"])
+    # One that is cut, or at the end, is whole, and goes no on.
+    kept = keeper.take_out("http://a.org http://a.org/b")
+    short, long = kept.items
+    found = keeper.in_prefix("at http://a.org/b and http://a.org to", kept)
+    assert found == f"at {long} and {short} to"
+    assert keeper.in_prefix("at http://a.o", kept) == f"at {long} "
+    assert keeper.in_prefix("at http://a.org/b", kept) == f"at {long} "
 
 
 def test_what_nothing_can_stand_in_for_is_named(vocabulary):

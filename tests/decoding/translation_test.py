@@ -1350,6 +1350,17 @@ def test_all_sentences_of_a_line_share_its_tags(steered):
     assert len(bold.split()) >= 2
 
 
+def test_prefixes_come_from_anywhere(steered):
+    prefixes = ["the {name} a", "dog"]
+    lines = ["the dog sees {name}", "two men"]
+    for options in ({}, {"keep": ["placeholders"]}):
+        translator = steered(**options)
+        expected = translator.translate(lines, prefixes=prefixes)
+        assert expected[1][0].text.startswith("dog")
+        for given in (iter(prefixes), dict(enumerate(prefixes)).values()):
+            assert_same(translator.translate(lines, prefixes=given), expected)
+
+
 def test_a_prefix_may_have_what_is_kept(steered):
     keeping = steered(keep=["tags", "placeholders"])
     line = "the <b>dog</b> sees {name} and {other}"
