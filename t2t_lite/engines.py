@@ -44,11 +44,11 @@ def checked_hparams(
     members = members_of(model_dir, checkpoint)
     if engine == "tensorflow":
         require_together(members)
-        for each in members[1:]:
+        first, *others = members
+        hparams = search_options.checked_hparams(*first, average_last, **search)
+        for each in others:
             checkpoint_files.require(*each, average_last)
-        return search_options.checked_hparams(
-            *members[0], average_last, **search
-        )
+        return hparams
     rule = "CTranslate2 translates with one model: give one --model_dir and one"
     require(f"{rule} --checkpoint", len(members) == 1, models=len(members))
     require_extra("ctranslate2", "ctranslate2")

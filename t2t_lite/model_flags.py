@@ -242,7 +242,7 @@ def _faster_precision(hparams: HParams) -> str:
 
 
 def chosen_weights() -> dict[str, Any]:
-    """Returns those that say which weights of which model are meant."""
+    """Returns the flags that say which weights of which model are meant."""
     return {name: flags.FLAGS[name].value for name in _WEIGHTS}
 
 
@@ -252,11 +252,11 @@ def checked() -> dict[str, Any]:
 
 
 def weights_and_precision() -> dict[str, Any]:
-    """Returns those that choose weights as the arguments of a Translator."""
+    """Returns the flags that choose weights, as a Translator's arguments."""
     return chosen_weights() | {"precision": flags.FLAGS.precision}
 
 
 def of_translator() -> dict[str, Any]:
-    """Returns those flags as the arguments of a Translator."""
+    """Returns the flags of a model and its search, as a Translator's."""
     searching = {"xla": flags.FLAGS.xla} | of_search()
     return weights_and_precision() | searching

@@ -148,6 +148,7 @@ cli.refuse_beside(
 )
 cli.refuse_beside("save_every_minutes", "override=save_every_steps")
 cli.refuse_beside("steps", "override=steps")
+cli.refuse_beside("preflight", "worker_timeout_minutes")
 cli.require_beside("max_skips", "on_divergence", "skip")
 cli.refuse_beside(
     "vocabulary", "override=vocabulary_size", "override=vocabulary_type"

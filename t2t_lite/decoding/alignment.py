@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from t2t_lite.decoding.tags import Word
+from t2t_lite.decoding.tags import UNSPACED, Word
 from t2t_lite.model.multi_head_attention import record_weights
 from t2t_lite.model.transformer import Transformer, shift_right
 from t2t_lite.text.vocabulary import Vocabulary
@@ -20,8 +20,13 @@ from t2t_lite.text.vocabulary import Vocabulary
 _MARKS = "".join(
     chr(n) for n in range(0x10000) if unicodedata.category(chr(n))[0] == "M"
 )
-# Accents, and an apostrophe between letters, are parts of a word.
-_WORD = re.compile(rf"\w(?:[\w{_MARKS}]|['’](?=\w))*|[^\w\s]")  # noqa: RUF001
+# Accents, and an apostrophe between letters, are parts of a word; without
+# spaces between words, a character is one.
+_WORD = re.compile(
+    rf"[{UNSPACED}][{_MARKS}]*"
+    rf"|\w(?:(?![{UNSPACED}])[\w{_MARKS}]|['’](?=\w))*"  # noqa: RUF001
+    r"|[^\w\s]"
+)
 _TOKENS_AT_ONCE = 4096
 
 
@@ -82,6 +87,8 @@ class Aligner:
     ) -> list[Word]:
         starts_S = _starts(self._vocabulary, pair.source_ids, pair.source)
         starts_T = _starts(self._vocabulary.target, target_ids, pair.target)
+        if not len(starts_S):  # Of what the vocabulary leaves out.
+            return []
         ends_T = np.append(starts_T[1:], len(pair.target))[: len(starts_T)]
         words = []
         for match in _WORD.finditer(pair.target):

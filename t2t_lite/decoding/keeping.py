@@ -30,7 +30,8 @@ class KeptLines:
         prefixes: Sequence[str] | None = None,
     ):
         self._keeper = keeper
-        self._kept = [keeper.take_out(line) for line in lines]
+        begun = [""] * len(lines) if prefixes is None else prefixes
+        self._kept = list(map(keeper.take_out, lines, begun))
         self.lines = [each.text for each in self._kept]
         self.prefixes = None
         if prefixes is not None:

@@ -12,9 +12,8 @@ The search sees to it that the translation has each of them once. Tags are taken
 out instead, and go around the words that stand for theirs (`tags`).
 """
 
-import collections
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from t2t_lite.decoding import tags
@@ -30,10 +29,10 @@ _UNIT = (
     r"|[cdm]?l|[kMGT]B|[kMG]?Hz|[kM]?Wh?|k?V|mA|ms|min|h|(?<=[ \u00a0])s|kcal"
     r"|kJ|px|pt|dpi)[²³]?(?!\w))"
 )
-_DIGITS = r"\d+(?:[.,]\d+|[ \u00a0]\d{3}(?!\d))*"
+_DIGITS = r"(?:\d{1,3}(?:[ \u00a0]\d{3}(?!\d))+|\d+)(?:[.,]\d+)*"
 _DASH = "\u2013-"
 _NUMBER = (
-    rf"(?<![\w.,:/{_DASH}])(?<!\d[ \u00a0])[+-]?{_DIGITS}"
+    rf"(?<![\w.,:/{_DASH}])[+-]?{_DIGITS}"
     rf"(?:[{_DASH}]{_DIGITS})?"
 )
 # What a URL has none of, but for brackets that it closes again.
@@ -51,6 +50,7 @@ _PATTERNS = {
     r"|%\(\w+\)[sdifr]|%(?:\d+\$)?[sdif](?!\w)",
     "quantities": rf"{_NUMBER}[ \u00a0]?{_UNIT}|[€$£][ \u00a0]?{_DIGITS}",
 }
+_QUOTES = "\"'"
 _BYTE = re.compile("<0x[0-9A-F]{2}>")
 _FEWEST = 10  # Numbers that stand in for others, or else words do.
 _MOST = 100  # Words.
@@ -95,13 +95,15 @@ class Keeper:
             self._items = re.compile(f"(?:{'|'.join(patterns)})+")
             self._ids = _stand_ins(vocabulary, language, [*apart_from])
 
-    def take_out(self, line: str) -> Kept:
+    def take_out(self, line: str, prefix: str = "") -> Kept:
         """Returns a line without what is kept, with stand-ins for some of it.
 
         Args:
             line: str.
+            prefix: what its translation begins with.
         """
-        free = (word for word in self._ids if word not in line)
+        taken = f"{line}\n{prefix}"
+        free = (word for word in self._ids if word not in taken)
         items, touching, left = {}, {}, []
 
         def stand_in(match: re.Match) -> str:
@@ -137,20 +139,19 @@ class Keeper:
         """
         ends_in_space = prefix.endswith(" ")
         if kept.nodes:
-            prefix = tags.take_out(prefix).text
-        free = collections.defaultdict(list)
-        for word, item in kept.items.items():
-            free[item].append(word)
+            prefix = tags.take_out(tags.without_cut(prefix)).text
+        words = list(kept.items)
 
         def stand_in(match: re.Match) -> str:
-            words = free[match[0]]
-            return _set_apart(words.pop(0), match) if words else match[0]
+            for word in words:
+                if kept.items[word] == match[0]:
+                    words.remove(word)
+                    return _set_apart(word, match)
+            return match[0]
 
-        if free:
-            longest_first = sorted(free, key=len, reverse=True)
-            prefix += _rest_of_item(prefix, longest_first)
-            items = re.compile("|".join(map(re.escape, longest_first)))
-            prefix = items.sub(stand_in, prefix)
+        if words:
+            prefix += _rest_of_item(prefix, kept.items.values())
+            prefix = self._items.sub(stand_in, prefix)
             # What follows must not go on with a stand-in.
             is_word = re.search(r"\w+$", prefix)
             ends_in_space |= bool(is_word) and is_word[0] in kept.items
@@ -199,9 +200,8 @@ class Keeper:
         for word, item in kept.items.items():
             is_word = _as_word(word)
             if word in kept.touching:
-                signs = re.escape(tags.OPENING + kept.touching[word])
-                translation = re.sub(
-                    rf"(?<=[{signs}]) (?={is_word.pattern})", "", translation
+                translation = _touching(
+                    kept.touching[word], is_word.pattern, translation
                 )
             found = is_word.search(translation)
             if found:  # The first, if the model has that word itself, too.
@@ -210,16 +210,33 @@ class Keeper:
         return translation
 
 
-def _rest_of_item(prefix: str, items: Iterable[str]) -> str:
+def _touching(sign: str, word: str, text: str) -> str:
+    """Returns a text without the space between a sign and a word.
+
+    The sign is that of the source, or another one that opens something. Tags
+    may stand before the word.
+    """
+    signs = re.escape(tags.OPENING + ("" if sign in _QUOTES else sign))
+    # What closes something may look the same.
+    opened = rf"(?:(?<![\w.,;:!?])[{_QUOTES}]|[{signs}])"
+    tag = "<[^<>]*>"
+    return re.sub(rf"({opened}) ((?:{tag})*)(?={word})", r"\1\2", text)
+
+
+def _rest_of_item(prefix: str, items: Collection[str]) -> str:
     """Returns what is missing of an item that a prefix ends within.
+
+    A word, or a number, is none of the beginning of one.
 
     >>> _rest_of_item("See {na", ["{name}"])
     'me}'
     """
+    last = re.search(r"\S*$", prefix)[0]
+    if not last or last.isalnum() or last in items:
+        return ""
     for item in items:
-        for size in range(len(item) - 1, 1, -1):
-            if prefix.endswith(item[:size]):
-                return item[size:]
+        if item.startswith(last):
+            return item[len(last) :]
     return ""
 
 

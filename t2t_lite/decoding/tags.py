@@ -18,9 +18,19 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-_TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]*)(?:\s[^<>]*?)?(/?)>")
-OPENING = "([{\"'“„‘‚«‹¿¡"  # noqa: RUF001
+_VALUE = r"""(?:"[^"<]*"|'[^'<]*'|[^\s"'<>=]+)"""
+_TAG = re.compile(
+    rf"<(/?)([A-Za-z][\w:.-]*)(?:\s+[\w:.-]+\s*=\s*{_VALUE})*\s*(/?)>"
+)
+OPENING = "([{“„‘‚«‹¿¡"  # noqa: RUF001
 _LEFT, _RIGHT, _APART = range(3)
+# Of scripts without spaces between words: Thai, Lao, Burmese, Khmer, Chinese
+# and Japanese.
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"
+    "\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
 class _Tag(NamedTuple):
@@ -95,6 +105,11 @@ def take_out(line: str) -> Tagged:
     text = _joined(text, line[done:]).rstrip(" ")
     tags = [each._replace(offset=min(each.offset, len(text))) for each in tags]
     return Tagged(text, tuple(_nodes(tags, ends, text)))
+
+
+def without_cut(text: str) -> str:
+    """Returns a text without a tag that it ends within."""
+    return re.sub(r"</?(?:[A-Za-z][^<>]*)?$", "", text)
 
 
 def replace_all(line: str, mark: str) -> tuple[str, list[str]]:
@@ -185,15 +200,20 @@ def _nodes(tags: Sequence[_Tag], ends: dict[int, int], text: str) -> list[Node]:
 
 
 def _word_start(text: str, place: int) -> int:
-    while 0 < place < len(text) and text[place - 1 : place + 1].isalnum():
+    while _is_within_word(text, place):
         place -= 1
     return place
 
 
 def _word_end(text: str, place: int) -> int:
-    while 0 < place < len(text) and text[place - 1 : place + 1].isalnum():
+    while _is_within_word(text, place):
         place += 1
     return place
+
+
+def _is_within_word(text: str, place: int) -> bool:
+    both = text[max(0, place - 1) : place + 1]
+    return len(both) == 2 and both.isalnum() and not _UNSPACED.search(both)
 
 
 def put_back(nodes: Sequence[Node], text: str, words: Sequence[Word]) -> str:

@@ -34,6 +34,7 @@ from t2t_lite.storage.model_directory import LoadedModel, ModelDirectory
 from t2t_lite.text import sentences
 from t2t_lite.text.sentences import Splitting
 from t2t_lite.text.vocabulary import (
+    SPACE,
     Vocabulary,
     as_list,
     require_vocabulary,
@@ -85,7 +86,11 @@ class LineTranslator(LinePredictor):
             splitting = Splitting(whole_up_to=engine.max_length)
         self._keeper = None
         if options.keep:
-            apart_from = itertools.chain(*options.glossary, options.suppress)
+            apart_from = [
+                *itertools.chain(*options.glossary),
+                *options.suppress,
+                *(piece.strip(SPACE) for piece in options.suppress_pieces),
+            ]
             self._keeper = Keeper(
                 options.keep, vocabulary, splitting.language, apart_from
             )

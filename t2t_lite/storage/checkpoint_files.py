@@ -47,7 +47,9 @@ def found(
 def require(
     model_dir: str | os.PathLike, which: str = "last", average_last: int = 1
 ) -> None:
-    """Checks that the checkpoints that are meant are there, damaged or not.
+    """Checks that there is a trace of each checkpoint that is meant.
+
+    Whether they are whole shows when they are read.
 
     Args:
         model_dir: that of `found`.
@@ -89,11 +91,11 @@ def require_enough(
         InputError: there are too few.
     """
     if not count:
-        remedy = (
-            f"run {program('average_checkpoints')}"
-            if which == "averaged"
-            else "train first, or choose another with --checkpoint"
-        )
+        remedy = "train first"
+        if which == "averaged":
+            remedy = f"run {program('average_checkpoints')}"
+        elif average_last == 1:
+            remedy += ", or choose another with --checkpoint"
         raise InputError(
             f"{model_dir} has no checkpoint in {FOLDERS[which]}/: {remedy}"
         )

@@ -30,11 +30,7 @@ import keras
 import numpy as np
 
 from t2t_lite import files, hparams
-from t2t_lite.errors import (
-    InputError,
-    require,
-    require_path,
-)
+from t2t_lite.errors import InputError, require, require_path
 from t2t_lite.model.flops import num_parameters
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage import (
@@ -347,10 +343,12 @@ class ModelDirectory:
 
     def _read_one(self, which):
         if which not in checkpoint_files.FOLDERS:
-            path = os.fspath(which).removesuffix(".index")
+            path = os.fspath(which).removesuffix(checkpoint_files.INDEX)
             return path, checkpoints.read(path, _is_kept)
         folder = self.path / checkpoint_files.FOLDERS[which]
-        path, tensors = next(checkpoints.newest(folder, _is_kept))
+        found = list(itertools.islice(checkpoints.newest(folder, _is_kept), 1))
+        checkpoint_files.require_enough(self.path, len(found), which)
+        ((path, tensors),) = found
         return str(path), tensors
 
     def _average(self, count):
@@ -445,7 +443,7 @@ def read_weights(
     Raises:
         InputError: there is none, or its weights are not finite.
     """
-    path = os.fspath(path).removesuffix(".index")
+    path = os.fspath(path).removesuffix(checkpoint_files.INDEX)
     tensors = checkpoints.read(path, _is_weight_or_origin)
     _require_finite(path, _some(tensors, is_weight))
     return path, tensors

@@ -40,6 +40,7 @@ _FOUND = [
     ("placeholders", "|{a}{b}|, |{{a}}{{b}}| |%s%d|"),
     ("quantities", "|5 km|, |3,5 kg|, |-2 °C|, |20%|, |€5|, |1.000,50 €|"),
     ("quantities", "|10 m²| in |3 h|, |5 GB|; |5-10 km|, |10 000 km|"),
+    ("quantities", "in 2020 |5 km|, |10 000,5 km|, in 2024 |500 km|"),
     ("quantities", "1/2 l, 12:30 h, the 1990s and 80s, Apartment 3 B, 2.A"),
     ("quantities", "5 dogs, 3 meters, x5 km, in 1999"),
 ]
@@ -190,8 +191,53 @@ def test_prefixes_have_stand_ins_too(keeper):
     short, long = kept.items
     found = keeper.in_prefix("at http://a.org/b and http://a.org to", kept)
     assert found == f"at {long} and {short} to"
-    assert keeper.in_prefix("at http://a.o", kept) == f"at {long} "
+    assert keeper.in_prefix("at http:/", kept) == f"at {short} "
     assert keeper.in_prefix("at http://a.org/b", kept) == f"at {long} "
+
+
+# (line, prefix, the translation's beginning, with names for stand-ins)
+_PREFIXES = [
+    # Words and numbers begin no item, whatever they end with.
+    ("See https://a.org", "Das ist nicht", "Das ist nicht"),
+    ("Mail ann@a.org", "Wer kann", "Wer kann"),
+    ("Buy 20 kg", "Im Jahr 2020", "Im Jahr 2020"),
+    ("Run 5 km", "Nach 15 km", "Nach 15 km"),
+    ("at 100 km", "Seite 10", "Seite 10"),
+    # One that is whole is not made another.
+    ("http://a.org http://a.org/b", "at http://a.org", "at A "),
+    ("{a} <b>c</b>", "{a} <b>d</b", "A d"),
+]
+
+
+@pytest.mark.parametrize(("line", "prefix", "expected"), _PREFIXES)
+def test_a_prefix_stays_as_it_is(line, prefix, expected, keeper):
+    kept = keeper.take_out(line, prefix)
+    found = keeper.in_prefix(prefix, kept)
+    for name, word in zip("AB", kept.items, strict=False):
+        found = found.replace(word, name)
+    assert found == expected
+
+
+def test_no_stand_in_is_a_word_of_the_prefix(keeper):
+    (word,) = keeper.take_out("{n} people", "Es sind 99 Leute und ").items
+    assert word == "98"
+
+
+def test_tags_part_no_sign_from_its_item(keeper):
+    for line in ("(<b>{n}</b>)", "\u201c<b>{n}</b>", "'<i>{n}</i>'"):
+        kept = keeper.take_out(line)
+        (word,) = kept.items
+        assert (
+            keeper.put_back(
+                kept._replace(nodes=()),
+                line[0] + " " + line[1:].replace("{n}", word),
+            )
+            == line
+        )
+    kept = keeper.take_out('Press "OK" ("{key}")')
+    (word,) = kept.items
+    text = f'"OK" {word} "a" {word}'
+    assert keeper.put_back(kept, text).startswith('"OK" {key}')
 
 
 def test_what_nothing_can_stand_in_for_is_named(vocabulary):

@@ -9,7 +9,7 @@ import pytest
 from t2t_lite.decoding import tags
 from t2t_lite.decoding.tags import Word
 
-_WORD = re.compile(r"\w+|[^\w\s]")
+_WORD = re.compile(r"[\u4e00-\u9fff]|[^\W\u4e00-\u9fff]+|[^\w\s]")
 _TAG = re.compile(r"<(/?)(\w+)[^<>]*?(/?)>")
 
 
@@ -53,6 +53,10 @@ _LINES = [
     ("<B>a</b>", "a", None),
     # These are no tags.
     ("1 < 2 and 3 > 2", "1 < 2 and 3 > 2", None),
+    ("if a <b and c> d", "if a <b and c> d", None),
+    ("<img src='a>b' alt=\"c\"/> d", "d", None),
+    # Where there are no spaces between words, characters are.
+    ("请点击<b>这里</b>继续。", "请点击这里继续。", None),
     (">>deu<< I <3 you", ">>deu<< I <3 you", None),
     ("a  b\nc \u00a0 d", "a  b\nc \u00a0 d", None),
     # But for the seams of tags, spaces stay as they are.
