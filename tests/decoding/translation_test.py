@@ -56,7 +56,7 @@ def model(vocabulary):
 def steered(model, vocabulary):
     """A function of search options, and of a Splitting, to a LineTranslator.
 
-    Those of the same options have one engine: its graphs take seconds to make.
+    Those that search alike have one engine: its graphs take seconds to make.
     """
 
     @functools.cache
@@ -65,7 +65,8 @@ def steered(model, vocabulary):
 
     def make(splitting=None, **options):
         options = SearchOptions.from_hparams(TINY, **options)
-        engine = make_engine(options)
+        # An engine is told the terms of each search.
+        engine = make_engine(options._replace(glossary=(), keep=()))
         return LineTranslator(engine, vocabulary, options, splitting)
 
     return make
@@ -1381,7 +1382,7 @@ def test_what_cannot_be_kept_is_warned_of(steered, caplog):
     keeping = steered(keep=["placeholders"], max_extra_length=0)
     items = [f"{{{number}}}" for number in range(99)]
     with caplog.at_level("WARNING"):
-        keeping(["a dog", " ".join(items)])
+        keeping._kept(["a dog", " ".join(items)], first_line=1, prefixes=None)
     assert "Line 2: too much is to be kept: '{98}' is transl" in caplog.text
     assert "'{0}'" not in caplog.text
 
