@@ -158,8 +158,7 @@ cli.refuse_beside(
 def main(_: list[str]) -> int:
     steps = [] if FLAGS.steps is None else [f"steps={FLAGS.steps}"]
     run_options = options.RunOptions.from_flags(FLAGS.flag_values_dict())
-    # Workers meet before TensorFlow is loaded, which reads what a URL names.
-    if cli.names_url() and not FLAGS.preflight:
+    if cli.names_url() and not FLAGS.preflight:  # TensorFlow reads URLs.
         workers.train_together(run_options)
     run_options.require_files()
     begun = resuming.begun_with(FLAGS.model_dir, FLAGS.warm_start_from)
@@ -169,6 +168,7 @@ def main(_: list[str]) -> int:
     names = corpus_flags.flags_of_run(begun.corpus)
     corpus = corpus_flags.find_corpus(names)
     corpus_flags.require_trainable(corpus, settings.task)
+    run_options.require_splits(corpus.splits)
     tasks.task_of(settings)  # Refuses settings that the task cannot have.
     if not cli.names_url() and not FLAGS.preflight:
         workers.train_together(run_options)  # If there are others.

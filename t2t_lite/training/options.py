@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from t2t_lite import files
@@ -137,6 +137,11 @@ class RunOptions:
                 "--cache_dir must be a folder of this machine; received "
                 f"{self.cache_dir}"
             )
+
+    def require_splits(self, splits: Collection[str]) -> None:
+        """Raises InputError where an option has no effect without a split."""
+        if "dev" not in splits:
+            self.require_no_dev_text()
 
     def require_no_dev_text(self) -> None:
         """Raises InputError where an option has no effect without dev text."""

@@ -296,6 +296,18 @@ _EARLY = [
     ("train", ["--patience=0"], "patience must be at least 1"),
     ("train", ["--hang_minutes=0"], "hang_minutes must be above 0"),
     ("train", ["--max_skips=5"], "give --on_divergence=skip too"),
+    *(
+        (
+            "train",
+            [
+                f"--{option}=3",
+                f"--train_source={__file__}",
+                f"--train_target={__file__}",
+            ],
+            f"{option} needs dev text: give --dev_source",
+        )
+        for option in ("patience", "evaluate_every_steps")
+    ),
     ("evaluate", ["--beam_width=0"], "beam_width must be at least 1"),
     ("export", ["--attention_head=3"], "attention_head must be from 0 to 2"),
     ("export", ["--attention_layer=2"], "attention_layer must be from 0 to 1"),
