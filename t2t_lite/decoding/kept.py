@@ -23,7 +23,7 @@ from t2t_lite.errors import InputError
 from t2t_lite.text.vocabulary import SPACE, Vocabulary
 from t2t_lite.token_ids import EOS
 
-_TAG = "\x1f"  # Stands for a tag while items are looked for; a space to `re`.
+_HOLE = "\x1f"  # Stands for a tag while items are looked for; a space to `re`.
 _UNIT = (
     r"(?:[%‰](?![\w(])|[€£]|\$(?!\{)|°[CF]?|(?:km/h|m/s|[kcdmµn]?m|[kmµ]?g"
     r"|[cdm]?l|[kMGT]B|[kMG]?Hz|[kM]?Wh?|k?V|mA|ms|min|h|(?<=[ \u00a0])s|kcal"
@@ -46,7 +46,7 @@ _PATTERNS = {
     rf"(?:[^{_END_OF_URL}(){{}}\[\]]|{_IN_URL})+(?<![.,;:!?'])"
     r"|(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]+"
     r"@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}",
-    "placeholders": rf"\{{\{{[^{{}}{_TAG}]+\}}\}}|\$?\{{[^{{}}\s]*\}}"
+    "placeholders": rf"\{{\{{[^{{}}{_HOLE}]+\}}\}}|\$?\{{[^{{}}\s]*\}}"
     r"|%\(\w+\)[sdifr]|%(?:\d+\$)?[sdif](?!\w)",
     "quantities": rf"{_NUMBER}[ \u00a0]?{_UNIT}|[€$£][ \u00a0]?{_DIGITS}",
 }
@@ -119,12 +119,12 @@ class Keeper:
 
         text, nodes = line, ()
         if self._keeps_tags:
-            text, its_tags = tags.replace_all(line.replace(_TAG, " "), _TAG)
+            text, its_tags = tags.replace_all(line.replace(_HOLE, " "), _HOLE)
         if self._items is not None:
             text = self._items.sub(stand_in, text)
         if self._keeps_tags:
             ahead = iter(its_tags)
-            text = re.sub(_TAG, lambda _: next(ahead), text)
+            text = re.sub(_HOLE, lambda _: next(ahead), text)
             text, nodes = tags.take_out(text)
         return Kept(text, items, nodes, touching, left)
 
@@ -248,7 +248,7 @@ def _set_apart(word: str, match: re.Match) -> str:
     >>> _set_apart("11", re.search("{n}", "({n}) "))
     ' 11'
     """
-    behind = match.string[match.end() :].lstrip(_TAG)[:1]
+    behind = match.string[match.end() :].lstrip(_HOLE)[:1]
     left = " " if _left_of(match).strip() else ""
     right = " " if re.match(r"\w", behind) else ""
     return left + word + right
@@ -256,7 +256,7 @@ def _set_apart(word: str, match: re.Match) -> str:
 
 def _left_of(match: re.Match) -> str:
     """Returns the character that a match touches, but for tags."""
-    return match.string[: match.start()].rstrip(_TAG)[-1:]
+    return match.string[: match.start()].rstrip(_HOLE)[-1:]
 
 
 def _as_word(word: str) -> re.Pattern:

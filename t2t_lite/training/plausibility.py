@@ -13,13 +13,16 @@ _PAIRS_LOOKED_AT = 10_000
 _NEARLY_ALL = 0.9  # The share at which a corpus is odd.
 
 
-def warn_of_odd_text(pairs: TokenPairs) -> None:
+def warn_of_odd_text(pairs: TokenPairs, vocabulary: Vocabulary) -> None:
     """Warns of a corpus that can hardly be what was meant."""
     num_pairs = len(pairs.source_offsets) - 1
     count = min(num_pairs, _PAIRS_LOOKED_AT)
     indices = np.linspace(0, num_pairs - 1, count).astype(int)
-    sources = _as_bytes(pairs.source_ids, pairs.source_offsets, indices)
-    targets = _as_bytes(pairs.target_ids, pairs.target_offsets, indices)
+    sources = _sequences(pairs.source_ids, pairs.source_offsets, indices)
+    targets = _sequences(pairs.target_ids, pairs.target_offsets, indices)
+    if vocabulary.target is not vocabulary:  # The same text has other ids.
+        sources = vocabulary.decode(sources)
+        targets = vocabulary.target.decode(targets)
     most = max(collections.Counter(targets).values())
     if count > 1 and most > _NEARLY_ALL * count:
         logging.warning(
@@ -36,11 +39,11 @@ def warn_of_odd_text(pairs: TokenPairs) -> None:
         )
 
 
-def _as_bytes(
+def _sequences(
     ids: np.ndarray, offsets: np.ndarray, indices: np.ndarray
-) -> list[bytes]:
+) -> list[tuple[int, ...]]:
     """Returns sequences of ids, some of many, fit to be compared."""
-    return [ids[offsets[n] : offsets[n + 1]].tobytes() for n in indices]
+    return [tuple(ids[offsets[n] : offsets[n + 1]].tolist()) for n in indices]
 
 
 def warn_of_unknown(pairs: TokenPairs, vocabulary: Vocabulary) -> None:

@@ -160,7 +160,7 @@ def _warn_of_implausible(
     start: _Start, vocabulary: Vocabulary, pairs: TokenPairs
 ) -> None:
     if start.begun is None:
-        plausibility.warn_of_odd_text(pairs)
+        plausibility.warn_of_odd_text(pairs, vocabulary)
         plausibility.warn_of_unknown(pairs, vocabulary)
     every = start.options.evaluate_every_steps
     plausibility.warn_of_steps(start.hparams, every)

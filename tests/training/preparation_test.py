@@ -18,6 +18,7 @@ from t2t_lite.hparams import MAY_CHANGE, HParams
 from t2t_lite.storage import checkpoints
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text import learning, token_files
+from t2t_lite.text.vocabulary import Vocabulary
 from t2t_lite.training.options import RunOptions
 from t2t_lite.training.preparation import prepare
 from t2t_lite.training.training_text import TrainingText
@@ -397,6 +398,21 @@ def test_text_that_was_hardly_meant_is_warned_of_once(
     for message, part in zip(caplog.messages, expected, strict=True):
         assert message.startswith("100% of the training targets")
         assert part in message
+
+
+def test_copies_are_warned_of_where_both_sides_have_vocabularies(
+    directory, tmp_path, caplog
+):
+    warm = ModelDirectory(tmp_path / "warm")
+    warm.path.mkdir()
+    targets = learning.learn(CORPUS, "bpe", 390)
+    sources = learning.learn(CORPUS, "bpe", 400)
+    Vocabulary(sources.model, targets).save_in(warm.path)
+    copies = [(line, line) for line in CORPUS]
+    prepare_with(directory, copies, warm_start_from=str(warm.path))
+    assert ["are copies of their sources" in m for m in caplog.messages] == [
+        True
+    ]
 
 
 def test_fewer_steps_than_until_an_evaluation_are_warned_of(directory, caplog):
