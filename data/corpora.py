@@ -44,6 +44,8 @@ class Corpus(NamedTuple):
         all are drawn equally often.
     read_checks: gives lists of sentences, by name, that know their right
         outputs: what a model of this corpus should have learned.
+    alignments: functions, by split; each reads the links of the words of each
+        pair in Pharaoh format. None of a split whose links are not known.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Corpus(NamedTuple):
     train_parts: tuple[Callable[[], Pairs], ...] = ()
     weights: tuple[float, ...] = ()
     read_checks: Callable[[], Mapping[str, Sequence[PlainSentence]]] = dict
+    alignments: Mapping[str, Callable[[], Iterable[str]]] = {}
 
 
 def _embedded_pairs(split: str) -> Pairs:
@@ -63,15 +66,34 @@ def _embedded_pairs(split: str) -> Pairs:
     return embedded.pairs(split)
 
 
+def _embedded_alignments(split: str) -> Iterable[str]:
+    from t2t_lite_data import embedded
+
+    return embedded.alignments(split)
+
+
 CORPORA = {
+    "embedded": Corpus(
+        "embedded",
+        "en",
+        "de",
+        _embedded_pairs,
+        task="translation",
+        read_checks=plain_sentences.by_name,
+        alignments={
+            split: functools.partial(_embedded_alignments, split)
+            for split in SPLITS
+        },
+    )
+} | {
     name: Corpus(
-        name, "en", language, pairs, task="translation", read_checks=checks
+        name,
+        "en",
+        language,
+        functools.partial(wmt14.pairs, language),
+        task="translation",
     )
-    for name, language, pairs, checks in (
-        ("embedded", "de", _embedded_pairs, plain_sentences.by_name),
-        ("wmt14_en_de", "de", functools.partial(wmt14.pairs, "de"), dict),
-        ("wmt14_en_fr", "fr", functools.partial(wmt14.pairs, "fr"), dict),
-    )
+    for name, language in (("wmt14_en_de", "de"), ("wmt14_en_fr", "fr"))
 }
 
 
@@ -175,6 +197,24 @@ def weighted(corpus: Corpus, weights: str) -> Corpus:
         )
     is_even = len(set(numbers)) == 1
     return corpus._replace(weights=() if is_even else numbers)
+
+
+def with_alignments(corpus: Corpus, files: Mapping[str, list[str]]) -> Corpus:
+    """Returns a corpus whose alignments are those of files.
+
+    Args:
+        corpus: Corpus.
+        files: paths by split; others have the alignments of the corpus.
+    """
+    readers = {
+        split: functools.partial(_read_lines, paths)
+        for split, paths in files.items()
+    }
+    return corpus._replace(alignments={**corpus.alignments, **readers})
+
+
+def _read_lines(paths: list[str]) -> Iterable[str]:
+    return itertools.chain.from_iterable(map(text_files.lines, paths))
 
 
 def _number(text: str) -> float:

@@ -2,7 +2,8 @@
 
 import functools
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from absl import flags
 
@@ -16,6 +17,7 @@ _TEXT_FLAGS = [
 ]
 _WEIGHTS = "corpus_weights"
 _TREE_FLAGS = [f"{split}_trees" for split in corpora.SPLITS]
+_ALIGNMENT_FLAGS = [f"{split}_alignments" for split in corpora.SPLITS]
 
 
 def define(
@@ -70,6 +72,22 @@ def define_weights() -> None:
     )
 
 
+def define_alignments(*splits: str) -> None:
+    """Defines --train_alignments and so on, for the programs that read them.
+
+    Args:
+        *splits: those whose alignments are read.
+    """
+    for split in splits:
+        flags.DEFINE_string(
+            f"{split}_alignments",
+            None,
+            f"Files of the words' links in each pair of {split}, as in 0-0 "
+            "1-2: words of the source and of the target, from 0. Globs and .gz "
+            "work. Default: the corpus' own, which embedded has.",
+        )
+
+
 def given_flags(
     default: str | None = corpora.DEFAULT,
 ) -> dict[str, str] | None:
@@ -101,7 +119,18 @@ def given_files() -> list[str]:
     """Returns the files of text and trees that the flags name."""
     names = [*_TEXT_FLAGS, *_TREE_FLAGS, "high_confidence_trees"]
     patterns = [flags.FLAGS[name].value for name in names]
+    patterns += _given_alignments().values()
     return [path for p in patterns if p for path in text_files.files(p)]
+
+
+def _given_alignments() -> dict[str, str]:
+    """Returns the flags that name files of alignments."""
+    defined = [name for name in _ALIGNMENT_FLAGS if name in flags.FLAGS]
+    return {
+        name: text_files.absolute(flags.FLAGS[name].value)
+        for name in defined
+        if flags.FLAGS[name].value
+    }
 
 
 def flags_of_run(begun: dict[str, str] | None) -> dict[str, str]:
@@ -111,7 +140,8 @@ def flags_of_run(begun: dict[str, str] | None) -> dict[str, str]:
         begun: those of the run that goes on, for where none is given; None for
             a new run.
     """
-    return given_flags(default=None) or begun or given_flags()
+    names = given_flags(default=None) or begun or given_flags()
+    return names | _given_alignments()
 
 
 def require_trainable(corpus: corpora.Corpus, task: str) -> None:
@@ -136,6 +166,12 @@ def find_corpus(names: dict[str, str]) -> corpora.Corpus:
         InputError: they mean no corpus, or two; or the weights are not its.
     """
     corpus = _unweighted_corpus(names)
+    files = {
+        split: text_files.files(names[name])
+        for split, name in zip(corpora.SPLITS, _ALIGNMENT_FLAGS, strict=True)
+        if name in names
+    }
+    corpus = corpora.with_alignments(corpus, files)
     if _WEIGHTS not in names:
         return corpus
     return corpora.weighted(corpus, names[_WEIGHTS])
@@ -169,9 +205,11 @@ def scored_corpus(begun: dict[str, str]) -> corpora.Corpus:
     Raises:
         InputError: they mean no corpus, or the run's is no longer there.
     """
-    given = given_flags(default=None)
+    given, alignments = given_flags(default=None), _given_alignments()
+    # What it learned words' links from is no text to score on.
+    begun = {k: v for k, v in begun.items() if k != "train_alignments"}
     if given:
-        return find_corpus(given)
+        return find_corpus(given | alignments)
     remedy = (
         "give text to score with --test_source and --test_target, or "
         "--test_trees"
@@ -179,11 +217,82 @@ def scored_corpus(begun: dict[str, str]) -> corpora.Corpus:
     if not begun:
         raise corpora.InputError(f"the model names no text: {remedy}")
     try:
-        return find_corpus(begun)
+        return find_corpus(begun | alignments)
     except corpora.InputError as error:
         raise corpora.InputError(
             f"the text that the model was trained with: {error}; or {remedy}"
         ) from None
+
+
+def text_of_run(
+    corpus: corpora.Corpus, names: dict[str, str], guided_alignment: float
+) -> dict[str, Any]:
+    """Returns the arguments of the TrainingText of a run, by name.
+
+    Args:
+        corpus: corpora.Corpus.
+        names: the flags that name it.
+        guided_alignment: that of the run's HParams.
+
+    Raises:
+        InputError: that needs alignments and there are none, or they would
+            have no effect.
+    """
+    return {
+        "flags": names,
+        "readers": readers(corpus),
+        "source_language": corpus.source_language,
+        "corpora": corpus.train_parts,
+        "weights": corpus.weights,
+        "read_checks": corpus.read_checks,
+        "alignments": _train_alignments(corpus, names, guided_alignment),
+    }
+
+
+def _train_alignments(
+    corpus: corpora.Corpus, names: dict[str, str], weight: float
+) -> Callable[[], Iterable[str]] | None:
+    """Returns the reader of the alignments that a run learns from, if any."""
+    if not weight:
+        if "train_alignments" in names:
+            raise corpora.InputError(
+                "--train_alignments has no effect alone: give "
+                "--override=guided_alignment=0.05 too"
+            )
+        return None
+    if "train" not in corpus.alignments:
+        raise corpora.InputError(
+            f"guided_alignment={weight} needs the links of words: give "
+            "--train_alignments, or --override=guided_alignment=0"
+        )
+    return corpus.alignments["train"]
+
+
+def read_alignments(
+    corpus: corpora.Corpus, splits: Iterable[str]
+) -> dict[str, list[str]]:
+    """Returns the lines of alignments of dev, and of other splits with any.
+
+    Args:
+        corpus: corpora.Corpus.
+        splits: those that are read, if they have alignments.
+
+    Raises:
+        InputError: dev is not one of them, or has no alignments.
+    """
+    if "dev" not in splits:
+        raise corpora.InputError(
+            "a head is chosen on dev text: give --splits=dev, or --dev_source "
+            "and --dev_target"
+        )
+    if "dev" not in corpus.alignments:
+        raise corpora.InputError(
+            f"{corpus.name} has no alignments of dev: give --dev_alignments"
+        )
+    readers = {
+        s: corpus.alignments[s] for s in splits if s in corpus.alignments
+    }
+    return {split: list(read()) for split, read in readers.items()}
 
 
 def _unweighted_corpus(names: dict[str, str]) -> corpora.Corpus:

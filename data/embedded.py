@@ -7,12 +7,16 @@ and number, in every kind of sentence).
 
 English decides German throughout: `you` is du, the past is the Perfekt (the
 Präteritum for sein, haben and modals), and every word has one translation.
+
+The grammar knows which word came from which: `alignments` has their links.
 """
 
 import functools
+import itertools
+from types import ModuleType
 
 from t2t_lite.errors import InputError
-from t2t_lite_data import patterns, short_patterns
+from t2t_lite_data import marks, patterns, short_patterns
 from t2t_lite_data.patterns import Draw, Pair
 
 SEED = 2017
@@ -24,9 +28,18 @@ SHORT = 0.85  # How many sentences are plain.
 @functools.cache
 def drawn_until(split: str) -> list[Pair]:
     """The pairs of `split`; those before it are drawn too, not those after."""
+    return drawn_splits(sizes_until(split))[split]
+
+
+def sizes_until(split: str) -> dict[str, int]:
+    """The sizes of `split` and of those before it."""
+    if split not in SIZES:
+        raise InputError(
+            f"split must be one of train, dev, test; received {split!r}"
+        )
     names = list(SIZES)
     needed = names[: names.index(split) + 1]
-    return drawn_splits({name: SIZES[name] for name in needed})[split]
+    return {name: SIZES[name] for name in needed}
 
 
 def drawn_splits(sizes: dict[str, int]) -> dict[str, list[Pair]]:
@@ -49,8 +62,15 @@ def drawn_splits(sizes: dict[str, int]) -> dict[str, list[Pair]]:
 def drawn(draw: Draw) -> Pair:
     """One sentence of any pattern."""
     table = short_patterns if draw.chance(SHORT) else patterns
+    choices, sums = weighted(table)
+    return draw.choices(choices, cum_weights=sums)[0](draw)
+
+
+@functools.cache
+def weighted(table: ModuleType) -> tuple[tuple, list[int]]:
+    """The patterns of a table, and the sums of their weights up to each."""
     weights, choices = zip(*table.PATTERNS, strict=True)
-    return draw.choices(choices, weights)[0](draw)
+    return choices, list(itertools.accumulate(weights))
 
 
 def fits(pair: Pair) -> bool:
@@ -60,8 +80,16 @@ def fits(pair: Pair) -> bool:
 
 def pairs(split: str) -> list[Pair]:
     """English-German sentence pairs of `split` ("train", "dev" or "test")."""
-    if split not in SIZES:
-        raise InputError(
-            f"split must be one of train, dev, test; received {split!r}"
-        )
     return list(drawn_until(split))
+
+
+def alignments(split: str) -> list[str]:
+    """For each of `pairs(split)` the links of its words in Pharaoh format."""
+    return list(_drawn_links(split))
+
+
+@functools.cache
+def _drawn_links(split: str) -> list[str]:
+    with marks.noted() as links:
+        drawn_again = drawn_splits(sizes_until(split))[split]
+    return [links[pair] for pair in drawn_again]

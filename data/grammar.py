@@ -8,7 +8,8 @@ builds the verbal bracket.  The German middle field has one fixed order,
     subject, reflexive, pronouns, time, frequency, dative, definite accusative,
     nicht, manner, place, indefinite accusative, complement,
 
-so every English sentence has exactly one German one.
+so every English sentence has exactly one German one.  Words are marked as they
+are put together, for their links: see `marks`.
 
     NEW = Text("new", "neu")
     Clause(subject=NounPhrase(NOUN["boy"]), verb=VERB["hang up"], tense="past",
@@ -22,6 +23,7 @@ so every English sentence has exactly one German one.
 
 from dataclasses import dataclass, replace
 
+from t2t_lite_data import marks
 from t2t_lite_data.lexicon import (
     Noun,
     Text,
@@ -63,7 +65,8 @@ EIN_WORDS = {
     "their": "ihr",
 }  # fmt: skip
 QUANTIFIERS = {"many": "viel", "some": "einig"}
-VAGUE = ("a", "not a", "any", "not", "no", "", *QUANTIFIERS)
+DENIED = ("not a", "any", "not")  # kein, which says `not` as well
+VAGUE = ("a", "no", "", *DENIED, *QUANTIFIERS)
 POSSESSIVES = ("my", "your", "his", "her", "our", "their")
 
 CONTRACTIONS = {
@@ -146,17 +149,19 @@ class Both:
     person = 3
     plural = True
     after: Text | None = None
+    number: int = marks.numbered()
 
     @property
     def definite(self) -> bool:
         return self.first.definite and self.second.definite
 
     def english(self, objective: bool = False) -> str:
-        one, two = self.first, self.second
-        return f"{one.english(objective)} and {two.english(objective)}"
+        one, two = self.first.english(objective), self.second.english(objective)
+        return marks.joined(self.number, one, "and", two)
 
     def german(self, case: int) -> str:
-        return f"{self.first.german(case)} und {self.second.german(case)}"
+        one, two = self.first.german(case), self.second.german(case)
+        return marks.joined(self.number, one, "und", two)
 
 
 @dataclass(frozen=True)
@@ -175,6 +180,7 @@ class NounPhrase:
     owner: "Phrase | None" = None
     measured: Noun | None = None
     after: Text | None = None
+    number: int = marks.numbered()
     person = 3
 
     @property
@@ -198,7 +204,8 @@ class NounPhrase:
         words = [*(adjective.english for adjective in self.adjectives), noun]
         if self.measured:
             words += ["of", self.measured.english]
-        return join(self.english_determiner(words[0]), *words)
+        determiner = self.english_determiner(words[0])
+        return marks.joined(self.number, determiner, *words)
 
     def english_determiner(self, following: str) -> str:
         """The article, possessive or count in front of `following`."""
@@ -218,13 +225,16 @@ class NounPhrase:
     def german(self, case: int) -> str:
         key = "p" if self.plural else self.noun.gender
         determiner, ending = self.german_determiner(key, case)
-        adjectives = [
+        if self.determiner in DENIED:
+            determiner = marks.double(determiner)
+        words = [
             inflect(adjective.german, ending) for adjective in self.adjectives
         ]
-        measured = self.measured.german if self.measured else ""
+        words += [decline(self.noun, self.plural, case)]
+        if self.measured:
+            words += ["", self.measured.german]  # English has `of`.
         possessor = self.german_possessor()
-        noun = decline(self.noun, self.plural, case)
-        return join(determiner, *adjectives, noun, measured, possessor)
+        return marks.joined(self.number, determiner, *words, possessor)
 
     def german_determiner(self, key: str, case: int) -> tuple[str, str]:
         """The determiner and the adjective ending it leaves behind it."""
@@ -291,17 +301,16 @@ VOWELS = "aeiouyäöü"
 
 def prepositional(preposition: str, phrase: Phrase, case: int) -> str:
     """`im Garten`: the preposition melts into a plain definite article."""
-    words = f"{preposition} {phrase.german(case)}"
+    words = phrase.german(case)
     melts = (
         isinstance(phrase, NounPhrase)
         and phrase.determiner == "the"
         and phrase.after is None
         and not isinstance(phrase.owner, Name)
     )
-    for long, short in CONTRACTIONS.items():
-        if melts and words.startswith(long + " "):
-            return short + words.removeprefix(long)
-    return words
+    article, rest = words[:3], words[3:]
+    short = CONTRACTIONS.get(f"{preposition} {article}") if melts else None
+    return marks.double(short) + rest if short else f"{preposition} {words}"
 
 
 NOTHING = Text("", "")
@@ -332,17 +341,27 @@ class Clause:
     place: Text = NOTHING
     fronted: str | Text = ""
     trailing: Text | None = None  # a clause that ends both sides
+    number: int = marks.numbered()
+
+    def marked(self, words: str, slot: str) -> str:
+        """`words` with the mark of a slot of this clause."""
+        return marks.marked(words, self.number, slot)
 
     def text(self, slot: str) -> Text:
         """An adverbial where it stands when it is not fronted."""
-        return getattr(self, slot) if self.fronted != slot else NOTHING
+        text = getattr(self, slot)
+        if text is NOTHING or self.fronted == slot:
+            return NOTHING
+        return marks.linked(text, self.number, slot)
 
     @property
     def front(self) -> Text:
         """What opens the clause besides the subject."""
-        if isinstance(self.fronted, Text):
-            return self.fronted
-        return getattr(self, self.fronted) if self.fronted else NOTHING
+        front = self.fronted
+        if not front:
+            return NOTHING
+        text = front if isinstance(front, Text) else getattr(self, front)
+        return marks.linked(text, self.number, "front")
 
     @property
     def object(self) -> Phrase | None:
@@ -409,7 +428,8 @@ def german_verb(clause: Clause) -> tuple[str, str, str]:
     verb, subject = clause.verb, clause.subject
     infinitive = verb.prefix + verb.infinitive
     if clause.modal and MODALS[clause.modal][2]:
-        return form(MODALS[clause.modal][2], subject), "", infinitive
+        finite = form(MODALS[clause.modal][2], subject)
+        return clause.marked(finite, "modal"), "", infinitive
     if clause.tense == "future":
         return form(PRESENT["werden"], subject), "", infinitive
     if clause.tense in ("past", "perfect", "pluperfect"):
@@ -425,17 +445,23 @@ def reflexive(clause: Clause) -> str:
     """`sich` as the subject has it, or nothing."""
     if not clause.verb.reflexive:
         return ""
-    if clause.subject.person == 3:
-        return "sich"
-    return form(" ".join(REFLEXIVE), clause.subject)
+    third = clause.subject.person == 3
+    sich = "sich" if third else form(" ".join(REFLEXIVE), clause.subject)
+    return clause.marked(sich, "verb")
 
 
 def german_subject(clause: Clause) -> str:
     """The subject with its reflexive, which only a pronoun may precede."""
-    subject = clause.subject.german(NOMINATIVE) + relative(clause.subject)
+    subject = bare_subject(clause)
     if isinstance(clause.subject, Pronoun):
         return join(subject, reflexive(clause))
     return join(reflexive(clause), subject)
+
+
+def bare_subject(clause: Clause) -> str:
+    """The subject with its relative clause."""
+    subject = clause.subject.german(NOMINATIVE) + relative(clause.subject)
+    return clause.marked(subject, "subject")
 
 
 def relative(phrase: Phrase) -> str:
@@ -450,12 +476,14 @@ def german_middle(clause: Clause) -> str:
     if direct is not None:
         heavy = nouns if direct.definite else vague
         place = pronouns if isinstance(direct, Pronoun) else heavy
-        place.append(direct.german(ACCUSATIVE))
+        slot = "accusative" if direct.definite else "negation"
+        place.append(clause.marked(direct.german(ACCUSATIVE), slot))
     if indirect is not None:
+        words = clause.marked(indirect.german(DATIVE), "dative")
         if isinstance(indirect, Pronoun):
-            pronouns.append(indirect.german(DATIVE))
+            pronouns.append(words)
         else:
-            nouns.insert(0, indirect.german(DATIVE))
+            nouns.insert(0, words)
     nicht = "nicht" * (clause.negative and not vague)
     slots = [clause.text(slot).german for slot in ("time", "frequency")]
     after = [clause.text(slot).german for slot in ("manner", "place")]
@@ -463,10 +491,10 @@ def german_middle(clause: Clause) -> str:
         *pronouns,
         *slots,
         *nouns,
-        nicht,
+        clause.marked(nicht, "negation"),
         *after,
         *vague,
-        clause.complement.german,
+        clause.text("complement").german,
     )
 
 
@@ -475,14 +503,16 @@ def german(clause: Clause, order: str = "main") -> str:
     finite, prefix, closing = german_verb(clause)
     middle = german_middle(clause)
     trailing = f", {clause.trailing.german}" if clause.trailing else ""
-    front, subject = clause.front.german, german_subject(clause)
-    if order == "last":
-        bracket = join(closing, prefix + finite)
-        return join(front, subject, middle, bracket, trailing)
+    front = clause.front.german
     if order == "main" and not front:
-        front = clause.subject.german(NOMINATIVE) + relative(clause.subject)
-        subject = reflexive(clause)
-    tail = join(prefix, closing)
+        front, subject = bare_subject(clause), reflexive(clause)
+    else:
+        subject = german_subject(clause)
+    if order == "last":
+        bracket = clause.marked(join(closing, prefix + finite), "verb")
+        return join(front, subject, middle, bracket, trailing)
+    finite = clause.marked(finite, "verb")
+    tail = clause.marked(join(prefix, closing), "verb")
     return join(front, finite, subject, middle, tail, trailing)
 
 
@@ -491,8 +521,10 @@ def german_infinitive(clause: Clause) -> str:
     verb = clause.verb
     middle = join(reflexive(clause), german_middle(clause))
     if verb.prefix:
-        return join(middle, f"{verb.prefix}zu{verb.infinitive}")
-    return join(middle, "zu", verb.infinitive)
+        whole = marks.double(f"{verb.prefix}zu{verb.infinitive}")
+        return join(middle, clause.marked(clause.marked(whole, "verb"), "to"))
+    infinitive = clause.marked(verb.infinitive, "verb")
+    return join(middle, clause.marked("zu", "to"), infinitive)
 
 
 BE = {"present": ("am", "is", "are"), "past": ("was", "was", "were")}
@@ -510,7 +542,7 @@ def english_auxiliary(clause: Clause) -> tuple[str, str]:
     verb, subject = clause.verb, clause.subject
     if clause.modal:
         auxiliary, link, _ = MODALS[clause.modal]
-        return auxiliary, join(link, verb.base)
+        return auxiliary, join(link, clause.marked(verb.base, "verb"))
     if clause.tense == "future":
         return "will", verb.base
     if clause.tense == "perfect":
@@ -545,14 +577,28 @@ def english_verb(clause: Clause, support: bool) -> tuple[str, str]:
 
 def english_objects(clause: Clause) -> str:
     """Particle and objects; a pronoun goes before a particle: turn it on."""
-    particle, direct = clause.verb.particle, clause.object
-    indirect = clause.dative.english(True) if clause.dative else ""
+    direct = clause.object
     accusative = direct.english(True) if direct is not None else ""
+    accusative = clause.marked(accusative, "accusative")
+    indirect = clause.dative.english(True) if clause.dative else ""
+    indirect = clause.marked(indirect, "dative")
     if clause.recipient:
-        return join(accusative, "to", indirect)
-    if isinstance(direct, Pronoun) and particle in SEPARATE_PARTICLES:
+        return join(accusative, clause.marked("to", "recipient"), indirect)
+    particle = english_particle(clause)
+    separate = clause.verb.particle in SEPARATE_PARTICLES
+    if separate and isinstance(direct, Pronoun):
         return join(accusative, particle)
     return join(particle, indirect, accusative)
+
+
+def english_particle(clause: Clause) -> str:
+    """`on`, `forward to`: its last word may be a German preposition."""
+    if not clause.verb.particle:
+        return ""
+    rest, _, last = clause.verb.particle.rpartition(" ")
+    governs = any("+" in role for role, _ in clause.verb.frame)
+    last = clause.marked(last, "complement" if governs else "verb")
+    return join(clause.marked(rest, "verb"), last)
 
 
 SEPARATE_PARTICLES = ("up", "on", "off", "in", "away", "along")
@@ -562,9 +608,8 @@ def english_rest(clause: Clause) -> str:
     """Everything behind the verb, in English order."""
     slots = [clause.text(slot).english for slot in ("manner", "place", "time")]
     trailing = clause.trailing.english if clause.trailing else ""
-    return join(
-        english_objects(clause), clause.complement.english, *slots, trailing
-    )
+    complement = clause.text("complement").english
+    return join(english_objects(clause), complement, *slots, trailing)
 
 
 def english(clause: Clause, order: str = "main") -> str:
@@ -573,9 +618,13 @@ def english(clause: Clause, order: str = "main") -> str:
     auxiliary, main = english_verb(clause, clause.negative or inverted)
     after = clause.subject.after
     subject = join(clause.subject.english(), after.english if after else "")
-    negation = "not" * clause.negative
+    subject = clause.marked(subject, "subject")
+    negation = clause.marked("not" * clause.negative, "negation")
     if auxiliary == "can" and negation and not inverted:
-        auxiliary, negation = "cannot", ""
+        auxiliary = clause.marked(marks.double("cannot"), "negation")
+        negation = ""
+    slot = "modal" if clause.modal else "verb"
+    auxiliary, main = clause.marked(auxiliary, slot), clause.marked(main, slot)
     opening = (auxiliary, subject) if inverted else (subject, auxiliary)
     frequency = clause.text("frequency").english
     rest = english_rest(clause)
@@ -585,7 +634,8 @@ def english(clause: Clause, order: str = "main") -> str:
 
 def english_infinitive(clause: Clause) -> str:
     """The clause without its subject: to open the door."""
-    return join("to", clause.verb.base, english_rest(clause))
+    base = clause.marked(clause.verb.base, "verb")
+    return join(clause.marked("to", "to"), base, english_rest(clause))
 
 
 def sentence(words: str, end: str = ".") -> str:

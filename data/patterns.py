@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from t2t_lite_data import grammar
+from t2t_lite_data import grammar, marks
 from t2t_lite_data import lexicon as words
 from t2t_lite_data.grammar import (
     ACCUSATIVE,
@@ -36,6 +36,7 @@ from t2t_lite_data.grammar import (
     Pronoun,
     english,
     german,
+    join,
     prepositional,
     sentence,
 )
@@ -139,11 +140,15 @@ def person(draw: Draw) -> Phrase:
 
 def someone_else(draw: Draw, *others: Phrase) -> Phrase:
     """Anybody who is not mentioned yet."""
-    taken = {word for other in others for word in other.english().split()}
+    taken = {word for other in others for word in english_words(other)}
     while True:
         newcomer = person(draw)
-        if taken.isdisjoint(newcomer.english().split()[-1:]):
+        if taken.isdisjoint(english_words(newcomer)[-1:]):
             return newcomer
+
+
+def english_words(phrase: Phrase) -> list[str]:
+    return marks.removed(phrase.english()).split()
 
 
 def third_party(draw: Draw, subject: Phrase) -> Phrase:
@@ -300,7 +305,7 @@ def governed(role: str, phrase: Phrase) -> Text:
     if vague and not phrase.noun.mass:
         phrase = replace(phrase, determiner="the")
     case = ACCUSATIVE if name_of_case == "acc" else DATIVE
-    return Text(phrase.english(True), prepositional(preposition, phrase, case))
+    return located(Text("", preposition), phrase, case)
 
 
 def adorn(draw: Draw, clause: Clause, probability: float) -> Clause:
@@ -340,9 +345,12 @@ def spot(draw: Draw, noun: Noun) -> NounPhrase:
 
 def located(pair: Text, phrase: Phrase, case: int) -> Text:
     """A pair of prepositions in front of `phrase`."""
+    origin = next(marks.NUMBERS)
+    german_side = prepositional(pair.german, phrase, case)
+    preposition, _, rest = german_side.partition(" ")
     return Text(
-        f"{pair.english} {phrase.english(True)}",
-        prepositional(pair.german, phrase, case),
+        join(pair.english, marks.marked(phrase.english(True), origin)),
+        join(preposition, marks.marked(rest, origin)),
     )
 
 
@@ -449,19 +457,24 @@ def when(draw: Draw, tense: str) -> Text:
 
 def clock(draw: Draw) -> Text:
     """`at eight o'clock`, `um acht Uhr`."""
-    hour = number(draw.randint(2, 12))
+    hour = marks.apart(number(draw.randint(2, 12)))
     return Text(f"at {hour.english} o'clock", f"um {hour.german} Uhr")
 
 
 def distance(draw: Draw, tense: str) -> Text:
     """`three days ago`, `vor drei Tagen`; `in three days`."""
     units = words.PERIODS if tense == "past" else words.PERIODS[:2]
-    count, unit = number(draw.randint(2, 12)), draw.choice(units)
-    span = f"{count.english} {unit.english}"
-    german_span = f"{count.german} {unit.german}"
+    span = period(number(draw.randint(2, 12)), draw.choice(units))
     if tense == "past":
-        return Text(f"{span} ago", f"vor {german_span}")
-    return Text(f"in {span}", f"in {german_span}")
+        return Text(f"{span.english} ago", f"vor {span.german}")
+    return Text(f"in {span.english}", f"in {span.german}")
+
+
+def period(count: Text, unit: Text) -> Text:
+    """`three days`, `drei Tagen`."""
+    return marks.apart(
+        Text(f"{count.english} {unit.english}", f"{count.german} {unit.german}")
+    )
 
 
 def timed(draw: Draw, clause: Clause) -> Clause:
@@ -516,15 +529,15 @@ def say(clause: Clause, end: str = ".") -> Pair:
 
 def written(english_side: str, german_side: str, end: str = ".") -> Pair:
     """Both sides as sentences."""
-    return sentence(english_side, end), sentence(german_side, end)
+    return marks.read(sentence(english_side, end), sentence(german_side, end))
 
 
 def sub(conjunctions: str, clause: Clause) -> Text:
     """A subordinate clause: the German verb goes last.  `because weil`."""
-    english_word, german_word = conjunctions.split()
+    conjunction = marks.apart(Text(*conjunctions.split()))
     return Text(
-        f"{english_word} {english(clause)}",
-        f"{german_word} {german(clause, 'last')}",
+        f"{conjunction.english} {english(clause)}",
+        f"{conjunction.german} {german(clause, 'last')}",
     )
 
 
@@ -916,12 +929,13 @@ def intention(draw: Draw) -> Pair:
 def errand(draw: Draw) -> Pair:
     """He went to the market to buy apples: um Äpfel zu kaufen."""
     subject = person(draw)
-    what = aim(deed(draw, subject, "future", PURPOSES))
+    purpose = deed(draw, subject, "future", PURPOSES)
+    what, um = aim(purpose), purpose.marked("um", "to")
     tense = draw.one_of("past", "progressive", "future")
     verb = VERB[draw.one_of("go", "run")]
     clause = Clause(subject, verb, tense, complement=goal(draw, "walk"))
     return say(
-        replace(clause, trailing=Text(what.english, f"um {what.german}"))
+        replace(clause, trailing=Text(what.english, f"{um} {what.german}"))
     )
 
 
@@ -957,8 +971,13 @@ def fondness(draw: Draw) -> Pair:
     clause = leisure(draw, person(draw), "present", 0.5)
     if draw.chance(0.3):
         clause = pastime(draw, clause.subject, "present")
-    clause = replace(general(clause), modal="like")
-    return say(replace(clause, frequency=Text("", "gern")))
+    return say(liked(general(clause)))
+
+
+def liked(clause: Clause) -> Clause:
+    """The clause as what one likes to do: an adverb is the German modal."""
+    gladly = Text("", clause.marked("gern", "modal"))
+    return replace(clause, modal="like", frequency=gladly)
 
 
 def position(draw: Draw) -> Pair:
@@ -990,7 +1009,7 @@ def base(draw: Draw) -> NounPhrase:
 
 def fluency(draw: Draw) -> Pair:
     """My sister speaks German very well: spricht sehr gut Deutsch."""
-    language = draw.choice(words.LANGUAGES)
+    language = marks.apart(draw.choice(words.LANGUAGES))
     well = draw.choice(words.FLUENCY)
     how = Text(
         f"{language.english} {well.english}", f"{well.german} {language.german}"
@@ -1037,10 +1056,26 @@ def existence(draw: Draw) -> Pair:
     where = located(draw.choice(words.RELATIONS[2:]), landmark, DATIVE)
     count = draw.randint(2, 9) if draw.chance(0.4) else "a"
     thing = NounPhrase(noun, count, adjectives(draw, noun, 0.5), count != "a")
-    there = "there is" if count == "a" else "there are"
+    return existing("is" if count == "a" else "are", thing, where)
+
+
+def existing(
+    is_are: str, thing: NounPhrase, where: Text, end: str = "."
+) -> Pair:
+    """There is a thing somewhere or, with a question mark, is there?"""
+    there = marks.apart(Text("there", "es"))
+    verb = marks.apart(Text(is_are, "gibt"))
+    where = marks.apart(where)
+    if end == "?":
+        opening = f"{verb.english} {there.english}"
+        german_opening = f"{verb.german} {there.german} {where.german}"
+    else:
+        opening = f"{there.english} {verb.english}"
+        german_opening = f"{where.german} {verb.german} {there.german}"
     return written(
-        f"{there} {thing.english()} {where.english}",
-        f"{where.german} gibt es {thing.german(ACCUSATIVE)}",
+        f"{opening} {thing.english()} {where.english}",
+        f"{german_opening} {thing.german(ACCUSATIVE)}",
+        end,
     )
 
 
@@ -1052,9 +1087,13 @@ def age(draw: Draw) -> Pair:
     subject = singular(draw)
     kin = subject.noun.english if isinstance(subject, NounPhrase) else ""
     youngest = 60 if kin.startswith("grand") else 40 if kin in ELDERS else 6
-    years = number(draw.randint(youngest, youngest + 35))
-    old = Text(f"{years.english} years old", f"{years.german} Jahre alt")
-    return say(state(subject, old))
+    return say(state(subject, old(draw.randint(youngest, youngest + 35))))
+
+
+def old(age: int) -> Text:
+    """`three years old`, `drei Jahre alt`."""
+    years = marks.apart(number(age))
+    return Text(f"{years.english} years old", f"{years.german} Jahre alt")
 
 
 def singular(draw: Draw) -> Phrase:
@@ -1080,10 +1119,11 @@ def profession(draw: Draw) -> Pair:
     word, none = (
         (woman, "keine") if pronoun_of(subject) == "she" else (man, "kein")
     )
-    title = Text(f"{grammar.article(job)} {job}", word)
+    title = marks.apart(Text(job, word))
+    a_title = Text(f"{grammar.article(job)} {title.english}", title.german)
     if draw.chance(0.3):
-        title = Text(f"not {title.english}", f"{none} {word}")
-    return say(state(subject, title, draw.one_of(*STATES)))
+        a_title = Text(f"not {a_title.english}", f"{none} {a_title.german}")
+    return say(state(subject, a_title, draw.one_of(*STATES)))
 
 
 def belonging(draw: Draw) -> Pair:
@@ -1121,13 +1161,11 @@ def thirst(draw: Draw) -> Pair:
 def duration(draw: Draw) -> Pair:
     """She has lived in Vienna for three years: sie wohnt seit drei Jahren."""
     verb, subject = VERB[draw.one_of("live", "study")], person(draw)
-    count, unit = number(draw.randint(2, 30)), draw.choice(words.PERIODS[1:4])
+    span = period(number(draw.randint(2, 30)), draw.choice(words.PERIODS[1:4]))
     clause = Clause(subject, verb, "perfect", complement=city(draw))
-    since = Text("", f"seit {count.german} {unit.german}")
-    return written(
-        f"{english(clause)} for {count.english} {unit.english}",
-        german(replace(clause, tense="present", time=since)),
-    )
+    since = Text(f"for {span.english}", f"seit {span.german}")
+    clause = replace(clause, time=since)
+    return written(english(clause), german(replace(clause, tense="present")))
 
 
 def completion(draw: Draw) -> Pair:
@@ -1189,10 +1227,11 @@ def reuse(draw: Draw) -> Pair:
 
 def linked(first: Clause, second: Clause) -> Pair:
     """Two main clauses, with `but` before a denial and `and` otherwise."""
-    link = (", but", ", aber") if second.negative else ("and", "und")
+    link = Text(", but", ", aber") if second.negative else Text("and", "und")
+    link = marks.apart(link)
     return written(
-        f"{english(first)} {link[0]} {english(second)}",
-        f"{german(first)} {link[1]} {german(second)}",
+        f"{english(first)} {link.english} {english(second)}",
+        f"{german(first)} {link.german} {german(second)}",
     )
 
 
@@ -1204,7 +1243,7 @@ def ownership(draw: Draw) -> Pair:
     tense = draw.one_of("progressive", "past")
     inner = doing(draw, Name(noun.english, ""), tense)
     own = german(replace(inner, subject=Name(noun.german, "")), "last")
-    after = Text(f"whose {english(inner)}", f"{word} {own}")
+    after = marks.apart(Text(f"whose {english(inner)}", f"{word} {own}"))
     mood_of_owner = draw.choice(words.OPINIONS)
     return say(toned(draw, state(replace(phrase, after=after), mood_of_owner)))
 

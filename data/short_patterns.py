@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from t2t_lite_data import lexicon as words
-from t2t_lite_data import patterns
+from t2t_lite_data import marks, patterns
 from t2t_lite_data.grammar import (
     ACCUSATIVE,
     DATIVE,
@@ -29,9 +29,8 @@ from t2t_lite_data.grammar import (
     Pronoun,
     english,
     german,
-    prepositional,
 )
-from t2t_lite_data.lexicon import NOUN, VERB, Noun, Text, Verb, number
+from t2t_lite_data.lexicon import NOUN, VERB, Noun, Text, Verb
 from t2t_lite_data.patterns import SUBJECTS, Draw, Pair, say, state, written
 
 INVENTED = 0.12  # How many names, towns and things are invented.
@@ -367,10 +366,7 @@ def verbs_about_people() -> list[Verb]:
 def led(preposition: str, case: str, phrase: Phrase) -> Text:
     """`for him`, `auf ihn`: English has its preposition in the verb."""
     number_of_case = ACCUSATIVE if case == "acc" else DATIVE
-    return Text(
-        phrase.english(True),
-        prepositional(preposition, phrase, number_of_case),
-    )
+    return patterns.located(Text("", preposition), phrase, number_of_case)
 
 
 def concern(draw: Draw) -> Pair:
@@ -564,15 +560,8 @@ def existence(draw: Draw) -> Pair:
         thing = replace(thing, determiner="no")
     where = town_or_landmark(draw) if built else spot(draw)
     if draw.chance(0.2) and thing.determiner != "no":
-        return written(
-            f"{is_are} there {thing.english()} {where.english}",
-            f"gibt es {where.german} {thing.german(ACCUSATIVE)}",
-            "?",
-        )
-    return written(
-        f"there {is_are} {thing.english()} {where.english}",
-        f"{where.german} gibt es {thing.german(ACCUSATIVE)}",
-    )
+        return patterns.existing(is_are, thing, where, "?")
+    return patterns.existing(is_are, thing, where)
 
 
 def town_or_landmark(draw: Draw) -> Text:
@@ -685,15 +674,15 @@ def profession(draw: Draw) -> Pair:
         subject = NounPhrase(noun, draw.choice(POSSESSIVES))
     job, man, woman = draw.choice(words.PROFESSIONS)
     is_she = patterns.pronoun_of(subject) == "she"
-    title = woman if is_she else man
-    denied_title = ("keine " if is_she else "kein ") + title
-    article = patterns.grammar.article(job)
+    title = marks.apart(Text(job, woman if is_she else man))
+    denied_title = ("keine " if is_she else "kein ") + title.german
+    a_job = f"{patterns.grammar.article(job)} {title.english}"
     tense = draw.one_of(*STATES)
     roll = draw.random()
     if roll < 0.25:
-        not_one = Text(f"not {article} {job}", denied_title)
+        not_one = Text(f"not {a_job}", denied_title)
         return say(state(subject, not_one, tense))
-    clause = state(subject, Text(f"{article} {job}", title), tense)
+    clause = state(subject, Text(a_job, title.german), tense)
     return say(clause, "?" if roll < 0.4 else ".")
 
 
@@ -713,8 +702,7 @@ def identity(draw: Draw) -> Pair:
 
 def age(draw: Draw) -> Pair:
     """I am twenty-one years old."""
-    years = number(draw.randint(2, 99))
-    old = Text(f"{years.english} years old", f"{years.german} Jahre alt")
+    old = patterns.old(draw.randint(2, 99))
     return uttered(draw, state(who(draw), old))
 
 
@@ -769,9 +757,7 @@ def liking(draw: Draw) -> Pair:
     """She likes chocolate; do you like cherries?; we like to swim."""
     if draw.chance(0.3):
         clause = patterns.activity(draw, who(draw), "present", 0.2)
-        clause = patterns.general(clause)
-        gladly = Text("", "gern")
-        clause = replace(clause, modal="like", frequency=gladly)
+        clause = patterns.liked(patterns.general(clause))
         asked = draw.chance(0.2) and clause.subject != PRONOUN["I"]
         return say(clause, "?" if asked else ".")
     noun = draw.choice(things())
@@ -785,11 +771,12 @@ def love(draw: Draw) -> Pair:
     noun = draw.choice([*patterns.nouns_of("learned"), NOUN["music"]])
     verb = draw.choice(plain_verbs("love, like"))
     clause = Clause(who(draw), verb)
-    thing = NounPhrase(noun, "the").german(ACCUSATIVE)
+    thing = NounPhrase(noun, "the")
+    bare = replace(thing, determiner="").english()
     subject = clause.subject
     asked = draw.chance(0.15) and subject != PRONOUN["I"]
     return say(
-        replace(clause, complement=Text(noun.english, thing)),
+        replace(clause, complement=Text(bare, thing.german(ACCUSATIVE))),
         "?" if asked else ".",
     )
 

@@ -53,6 +53,9 @@ class HParams:
     attention_dropout: float = 0.0
     relu_dropout: float = 0.0
     label_smoothing: float = 0.1
+    # Not in the paper: the weight of a second loss, by which one head of the
+    # decoder learns which words stand for which; 0 for none.
+    guided_alignment: float = 0.0
     # Vocabulary, section 5.1.
     vocabulary_type: str = "bpe"  # or "unigram", word-piece-like
     vocabulary_size: int = 37_000
@@ -216,6 +219,7 @@ _AT_LEAST_ZERO = (
     "cooldown_steps",
     "num_decoder_layers",
     "attention_window",
+    "guided_alignment",
     "adam_epsilon",
     "embedding_scale",
     "seed",

@@ -207,13 +207,15 @@ def define_serving() -> None:
         "attention_layer",
         None,
         "Which decoder layer's attention translate_aligned returns, from 0. "
-        "Default: the last.",
+        "Default: the last; with no --attention_head either, the one that "
+        "words are aligned by.",
     )
     flags.DEFINE_integer(
         "attention_head",
         None,
         "Which head's attention translate_aligned returns, from 0. Default: "
-        "the mean of all heads.",
+        "the mean of all heads; with no --attention_layer either, the one that "
+        "words are aligned by.",
     )
 
 
@@ -256,7 +258,11 @@ def weights_and_precision() -> dict[str, Any]:
     return chosen_weights() | {"precision": flags.FLAGS.precision}
 
 
-def of_translator() -> dict[str, Any]:
-    """Returns the flags of a model and its search, as a Translator's."""
-    searching = {"xla": flags.FLAGS.xla} | of_search()
-    return weights_and_precision() | searching
+def of_translator(*others: str) -> dict[str, Any]:
+    """Returns the flags of a model and its search, as a Translator's.
+
+    Args:
+        *others: names of more flags.
+    """
+    more = {name: flags.FLAGS[name].value for name in ("xla", *others)}
+    return weights_and_precision() | of_search() | more

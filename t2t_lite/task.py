@@ -5,7 +5,7 @@ A new one is a class with these methods, and a line in `tasks`.
 
 import abc
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from t2t_lite.hparams import HParams
@@ -44,6 +44,15 @@ class Task(abc.ABC):
         Raises:
             InputError: it cannot be learned from.
         """
+
+    def checked(
+        self, splits: Mapping[str, Iterable[tuple[str, str]]]
+    ) -> dict[str, list[tuple[str, str]]]:
+        """Returns the pairs of splits, each as `check_pair` gives it."""
+        return {
+            name: [self.check_pair(*pair) for pair in pairs]
+            for name, pairs in splits.items()
+        }
 
     @abc.abstractmethod
     def learn_vocabulary(

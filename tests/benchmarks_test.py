@@ -43,6 +43,7 @@ def refusal(folder, program, arguments):
             ["m", "none.en", "x"],
             "no file matches 'none.en'",
         ),
+        ("alignments", ["none"], "none is not a model directory"),
         ("clients", ["m", "none"], "none does not exist"),
         ("steering", ["m", "none.en", "x"], "no file matches 'none.en'"),
         ("feeding_benchmark", [], "give --source and --target, or"),

@@ -12,6 +12,7 @@ from absl import flags
 from t2t_lite import cli, files, model_flags, terminal
 from t2t_lite.decoding import search_options
 from t2t_lite.storage import settings_file
+from t2t_lite.text import pharaoh
 from t2t_lite_data import corpus_flags
 
 FLAGS = flags.FLAGS
@@ -22,6 +23,7 @@ corpus_flags.define(
     default="the corpus that the model was trained on",
     several="to score the first that has dev and test text",
 )
+corpus_flags.define_alignments("dev", "test")
 for module in (model_flags, corpus_flags):
     flags.adopt_module_key_flags(module)
 flags.DEFINE_list(
@@ -39,43 +41,56 @@ flags.DEFINE_string(
     "Write an evaluation card to REPORT.md and REPORT.json: the scores, and "
     "the data, settings, versions and training that they depend on.",
 )
+flags.DEFINE_bool(
+    "choose_alignment_head",
+    False,
+    "Score nothing, but find the head of the decoder that aligns the words of "
+    "dev best, and keep it with the model: alignments are then by it.",
+)
+cli.refuse_beside(
+    "choose_alignment_head", "json", "report", "sentences", *model_flags.SEARCH
+)
+for name in ("dev_alignments", "test_alignments"):
+    cli.require_beside(name, "choose_alignment_head", True)
 
 
 def main(_: list[str]) -> int:
     files.require_folder_of(FLAGS.json)
     files.require_folder_of(FLAGS.report, ".md")
-    card = FLAGS.report and f"{FLAGS.report}.json"
-    files.require_apart([FLAGS.json, card], corpus_flags.given_files())
-    settings_file.require_no_output_in(FLAGS.model_dir, FLAGS.json, card)
+    card_json = FLAGS.report and f"{FLAGS.report}.json"
+    files.require_apart([FLAGS.json, card_json], corpus_flags.given_files())
+    settings_file.require_no_output_in(FLAGS.model_dir, FLAGS.json, card_json)
     hparams = search_options.checked_hparams(**model_flags.checked())
-    corpus, held_out = corpus_flags.read_scored(
-        settings_file.corpus_of(FLAGS.model_dir), hparams.task, FLAGS.splits
+    if FLAGS.choose_alignment_head:
+        settings_file.require_task(FLAGS.model_dir, "translation")
+    begun = settings_file.corpus_of(FLAGS.model_dir)
+    corpus, splits = corpus_flags.read_scored(begun, hparams.task, FLAGS.splits)
+    links = FLAGS.choose_alignment_head and pharaoh.links_by_split(
+        corpus_flags.read_alignments(corpus, splits), splits
     )
     cli.load_tensorflow(in_parts=not FLAGS.xla)
     model_flags.settle_precision(hparams)
     from t2t_lite import tasks
-    from t2t_lite.evaluation.card import make_card
-    from t2t_lite.evaluation.report import evaluate
+    from t2t_lite.evaluation import alignment_heads, card, report
     from t2t_lite.storage.model_directory import ModelDirectory
 
-    options = {name: FLAGS[name].value for name in ("sentences", "devices")}
-    translator = tasks.open_model(**model_flags.of_translator(), **options)
-    task = tasks.task_of(hparams)
-    splits = {
-        name: [task.check_pair(*pair) for pair in pairs]
-        for name, pairs in held_out.items()
-    }
+    options = model_flags.of_translator("sentences", "devices")
+    translator = tasks.open_model(**options)
+    directory, task = ModelDirectory(FLAGS.model_dir), tasks.task_of(hparams)
+    if links:
+        print(alignment_heads.choose(directory, translator, splits, links))
+        return 0
+    splits = task.checked(splits)
     score = functools.partial(
         task.scores, language=corpus.target_language, with_margins=True
     )
     encode = functools.partial(task.encode_targets, translator.vocabulary)
     watch, checks = terminal.with_bar, corpus.read_checks()
-    report = evaluate(translator, splits, score, encode, watch, checks)
-    print(report.as_text(), file=files.stream_beside(FLAGS.json))
+    found = report.evaluate(translator, splits, score, encode, watch, checks)
+    print(found.as_text(), file=files.stream_beside(FLAGS.json))
     if FLAGS.json:
         with files.output_file(FLAGS.json) as file:
-            file.write(report.as_json())
+            file.write(found.as_json())
     if FLAGS.report:
-        directory = ModelDirectory(FLAGS.model_dir)
-        make_card(report, directory, translator).write(FLAGS.report)
+        card.make_card(found, directory, translator).write(FLAGS.report)
     return 0

@@ -15,6 +15,7 @@ _DEFAULT_PRESET = "transformer_tiny"
 FLAGS = flags.FLAGS
 corpus_flags.define()
 corpus_flags.define_weights()
+corpus_flags.define_alignments("train")
 flags.adopt_module_key_flags(corpus_flags)
 flags.DEFINE_string(
     "hparams",
@@ -170,6 +171,7 @@ def main(_: list[str]) -> int:
     corpus_flags.require_trainable(corpus, settings.task)
     run_options.require_splits(corpus.splits)
     tasks.task_of(settings)  # Refuses settings that the task cannot have.
+    text = corpus_flags.text_of_run(corpus, names, settings.guided_alignment)
     if not cli.names_url() and not FLAGS.preflight:
         workers.train_together(run_options)  # If there are others.
     cli.load_tensorflow(in_parts=run_options.in_parts)
@@ -178,14 +180,7 @@ def main(_: list[str]) -> int:
     arguments = (
         FLAGS.model_dir or f"runs/{corpus.name}-{preset or 'fine_tuned'}",
         settings,
-        training_text.TrainingText(
-            flags=names,
-            readers=corpus_flags.readers(corpus),
-            source_language=corpus.source_language,
-            corpora=corpus.train_parts,
-            weights=corpus.weights,
-            read_checks=corpus.read_checks,
-        ),
+        training_text.TrainingText(**text),
         run_options,
     )
     if FLAGS.preflight:

@@ -5,7 +5,7 @@ single spaces between them, and its tree is printed.
 
 Prints one line for each input line, in the same order. With --nbest=N above 1,
 or --alternatives=N, prints N lines for each, as "line number ||| text |||
-score".
+score". With --alignments, " ||| " and the links of words stand behind each.
 """
 
 from absl import flags
@@ -48,6 +48,12 @@ flags.DEFINE_list(
     "What comes out as it went in: tags, urls (and e-mail addresses), "
     "placeholders, quantities; separated by commas.",
 )
+flags.DEFINE_bool(
+    "alignments",
+    False,
+    "Print behind each translation which words it has for which, as in 0-0 "
+    "1-2: words of the source and of the translation, from 0.",
+)
 flags.DEFINE_integer("nbest", 1, "Translations per line.", lower_bound=1)
 flags.DEFINE_integer(
     "alternatives",
@@ -83,7 +89,7 @@ cli.require_beside("prefix_file", "input")
 _BECAUSE = ", which prints the score of each"
 cli.refuse_beside("nbest", "scores", because=_BECAUSE)
 cli.refuse_beside("alternatives", "scores", because=_BECAUSE)
-_ASKED = ("nbest", "alternatives", "keep")
+_ASKED = ("nbest", "alternatives", "keep", "alignments")
 _OPTIONS = ("quantization", "sentences", "devices")
 # Beside the search's own options.
 _SHAPING = ("engine", "precision", "quantization", "xla", "sentences", "scores")

@@ -1,7 +1,7 @@
 """Which part of a source each word of its translation stands for.
 
-It is what the decoder attends to most while it predicts the word's pieces, in
-the mean over the heads of one layer.
+It is what the decoder attends to most while it predicts the word's pieces, with
+one of its heads or in the mean over those of one layer.
 """
 
 import re
@@ -15,6 +15,7 @@ import tensorflow as tf
 from t2t_lite.decoding.tags import UNSPACED, Word
 from t2t_lite.model.multi_head_attention import record_weights
 from t2t_lite.model.transformer import Transformer, shift_right
+from t2t_lite.text.pharaoh import Link
 from t2t_lite.text.vocabulary import Vocabulary
 
 _MARKS = "".join(
@@ -27,7 +28,16 @@ _WORD = re.compile(
     rf"|\w(?:(?![{UNSPACED}])[\w{_MARKS}]|['’](?=\w))*"  # noqa: RUF001
     r"|[^\w\s]"
 )
+SPACED = re.compile(r"\S+")  # What str.split gives.
 _TOKENS_AT_ONCE = 4096
+_LINKED = 0.5  # The least weight of a linked word, in the greatest's.
+
+
+class Head(NamedTuple):
+    """One head of a decoder layer's attention to the source."""
+
+    layer: int
+    head: int | None = None  # None for the mean over all
 
 
 class Pair(NamedTuple):
@@ -44,52 +54,90 @@ class Aligner:
     Args:
         model: Transformer.
         vocabulary: Vocabulary.
+        heads: which to ask; the mean over those of the last layer when not
+            given.
     """
 
-    def __init__(self, model: Transformer, vocabulary: Vocabulary):
+    def __init__(
+        self,
+        model: Transformer,
+        vocabulary: Vocabulary,
+        heads: Sequence[Head] | None = None,
+    ):
         self._vocabulary = vocabulary
         hparams = model.hparams
         # A translation may be longer in the vocabulary's own pieces.
         is_learned = hparams.positions == "learned"
         self._longest = hparams.learned_positions if is_learned else None
-        layer = model.decoder.layers[-1].memory_attention
+        self.heads = heads or [Head(hparams.decoder_layers - 1)]
+        layers = [each.memory_attention for each in model.decoder.layers]
 
         def attention(source_ids_BS, target_ids_BT):
             with record_weights() as weights:
                 model((source_ids_BS, shift_right(target_ids_BT)))
-            return tf.reduce_mean(weights[layer.path], axis=1)
+            return tf.stack(
+                [_of_head(weights[layers[n].path], h) for n, h in self.heads]
+            )
 
         ids = tf.TensorSpec([None, None], tf.int32)
         self._attention = tf.function(attention, [ids, ids], autograph=False)
 
     def __call__(self, pairs: Sequence[Pair]) -> list[list[Word]]:
-        """Returns the Words of each pair's target.
+        """Returns the Words of each pair's target, by the first of the heads.
 
         Args:
             pairs: Pairs.
         """
+        found: list[list[Word]] = [[] for _ in pairs]
+        for n, target_ids, (weights_TS, *_) in self._attended(pairs):
+            found[n] = self._words(pairs[n], target_ids, weights_TS)
+        return found
+
+    def links(self, pairs: Sequence[Pair]) -> list[list[list[Link]]]:
+        """Returns for each of the heads the Links of each pair's words.
+
+        A word of the target is linked to the words of the source that its
+        pieces attend to most, all that have at least half of the greatest
+        weight.
+
+        Args:
+            pairs: Pairs.
+        """
+        found = [[[] for _ in pairs] for _ in self.heads]
+        for n, target_ids, weights_HTS in self._attended(pairs):
+            pair, vocabulary = pairs[n], self._vocabulary
+            is_part_WS = _parts(vocabulary, pair.source_ids, pair.source)
+            is_part_WT = _parts(vocabulary.target, target_ids, pair.target)
+            for links, weights_TS in zip(found, weights_HTS, strict=True):
+                links[n] = _links(is_part_WS, is_part_WT, weights_TS)
+        return found
+
+    def _attended(
+        self, pairs: Sequence[Pair]
+    ) -> Iterator[tuple[int, list[int], np.ndarray]]:
+        """Yields the index of each pair, its target's ids and weights_HTS."""
         target = self._vocabulary.target
         encoded = target.encode([p.target for p in pairs], num_threads=1)
         encoded = [ids[: self._longest] for ids in encoded]
-        found: list[list[Word]] = [[] for _ in pairs]
-        for rows in _batches(pairs, encoded):
+        tokens_at_once = _TOKENS_AT_ONCE // len(self.heads)
+        for rows in _batches(pairs, encoded, tokens_at_once):
             sources, targets = (
                 tf.ragged.constant([ids[n] for n in rows], tf.int32).to_tensor()
                 for ids in ([p.source_ids for p in pairs], encoded)
             )
-            weights_BTS = self._attention(sources, targets).numpy()
-            for n, weights_TS in zip(rows, weights_BTS, strict=True):
-                found[n] = self._words(pairs[n], encoded[n], weights_TS)
-        return found
+            weights_HBTS = self._attention(sources, targets).numpy()
+            for place, n in enumerate(rows):
+                yield n, encoded[n], weights_HBTS[:, place]
 
     def _words(
         self, pair: Pair, target_ids: list[int], weights_TS: np.ndarray
     ) -> list[Word]:
         starts_S = _starts(self._vocabulary, pair.source_ids, pair.source)
-        starts_T = _starts(self._vocabulary.target, target_ids, pair.target)
+        starts_T, ends_T = _spans(
+            self._vocabulary.target, target_ids, pair.target
+        )
         if not len(starts_S):  # Of what the vocabulary leaves out.
             return []
-        ends_T = np.append(starts_T[1:], len(pair.target))[: len(starts_T)]
         words = []
         for match in _WORD.finditer(pair.target):
             is_part_T = (starts_T < match.end()) & (ends_T > match.start())
@@ -97,6 +145,47 @@ class Aligner:
             best = int(weights_S[: len(starts_S)].argmax())
             words.append(Word(*match.span(), int(starts_S[best])))
         return words
+
+
+def _of_head(weights_BHTS: tf.Tensor, head: int | None) -> tf.Tensor:
+    if head is None:
+        return tf.reduce_mean(weights_BHTS, axis=1)
+    return weights_BHTS[:, head]
+
+
+def _links(
+    is_part_WS: np.ndarray, is_part_WT: np.ndarray, weights_TS: np.ndarray
+) -> list[Link]:
+    """Returns the links of words by the attention of the target's pieces.
+
+    Args:
+        is_part_WS: bool, which pieces make up each word of the source.
+        is_part_WT: bool, likewise of the target.
+        weights_TS: float, of the pieces, padding included.
+    """
+    S, T = is_part_WS.shape[1], is_part_WT.shape[1]
+    shares = is_part_WT @ weights_TS[:T, :S] @ is_part_WS.T
+    if not shares.size:
+        return []
+    best = shares.max(axis=1, keepdims=True)
+    targets, sources = np.nonzero((shares >= _LINKED * best) & (best > 0))
+    return sorted(zip(sources.tolist(), targets.tolist(), strict=True))
+
+
+def _parts(vocabulary: Vocabulary, ids: list[int], text: str) -> np.ndarray:
+    """Returns bool [words, pieces]: which pieces each word of a text has."""
+    starts, ends = _spans(vocabulary, ids, text)
+    words = [match.span() for match in SPACED.finditer(text)]
+    begin, end = np.array(words, int).reshape(-1, 2, 1).swapaxes(0, 1)
+    return (starts < end) & (ends > begin)
+
+
+def _spans(
+    vocabulary: Vocabulary, ids: list[int], text: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns where each piece of a text begins in it and ends."""
+    starts = _starts(vocabulary, ids, text)
+    return starts, np.append(starts[1:], len(text))[: len(starts)]
 
 
 def _starts(vocabulary: Vocabulary, ids: list[int], text: str) -> np.ndarray:
@@ -113,13 +202,14 @@ def _starts(vocabulary: Vocabulary, ids: list[int], text: str) -> np.ndarray:
     # The text has a space in front, which is its place -1.
     sizes = [1, *(len(character.encode()) for character in text)]
     characters = np.repeat(np.arange(len(sizes)) - 1, sizes)
-    if lengths.sum() != len(characters):
+    is_begun = f" {text}".encode().startswith(b"".join(names))  # It is cut.
+    if lengths.sum() != len(characters) and not is_begun:
         starts = starts * len(characters) // max(1, lengths.sum())
     return characters[starts.clip(0, len(characters) - 1)].clip(0)
 
 
 def _batches(
-    pairs: Sequence[Pair], encoded: Sequence[list[int]]
+    pairs: Sequence[Pair], encoded: Sequence[list[int]], tokens_at_once: int
 ) -> Iterator[list[int]]:
     """Yields the indices of pairs of similar length, as many as fit at once."""
     lengths = [
@@ -128,6 +218,6 @@ def _batches(
     ]
     order = sorted(range(len(pairs)), key=lambda n: lengths[n])
     while order:
-        size = max(1, _TOKENS_AT_ONCE // lengths[order[-1]])
+        size = max(1, tokens_at_once // lengths[order[-1]])
         yield order[-size:]
         del order[-size:]

@@ -2,16 +2,15 @@
 
 import collections
 import math
-import re
 from collections.abc import Sequence
 
-from t2t_lite.decoding.alignment import Aligner, Pair
+from t2t_lite.decoding.alignment import Aligner
 from t2t_lite.decoding.kept import Keeper
+from t2t_lite.decoding.line_alignment import places
 from t2t_lite.decoding.line_predictor import Translation
 from t2t_lite.decoding.long_lines import Pieces
 from t2t_lite.decoding.tags import Word
 from t2t_lite.decoding.terms import Term
-from t2t_lite.text.sentences import LANGUAGE_TOKEN
 
 
 class KeptLines:
@@ -91,19 +90,6 @@ class KeptLines:
         text = self._keeper.put_back(self._kept[index], translation.text, words)
         return translation._replace(text=text)
 
-    def _start(self, index: int, text: str, first: int) -> int:
-        """Returns where a piece begins in its line, from a place on.
-
-        A language token in front of it may be that of the line. What was cut
-        may be written in another way: it begins at that place.
-        """
-        token = re.match(rf"(?:{LANGUAGE_TOKEN} )?", text)
-        for skipped in (0, token.end()):
-            place = self.lines[index].find(text[skipped:], first)
-            if place >= 0:
-                return place - skipped
-        return first
-
     def _words(
         self,
         pieces: Pieces,
@@ -114,35 +100,17 @@ class KeptLines:
 
         They are those of lines with tags, and none of other lines.
         """
-        pairs, places = [], []
-        ends = collections.Counter()
-        for line, ids, text, translations in zip(
-            pieces.line_indices,
-            pieces.ids,
-            pieces.texts,
-            by_piece,
-            strict=True,
-        ):
-            if not self._kept[line].nodes:
-                continue
-            start = self._start(line, text, ends[line])
-            ends[line] = max(ends[line], start + len(text))
-            for rank, (target, _) in enumerate(translations):
-                pairs.append(Pair(ids, text, target))
-                places.append((line, rank, start))
+        tagged = {n for n, each in enumerate(self._kept) if each.nodes}
+        all_places = list(places(self.lines, pieces, by_piece, tagged))
         words = collections.defaultdict(list)
-        lengths = collections.Counter()
-        aligned = aligner(pairs) if pairs else []
-        for (line, rank, source), pair, found in zip(
-            places, pairs, aligned, strict=True
-        ):
-            if not pair.target:
-                continue
-            done = lengths[line, rank]
-            target = done + 1 if done else 0  # Behind a space.
-            lengths[line, rank] = target + len(pair.target)
-            words[line, rank] += [
-                Word(target + start, target + end, source + stands_for)
+        aligned = aligner([place.pair for place in all_places])
+        for place, found in zip(all_places, aligned, strict=True):
+            words[place.line, place.rank] += [
+                Word(
+                    place.target_start + start,
+                    place.target_start + end,
+                    place.source_start + stands_for,
+                )
                 for start, end, stands_for in found
             ]
         return words

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from t2t_lite.errors import require, require_bool, require_int
+from t2t_lite.text import pharaoh
+from t2t_lite.text.pharaoh import Link
 from t2t_lite.text.vocabulary import as_list, require_lines
 
 _LINES_AT_ONCE = 4096
@@ -23,6 +25,14 @@ class Translation(NamedTuple):
 
     text: str
     score: float  # log probability in nats / length penalty
+
+
+class AlignedTranslation(NamedTuple):
+    """A Translation, and which words of its source it has for which."""
+
+    text: str
+    score: float
+    links: tuple[Link, ...]  # of words, those of str.split
 
 
 class LinePredictor(abc.ABC):
@@ -210,14 +220,16 @@ def _side_by_side(
 
 
 def as_lines(
-    translations: list[Translation],
+    translations: list[Translation] | list[AlignedTranslation],
     number: int | None = None,
     with_score: bool = False,
 ) -> str:
     r"""Returns the Translations of one line as text, a line for each.
 
+    Links stand behind it, as " ||| 0-0 1-2".
+
     Args:
-        translations: list of Translation.
+        translations: list of Translation or of AlignedTranslation.
         number: int, the number of the source line: gives "number ||| text |||
             score"; None for the bare text.
         with_score: bool, whether a score and a tab stand before the bare text.
@@ -226,11 +238,13 @@ def as_lines(
     '12 ||| ein Hund ||| -0.2500\n'
     """
     lines = []
-    for text, score in translations:
+    for text, score, *links in translations:
         text = _LINE_BREAK.sub(" ", text)  # One line stays one line.
         if number is not None:
             text = f"{number} ||| {text} ||| {score:.4f}"
         elif with_score:
             text = f"{score:.4f}\t{text}"
+        if links:
+            text = f"{text} ||| {pharaoh.as_text(*links)}"
         lines.append(f"{text}\n")
     return "".join(lines)

@@ -10,7 +10,7 @@ import reprlib
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from t2t_lite.errors import require, require_int
+from t2t_lite.errors import require, require_bool, require_int
 from t2t_lite.hparams import HParams, length_penalty_rules
 from t2t_lite.storage import checkpoint_files, settings_file
 
@@ -25,6 +25,8 @@ STEERING = (
     "sample_top_k",
     "sample_top_p",
 )
+# What a Translator does with lines of text alone, beside the search.
+LINES_ALONE = ("alternatives", "keep", "alignments", "glossary")
 # What a translation may keep as its source has it.
 KEPT = ("tags", "urls", "placeholders", "quantities")
 
@@ -52,6 +54,7 @@ class SearchOptions(NamedTuple):
     # (term of the source, its translation), those of a Glossary.
     glossary: tuple[tuple[str, str], ...] = ()
     keep: tuple[str, ...] = ()  # of KEPT
+    alignments: bool = False  # whether translations come with links of words
 
     @classmethod
     def from_hparams(
@@ -107,8 +110,8 @@ class SearchOptions(NamedTuple):
 
     @property
     def steering(self) -> dict[str, Any]:
-        """Those that are on of STEERING, alternatives, keep and a glossary."""
-        names = (*STEERING, "alternatives", "keep")
+        """Those that are on of STEERING and of LINES_ALONE."""
+        names = (*STEERING, *LINES_ALONE)
         on = {name: getattr(self, name) for name in names}
         on["glossary"] = self._described_glossary
         return {name: value for name, value in on.items() if value}
@@ -148,6 +151,7 @@ class SearchOptions(NamedTuple):
         rule = f"no_repeat_ngram_size must be at most {_LONGEST_NGRAM}"
         require(rule, n <= _LONGEST_NGRAM, no_repeat_ngram_size=n)
         _check_sampling(self)
+        require_bool(alignments=self.alignments)
         for name in (*_WORDS, "keep"):
             words = getattr(self, name)
             is_tuple = isinstance(words, tuple)
@@ -180,6 +184,8 @@ class SearchOptions(NamedTuple):
             rule = "keep goes with neither sampling nor alternatives"
             holds = not (self.samples or self.alternatives)
             require(rule, holds, **self.steering)
+            rule = "keep does not go with alignments"
+            require(rule, not self.alignments, **self.steering)
 
 
 def _check_sampling(options: SearchOptions) -> None:

@@ -13,7 +13,7 @@ from absl import logging
 from keras import ops
 
 from t2t_lite.decoding import beginnings, saved_model
-from t2t_lite.decoding.alignment import Aligner
+from t2t_lite.decoding.alignment import Aligner, Head
 from t2t_lite.decoding.beginnings import ANYTHING, Beginning
 from t2t_lite.decoding.devices import find_devices
 from t2t_lite.decoding.engine import Engine, model_engine
@@ -21,12 +21,13 @@ from t2t_lite.decoding.ensemble import Ensemble, models_of
 from t2t_lite.decoding.glossary import Glossary
 from t2t_lite.decoding.keeping import KeptLines
 from t2t_lite.decoding.kept import Keeper
+from t2t_lite.decoding.line_alignment import with_links
 from t2t_lite.decoding.line_predictor import LinePredictor, Translation
 from t2t_lite.decoding.long_lines import LineSplitter, Pieces
 from t2t_lite.decoding.members import Paths, members_of, require_together
 from t2t_lite.decoding.piece_translation import PieceTranslator, Request
 from t2t_lite.decoding.search import max_target_length
-from t2t_lite.decoding.search_options import SearchOptions
+from t2t_lite.decoding.search_options import LINES_ALONE, SearchOptions
 from t2t_lite.decoding.terms import Term, merged
 from t2t_lite.errors import InputError, require, require_bool, require_int
 from t2t_lite.model.transformer import Transformer
@@ -53,6 +54,8 @@ class LineTranslator(LinePredictor):
         vocabulary: Vocabulary.
         options: SearchOptions, those that the engine searches with.
         splitting: Splitting; only what is over-long when not given.
+        alignment_head: Head that words are aligned by; the mean over those of
+            the last layer when not given.
     """
 
     _accepted = "a str, a list of str or a string tensor"
@@ -65,6 +68,7 @@ class LineTranslator(LinePredictor):
         vocabulary: Vocabulary,
         options: SearchOptions,
         splitting: Splitting | None = None,
+        alignment_head: Head | None = None,
     ):
         super().__init__(
             vocabulary,
@@ -97,11 +101,16 @@ class LineTranslator(LinePredictor):
         self.max_length = engine.max_length
         self._splitter = LineSplitter(vocabulary, engine.max_length, splitting)
         self._splitting = splitting
+        self._alignment_head = alignment_head
 
     def _shaping(self) -> list[Any]:
         # `sha256` is of all weights, and these say what they compute.
         others = [each.hparams for each in models_of(self.model)[1:]]
-        return [*super()._shaping(), *others, self._splitting]
+        found = [*super()._shaping(), *others, self._splitting]
+        aligns = self.options.alignments or "tags" in self.options.keep
+        return found + [self._alignment_head] * (
+            aligns and self._alignment_head is not None
+        )
 
     @staticmethod
     def from_model(
@@ -181,7 +190,8 @@ class LineTranslator(LinePredictor):
         """Returns for each line a list of `nbest` Translations, best first.
 
         With the option `alternatives` these are listed, as by the method of
-        that name, and -inf is the score of what is missing.
+        that name, and -inf is the score of what is missing. With the option
+        `alignments` they are AlignedTranslations.
 
         Args:
             lines: list of str. A blank one has blank translations.
@@ -276,6 +286,8 @@ class LineTranslator(LinePredictor):
             missing = [Translation("", -math.inf)] * (num_alternatives - 1)
             nothing = [*nothing[:1], *missing]
         found = [_join(each) if each else nothing for each in parts]
+        if self.options.alignments:
+            return with_links(found, lines, pieces, by_piece, self._aligner)
         if kept is None:
             return found
         return kept.put_back(found, pieces, by_piece, self._aligner)
@@ -298,7 +310,8 @@ class LineTranslator(LinePredictor):
 
     @functools.cached_property
     def _aligner(self) -> Aligner:
-        return Aligner(models_of(self.model)[0], self.vocabulary)
+        heads = self._alignment_head and [self._alignment_head]
+        return Aligner(models_of(self.model)[0], self.vocabulary, heads)
 
     def _beginnings(
         self,
@@ -433,7 +446,7 @@ class LineTranslator(LinePredictor):
         require(rule, prefix is None, prefix=prefix)
         lines_only = {
             name: self.options.steering[name]
-            for name in ("alternatives", "glossary", "keep")
+            for name in LINES_ALONE
             if name in self.options.steering
         }
         rule = "text must be a str or a list of str for these options"
@@ -567,6 +580,7 @@ class Translator(LineTranslator):
             vocabulary,
             search_options,
             splitting,
+            settings.alignment_head and Head(*settings.alignment_head),
         )
         self.training_record = record
 

@@ -222,6 +222,8 @@ def _kept_options(hparams: HParams, **options: Any) -> SearchOptions:
     require(rule, not found.glossary, terms=len(found.glossary))
     rule = "CTranslate2 keeps nothing here: leave keep out"
     require(rule, not found.keep, keep=found.keep)
+    rule = "CTranslate2 finds no alignments here: leave them out"
+    require(rule, not found.alignments, alignments=found.alignments)
     given = {name: options[name] for name in found.steering if "sample" in name}
     rule = "CTranslate2's samples depend on their batch: leave sampling out"
     require(rule, not found.samples, **given)

@@ -14,6 +14,7 @@ from t2t_lite.token_ids import PAD
 # `projected_cross_entropy` would add to the embedding's gradient more often,
 # which takes time; more would take memory and save none.
 CHUNK_LOGITS = 20 * 2**20
+_TINY = 1e-9  # Added to a weight, for its logarithm to be finite.
 
 
 def cross_entropy(
@@ -168,6 +169,29 @@ def projected_cross_entropy(
         ops.cast(embedding_VD, "float32"),  # Of a variable, its value.
     )
     return loss, ops.cast(num_tokens, "float32")
+
+
+def alignment_loss(weights_BTS: Tensor, is_linked_BTS: Tensor) -> Tensor:
+    """Returns the summed loss of a head's attention where words are aligned.
+
+    A target token that is linked to n source tokens is to attend to each of
+    them with 1 / n: the cross-entropy of its weights with that. Tokens without
+    links count for nothing.
+
+    Args:
+        weights_BTS: float32, of the position that predicts each target token.
+        is_linked_BTS: of any dtype, 1 or 0.
+
+    Returns:
+        float32 scalar in nats.
+
+    Source: Garg et al. 2019, "Jointly Learning to Align and Translate with
+    Transformer Models", section 4.2.
+    """
+    is_linked_BTS = ops.cast(is_linked_BTS, "float32")
+    num_links_BT1 = ops.sum(is_linked_BTS, axis=-1, keepdims=True)
+    share_BTS = is_linked_BTS / ops.maximum(num_links_BT1, 1.0)
+    return -ops.sum(share_BTS * ops.log(weights_BTS + _TINY))
 
 
 def largest_chunk(V: int, chunk_logits: int | None = None) -> int:

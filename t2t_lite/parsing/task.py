@@ -35,6 +35,12 @@ class ParsingTask(Task):
                 "brackets; received "
                 f"max_extra_length={hparams.max_extra_length}"
             )
+        if hparams.guided_alignment:
+            raise InputError(
+                "guided_alignment must be 0 for parsing, whose words need no "
+                "links; received "
+                f"guided_alignment={hparams.guided_alignment}"
+            )
 
     def check_pair(self, source: str, target: str) -> tuple[str, str]:
         tree = _normalized(target) if target.strip() else None

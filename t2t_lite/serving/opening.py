@@ -107,12 +107,18 @@ def serving_options(
         search: options of the search by name; None for the model's.
         sentences: "auto", "split" or "whole".
         max_length: that of ServingOptions.
-        **options: others of ServingOptions.
+        **options: others of ServingOptions. Without a layer and a head, these
+            are the ones that words are aligned by.
 
     Raises:
         InputError: an option of the search is out of its range.
     """
     settings = directory.settings()
+    names = "attention_layer", "attention_head"
+    if settings.alignment_head and not any(
+        options.get(name) is not None for name in names
+    ):
+        options |= dict(zip(names, settings.alignment_head, strict=True))
     return ServingOptions(
         SearchOptions.from_hparams(settings.hparams, **search),
         max_length,

@@ -8,7 +8,7 @@ import tensorflow as tf
 from t2t_lite.decoding import beginnings, shapes
 from t2t_lite.decoding.alternatives import AlternativesSearch
 from t2t_lite.decoding.search import ids_translator, max_target_length
-from t2t_lite.decoding.search_options import SearchOptions
+from t2t_lite.decoding.search_options import LINES_ALONE, SearchOptions
 from t2t_lite.decoding.steering import Steering
 from t2t_lite.errors import require
 from t2t_lite.hparams import HParams
@@ -22,7 +22,6 @@ from t2t_lite.text.vocabulary import SPACE, Vocabulary
 from t2t_lite.token_ids import EOS, PAD
 
 NUM_ALTERNATIVES = 5  # Of each text, in the signature of that name.
-_LINES_ALONE = ("alternatives", "glossary", "keep")  # Options of a Translator.
 
 
 class ServingOptions(NamedTuple):
@@ -42,9 +41,10 @@ class ServingOptions(NamedTuple):
             InputError: it has not, its sources are shorter, or an export takes
                 no such option.
         """
-        given = {n: getattr(self.search, n) for n in _LINES_ALONE}
+        given = {n: getattr(self.search, n) for n in LINES_ALONE}
         rule = (
-            "an export has neither keep nor a glossary, and alternatives always"
+            "an export has no keep, no glossary, no alignments (but "
+            "translate_aligned), and alternatives always"
         )
         given = {name: value for name, value in given.items() if value}
         require(rule, not given, **given)

@@ -24,6 +24,7 @@ import itertools
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import NoneType
 from typing import Any, NamedTuple
 
 import keras
@@ -83,6 +84,9 @@ class Settings:
     target_vocabulary_size: int | None = None
     # Whether lines may begin with a token such as >>deu<<.
     language_tokens: bool = False
+    # [layer, head] of the decoder's attention that words are aligned by, the
+    # mean of all heads where it is None; None: that of the last layer.
+    alignment_head: list | None = None
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -110,6 +114,7 @@ class Settings:
                 "long_line_tokens must be at least 1; received "
                 f"long_line_tokens={self.long_line_tokens}"
             )
+        _check_head(self.alignment_head, self.hparams)
         share = self.multi_sentence_share
         if share is not None and not 0 <= share <= 1:
             raise TypeError(
@@ -138,6 +143,19 @@ class Settings:
             )
         return Splitting(
             self.source_language, whole_up_to, self.language_tokens
+        )
+
+
+def _check_head(found: list | None, model: hparams.HParams) -> None:
+    """Raises TypeError where a model has no such layer and head."""
+    if found is None:
+        return
+    layers, heads = range(model.decoder_layers), range(model.num_heads)
+    is_pair = len(found) == 2 and all(type(n) in (int, NoneType) for n in found)
+    if not is_pair or found[0] not in layers or found[1] not in (None, *heads):
+        raise TypeError(
+            "alignment_head must be a layer of the decoder and one of its "
+            f"heads or null; received alignment_head={found!r}"
         )
 
 

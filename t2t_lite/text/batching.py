@@ -282,9 +282,14 @@ def training_batches(
         end_step: int, the step after the last.
 
     Returns:
-        Dataset of (int32 [B, S], int32 [B, T]).
+        Dataset of (int32 [B, S], int32 [B, T]), with uint8 [B, T, S] of
+        linked tokens behind them where words are aligned.
     """
     import tensorflow as tf
+
+    specs = [(tf.int32, 2), (tf.int32, 2)]
+    if pairs.links is not None:
+        specs.append((tf.uint8, 3))
 
     def load(step):
         bucket, indices = plan.batch(int(step))
@@ -294,9 +299,12 @@ def training_batches(
 
     def load_in_graph(step):
         batch = tf.numpy_function(
-            load, [step], [tf.int32, tf.int32], stateful=False
+            load, [step], [dtype for dtype, _ in specs], stateful=False
         )
-        return tuple(tf.ensure_shape(ids, [None, None]) for ids in batch)
+        return tuple(
+            tf.ensure_shape(array, [None] * rank)
+            for array, (_, rank) in zip(batch, specs, strict=True)
+        )
 
     steps = tf.data.Dataset.range(first_step, end_step)
     # There is nothing to tune, and the thread that would tune it makes the end
@@ -312,8 +320,11 @@ def pad_batch(
     indices: np.ndarray,
     source_length: int,
     target_length: int,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, ...]:
     """Returns the ids of some pairs as (int32 [B, S], int32 [B, T]).
+
+    Where words are aligned, uint8 [B, T, S] stands behind them: which tokens
+    are linked.
 
     Args:
         pairs: TokenPairs.
@@ -330,10 +341,13 @@ def pad_batch(
     >>> source_ids.tolist(), target_ids.tolist()
     ([[6, 7, 1], [5, 1, 0]], [[9, 1], [8, 1]])
     """
-    return (
+    batch = (
         _pad(pairs.source_ids, pairs.source_offsets, indices, source_length),
         _pad(pairs.target_ids, pairs.target_offsets, indices, target_length),
     )
+    if pairs.links is None:
+        return batch
+    return *batch, pairs.links.matrices(indices, *batch)
 
 
 def _pad(ids, offsets, indices, length):

@@ -81,7 +81,7 @@ class SubwordSampler:
                     return None
                 ids, offsets = found
             sampled |= {f"{side}_ids": ids, f"{side}_offsets": offsets}
-        return TokenPairs(**sampled)
+        return TokenPairs(**sampled, links=pairs.links)
 
 
 def _blocks(

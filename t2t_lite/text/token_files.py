@@ -4,11 +4,14 @@ source.ids           the ids of all sources, one after the other: int32
 source.offsets.npy   where each begins, and where the last one ends: int64
 target.ids           likewise of the targets
 target.offsets.npy
+links.ids            where words are aligned: what word_links packs
+links.offsets.npy
 report.json          a CorpusReport
 checksums.json       of these; version 0.1.0 wrote it in caches only
 """
 
 import dataclasses
+import functools
 import hashlib
 import itertools
 import json
@@ -18,13 +21,17 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from absl import logging
 
 from t2t_lite import files
 from t2t_lite.english import counted
 from t2t_lite.errors import InputError
+from t2t_lite.text import pharaoh, word_links
 from t2t_lite.text.vocabulary import FlatIds, Vocabulary
+from t2t_lite.text.word_links import WordLinks
 
-Pairs = Iterable[tuple[str, str]]
+# (source, target) lines, or (source, target, links) where words are aligned.
+Pairs = Iterable[tuple[str, ...]]
 
 _LINES_AT_ONCE = 10_000
 _CORPUS_END = b"\xff"  # Between two corpora in a hash; no UTF-8 has it.
@@ -36,6 +43,7 @@ _CHECKED = (
     "target.offsets.npy",
     "report.json",
 )
+_LINKS = ("links.ids", "links.offsets.npy")
 
 
 class TokenPairs(NamedTuple):
@@ -56,6 +64,7 @@ class TokenPairs(NamedTuple):
     source_offsets: np.ndarray  # int64 [P + 1]
     target_ids: np.ndarray  # int32, in memory or mapped
     target_offsets: np.ndarray  # int64 [P + 1]
+    links: WordLinks | None = None  # where words are aligned
 
     @classmethod
     def from_flat(cls, sources: FlatIds, targets: FlatIds) -> "TokenPairs":
@@ -72,6 +81,7 @@ class TokenPairs(NamedTuple):
         return TokenPairs(
             *_some_sequences(self.source_ids, self.source_offsets, indices),
             *_some_sequences(self.target_ids, self.target_offsets, indices),
+            links=None if self.links is None else self.links.take(indices),
         )
 
     @property
@@ -107,12 +117,10 @@ class PairTokenizer:
     encode_targets: Callable[[list[str]], FlatIds]
     max_length: int
 
-    def encode(
-        self, pairs: Iterable[tuple[str, str]]
-    ) -> tuple[FlatIds, FlatIds]:
+    def encode(self, pairs: Pairs) -> tuple[FlatIds, FlatIds]:
         """Returns the ids of the sources and of the targets, of any length."""
         sources, targets = [], []
-        for source, target in pairs:
+        for source, target, *_ in pairs:
             sources.append(source)
             targets.append(target)
         return (
@@ -175,9 +183,8 @@ def hash_corpora(corpora: Iterable[Pairs]) -> str:
     return digest.hexdigest()
 
 
-def _hashed(pair: tuple[str, str]) -> bytes:
-    source, target = pair
-    return f"{source}\n{target}\n".encode()
+def _hashed(pair: tuple[str, ...]) -> bytes:
+    return "".join(f"{part}\n" for part in pair).encode()
 
 
 def encode_pairs(
@@ -227,6 +234,7 @@ def write_pairs(
     with (
         _SideWriter(folder / "source") as source,
         _SideWriter(folder / "target") as target,
+        _LinksWriter(folder / "links", tokenizer.vocabulary) as links,
     ):
         for n, pairs in enumerate(corpora):
             counts.begin_corpus(n)
@@ -237,7 +245,9 @@ def write_pairs(
                 is_kept = longest <= tokenizer.max_length
                 source.write(source_ids, is_kept)
                 target.write(target_ids, is_kept)
+                links.write(with_text, (source_ids, target_ids), is_kept)
                 counts.add(chunk, len(with_text), int(is_kept.sum()))
+    links.require_any()
     report = counts.report(tokenizer)
     (folder / "report.json").write_text(json.dumps(report._asdict()))
     (folder / _CHECKSUMS).write_text(json.dumps(_checksums(folder)))
@@ -280,7 +290,7 @@ class _Counts:
 
 
 def _has_text(pair):
-    source, target = pair
+    source, target, *_ = pair
     return bool(source.strip() and target.strip())
 
 
@@ -313,6 +323,52 @@ class _SideWriter:
         np.save(f"{self.path}.offsets.npy", _offsets(lengths))
 
 
+class _LinksWriter:
+    """Writes the links of words, in the files of a side, if there are any."""
+
+    def __init__(self, path, vocabulary):
+        self._path, self._writer = path, None
+        self._vocabulary = vocabulary
+        self._num_left_out = 0
+
+    def __enter__(self):
+        return self
+
+    def write(self, pairs, ids, is_kept):
+        """Writes those of the pairs that are to be kept."""
+        if not pairs or len(pairs[0]) == 2:
+            return
+        if self._writer is None:
+            self._writer = _SideWriter(self._path).__enter__()
+        links = [pharaoh.parse(text) for _, _, text in pairs]
+        packed, is_left_out = word_links.of_same_words(
+            links, pairs, ids, self._kinds
+        )
+        self._num_left_out += int((is_left_out & is_kept).sum())
+        self._writer.write(packed, is_kept)
+
+    def require_any(self):
+        """Raises InputError where pairs have links, and none is kept."""
+        if self._writer is None:
+            return
+        if not any(part.any() for part in self._writer.lengths):
+            raise InputError("no pair that is kept has links that can be used")
+        if self._num_left_out:
+            logging.warning(
+                "The links of %d pairs are left out: the vocabulary divides "
+                "their text into other words.",
+                self._num_left_out,
+            )
+
+    @functools.cached_property
+    def _kinds(self):
+        return word_links.token_kinds(self._vocabulary)
+
+    def __exit__(self, *error):
+        if self._writer is not None:
+            self._writer.__exit__(*error)
+
+
 def _offsets(lengths):
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
@@ -333,7 +389,8 @@ def are_whole(directory: str | os.PathLike) -> bool:
 
 def _checksums(directory):
     checksums = {}
-    for name in _CHECKED:
+    has_links = (directory / _LINKS[0]).exists()
+    for name in (*_CHECKED, *(_LINKS if has_links else ())):
         with open(directory / name, "rb") as file:
             checksums[name] = hashlib.file_digest(file, "sha256").hexdigest()
     return checksums
@@ -349,4 +406,7 @@ def load_pairs(directory: str | os.PathLike) -> tuple[TokenPairs, CorpusReport]:
         return ids, np.load(path, mmap_mode="r")
 
     report = json.loads((directory / "report.json").read_text())
-    return TokenPairs(*load("source"), *load("target")), CorpusReport(**report)
+    has_links = (directory / _LINKS[0]).exists()
+    links = WordLinks(*load("links")) if has_links else None
+    pairs = TokenPairs(*load("source"), *load("target"), links)
+    return pairs, CorpusReport(**report)

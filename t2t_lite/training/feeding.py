@@ -26,7 +26,7 @@ from t2t_lite.training.strategies import value_from_chief
 _PAIRS_LOOKED_AT = 20_000  # For the shapes of batches.
 _SECONDS_BETWEEN_LOOKS = 0.2  # At whether to stop.
 
-Batches = Iterator[tuple[np.ndarray, np.ndarray]]
+Batches = Iterator[tuple[np.ndarray, ...]]  # Those of `Feed.batches`.
 # From an epoch, and a function that says whether to give up, to its pairs.
 TokenizeEpoch = Callable[[int, Callable[[], bool]], TokenPairs | None]
 
@@ -39,6 +39,9 @@ class Feed(abc.ABC):
         self, first_step: int, end_step: int, should_stop: Callable[[], bool]
     ) -> Batches:
         """Yields (int32 [B, S], int32 [B, T]) of some steps.
+
+        Where words are aligned, uint8 [B, T, S] stands behind them: which
+        tokens are linked.
 
         Args:
             first_step: int, counted from 0.
@@ -291,7 +294,7 @@ def _shared(
 
 def _padded(
     pairs: TokenPairs, shape: Bucket, indices: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, ...]:
     return batching.pad_batch(
         pairs, indices, shape.source_length, shape.target_length
     )

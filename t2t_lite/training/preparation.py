@@ -12,7 +12,7 @@ import numpy as np
 from absl import logging
 
 from t2t_lite import files, tasks
-from t2t_lite.errors import InputError
+from t2t_lite.errors import InputError, require
 from t2t_lite.hardware import find_hardware
 from t2t_lite.hparams import MAY_CHANGE, HParams
 from t2t_lite.storage import origin, settings_file
@@ -33,6 +33,7 @@ from t2t_lite.text.token_files import (
 )
 from t2t_lite.text.vocabulary import Vocabulary
 from t2t_lite.training import plausibility, resuming
+from t2t_lite.training.guided_alignment import guided_head
 from t2t_lite.training.micro_batches import fitting_micro_batch_tokens
 from t2t_lite.training.options import RunOptions
 from t2t_lite.training.training_text import TrainingText
@@ -120,6 +121,7 @@ def prepare(
     _require_begun_here(start)
     _require_same_hparams(start)
     _require_same_weights(start)
+    _require_alignments(start)
     settings_file.require_own(directory.path)
     directory.path.mkdir(parents=True, exist_ok=True)
     vocabulary, is_learned = _vocabulary(start)
@@ -130,6 +132,8 @@ def prepare(
             tensors, vocabulary.sha256, description, remedy
         )
     pairs, report = _tokens(start, vocabulary)
+    if pairs.links is not None:
+        pairs = pairs._replace(links=pairs.links.of_tokens(vocabulary))
     logging.info("Training corpus: %s.", report)
     _warn_of_implausible(start, vocabulary, pairs)
     settings = _settings(start, vocabulary, is_learned, pairs, report)
@@ -190,7 +194,26 @@ def _settings(
         ),
         corpus_weights=list(start.text.weights) or None,
         language_tokens=bool(vocabulary.language_tokens),
+        alignment_head=(
+            _alignment_head(start) if begun is None else begun.alignment_head
+        ),
     )
+
+
+def _alignment_head(start: _Start) -> list | None:
+    """Returns the head that learns alignments, or that of the warm start."""
+    hparams, warm_start_from = start.hparams, start.options.warm_start_from
+    if hparams.guided_alignment:
+        return list(guided_head(hparams))
+    if warm_start_from is None:
+        return None
+    directory = ModelDirectory(resuming.directory_of(warm_start_from))
+    if not directory.settings_path.exists():
+        return None
+    settings = directory.settings()
+    sizes = hparams.decoder_layers, hparams.num_heads
+    other = settings.hparams.decoder_layers, settings.hparams.num_heads
+    return settings.alignment_head if sizes == other else None
 
 
 def _save(start: _Start, vocabulary: Vocabulary, settings: Settings) -> None:
@@ -265,6 +288,22 @@ def _require_same_weights(start: _Start) -> None:
             f"corpus_weights={_weights_text(before)}",
             f"corpus_weights={_weights_text(now)}",
         )
+
+
+def _require_alignments(start: _Start) -> None:
+    """Raises InputError where the links of words cannot be learned from.
+
+    They are read for it before the long work, unless they were before.
+    """
+    is_guided = start.hparams.guided_alignment > 0
+    require(
+        "guided_alignment must be above 0 where there are alignments, and 0 "
+        "where there are none",
+        is_guided == (start.text.alignments is not None),
+        guided_alignment=start.hparams.guided_alignment,
+    )
+    if is_guided and start.begun is None:
+        start.text.check_alignments()
 
 
 def _weights_text(weights: list[float]) -> str:

@@ -431,12 +431,13 @@ class _Run:
                 self.hparams.steps,
             )
         self._evaluate_if_due(stop)  # A signal may have stopped it here.
-        for source_ids, target_ids in self._batches(stop):
+        for source_ids, target_ids, *is_linked in self._batches(stop):
             update = self.trainer.update(
                 source_ids,
                 target_ids,
                 self._num_micro_batches(source_ids, target_ids),
                 stop.is_requested,
+                *is_linked,
             )
             if update is None:
                 break
@@ -459,10 +460,11 @@ class _Run:
         if stop.is_requested():
             logging.info("Stopped; run the same command again to resume.")
 
-    def _batches(
-        self, stop: StopSignal
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Returns the (source_ids, target_ids) of the updates to do."""
+    def _batches(self, stop: StopSignal) -> Iterator[tuple[np.ndarray, ...]]:
+        """Returns the (source_ids, target_ids) of the updates to do.
+
+        With the links of tokens behind them, where words are aligned.
+        """
         is_over = self.dev.has_lost_patience(self.trainer.step)
         num_left = 0 if is_over else self.hparams.steps - self.trainer.step
 

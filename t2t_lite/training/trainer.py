@@ -20,6 +20,7 @@ from t2t_lite.training import optimizer
 from t2t_lite.training.divergence import DivergenceError
 from t2t_lite.training.dropout_seeds import seeded_dropout, update_seed
 from t2t_lite.training.gradient_norms import GradientNorms
+from t2t_lite.training.guided_alignment import GuidedAlignment
 from t2t_lite.training.loss_scale import LossScale
 from t2t_lite.training.strategies import (
     first_local,
@@ -78,6 +79,7 @@ class Trainer:
                 dtype=model_directory.training_policy(precision),
             )
             self.model.build()
+            self._guided_alignment = GuidedAlignment(self.model)
             self.weights = self.model.trainable_variables
             self.gradient_norms = GradientNorms([w.path for w in self.weights])
             self.schedule = optimizer.schedule(hparams)
@@ -89,14 +91,18 @@ class Trainer:
     def _build_graphs(self, xla: bool) -> None:
         ids = tf.TensorSpec([None, None], tf.int32)
         seed = tf.TensorSpec([2], tf.int64)
+        signature = [ids, ids, seed, tf.TensorSpec([])]
+        if self.hparams.guided_alignment:
+            signature.append(tf.TensorSpec([None, None, None], tf.uint8))
         add = tf.function(
             self._add_shard,
-            input_signature=[ids, ids, seed, tf.TensorSpec([])],
+            input_signature=signature,
             jit_compile=xla or None,
             autograph=False,
         )
         self._run_add = on_replicas(
-            self.strategy, lambda shard, scale: add(*shard, scale)
+            self.strategy,
+            lambda shard, scale: add(*shard[:3], scale, *shard[3:]),
         )
         self._run_apply = on_replicas(self.strategy, self._apply)
         self._run_is_finite = on_replicas(
@@ -110,6 +116,7 @@ class Trainer:
         target_ids: np.ndarray,
         num_micro_batches: int = 1,
         should_stop: Callable[[], bool] = lambda: False,
+        is_linked: np.ndarray | None = None,
     ) -> Update | None:
         """Does one update; returns an Update, or None if it was given up.
 
@@ -121,6 +128,8 @@ class Trainer:
                 alone, it gives the update up between two micro-batches, which
                 leaves no trace. One of several workers finishes the update, and
                 `agree_to_stop` then tells all of them.
+            is_linked: uint8 array [B, T, S], which tokens are linked, for
+                guided alignment; None where no words are aligned.
 
         Raises:
             DivergenceError: float16 holds the gradients at no loss scale.
@@ -133,7 +142,7 @@ class Trainer:
                 if should_stop() and not self.has_other_workers:
                     self.clear()
                     return None
-                self.add(*batch, n, num_micro_batches)
+                self.add(*batch, n, num_micro_batches, is_linked)
             is_added = not self.is_scaled or self._fits_loss_scale(batch)
         stop_request = float(should_stop())
         totals = self._run_apply(tf.constant(scale), tf.constant(stop_request))
@@ -157,6 +166,7 @@ class Trainer:
         target_ids: np.ndarray,
         n: int = 0,
         num_micro_batches: int = 1,
+        is_linked: np.ndarray | None = None,
     ) -> None:
         """Adds the n-th micro-batch of a batch to the sums of an update.
 
@@ -165,20 +175,28 @@ class Trainer:
             target_ids: int32 array [B, T].
             n: int, from 0.
             num_micro_batches: int, how many there are.
+            is_linked: that of `update`.
         """
         if not self._is_traced:
             self._trace_for_all_shapes()
+        batch = [source_ids, target_ids]
+        if self.hparams.guided_alignment:
+            if is_linked is None:
+                shape = *target_ids.shape, source_ids.shape[1]
+                is_linked = np.zeros(shape, np.uint8)
+            batch.append(is_linked)
         replicas = self.strategy.num_replicas_in_sync
         num_shards = replicas * num_micro_batches
         seed = update_seed(self.hparams.seed, self.step)
 
         def shard(context: tf.distribute.experimental.ValueContext) -> tuple:
             index = n * replicas + context.replica_id_in_sync_group
-            return (
-                _shard(source_ids, index, num_shards, self.num_parts),
-                _shard(target_ids, index, num_shards, self.num_parts),
-                tf.constant([seed, index], tf.int64),
+            sources, targets, *links = (
+                _shard(array, index, num_shards, self.num_parts)
+                for array in batch
             )
+            seeds = tf.constant([seed, index], tf.int64)
+            return sources, targets, seeds, *links
 
         shards = self.strategy.experimental_distribute_values_from_function(
             shard
@@ -243,6 +261,7 @@ class Trainer:
         target_ids: tf.Tensor,
         seed: tf.Tensor,
         scale: tf.Tensor,
+        *is_linked: tf.Tensor,
     ) -> None:
         """Adds a shard's loss and gradient to the sums of this replica.
 
@@ -251,6 +270,7 @@ class Trainer:
             target_ids: int32 [B, T].
             seed: int64 [2], the dropout seed and the index of the shard.
             scale: float32 [], of the loss.
+            *is_linked: uint8 [B, T, S], if alignment is guided.
         """
         P = self.num_parts
         # Rows in turn, so that none of the parts waits for another.
@@ -260,6 +280,7 @@ class Trainer:
                 target_ids[n::P],
                 tf.stack([seed[0], seed[1] * P + n]),
                 scale,
+                *(each[n::P] for each in is_linked),
             )
             for n in range(P)
         ]
@@ -272,11 +293,13 @@ class Trainer:
         target_ids: tf.Tensor,
         seed: tf.Tensor,
         scale: tf.Tensor,
+        *is_linked: tf.Tensor,
     ) -> list[tf.Tensor]:
         """Returns the sum of the loss, the number of tokens, the gradients."""
         with (
             seeded_dropout(self.model, seed),
             tf.GradientTape() as tape,
+            self._guided_alignment.recorded() as attention,
         ):
             x_BTD = self.model.decode(
                 (source_ids, shift_right(target_ids)), training=True
@@ -290,6 +313,8 @@ class Trainer:
                 scale,
                 self.chunk_logits,
             )
+            for links in is_linked:
+                loss_sum += self._guided_alignment.loss(attention, links)
             scaled_loss = loss_sum * scale
         gradients = tape.gradient(scaled_loss, [w.value for w in self.weights])
         return [loss_sum, tokens, *map(tf.convert_to_tensor, gradients)]
@@ -446,12 +471,13 @@ class Trainer:
 
 
 def _shard(
-    ids: np.ndarray, index: int, num_shards: int, num_parts: int
+    array: np.ndarray, index: int, num_shards: int, num_parts: int
 ) -> tf.Tensor:
-    """Returns every num_shards-th row from row `index` on, int32 [R, L].
+    """Returns every num_shards-th row from row `index` on, [R, ...].
 
     All shards have one size, which `num_parts` divides.
     """
-    rows = -(-len(ids) // (num_shards * num_parts)) * num_parts
-    part = ids[index::num_shards]
-    return tf.constant(np.pad(part, ((0, rows - len(part)), (0, 0))))
+    rows = -(-len(array) // (num_shards * num_parts)) * num_parts
+    part = array[index::num_shards]
+    whole = [(0, 0)] * (part.ndim - 1)
+    return tf.constant(np.pad(part, [(0, rows - len(part)), *whole]))

@@ -2,11 +2,17 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 
+from t2t_lite.errors import InputError
 from t2t_lite.evaluation.accuracy import ReadChecks
-from t2t_lite.text import token_files
+from t2t_lite.text import pharaoh, token_files
 from t2t_lite.text.token_files import Pairs
+
+_NOT_AS_MANY = (
+    "the alignments must have a line for each training pair; they have {}"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,6 +30,8 @@ class TrainingText:
             where all are drawn equally often.
         read_checks: a function that reads the lists of sentences, by name, of
             which the report counts the right ones.
+        alignments: a function; each call reads the links of the words of each
+            training pair, as lines. None where they are not learned from.
     """
 
     flags: dict[str, str]
@@ -32,11 +40,48 @@ class TrainingText:
     corpora: tuple[Callable[[], Pairs], ...] = ()
     weights: tuple[float, ...] = ()
     read_checks: ReadChecks = dict
+    alignments: Callable[[], Iterable[str]] | None = None
 
     def read_corpora(self) -> list[Pairs]:
-        """Returns the training pairs of each corpus that has a weight."""
+        """Returns the training pairs of each corpus that has a weight.
+
+        They have their links, where words are aligned, and are to be read one
+        corpus after the other.
+        """
+        corpora = self._read_unlinked()
+        if self.alignments is None:
+            return corpora
+        lines = iter(self.alignments())
+        last = len(corpora) - 1
+        return [
+            _linked(pairs, lines, is_last=n == last)
+            for n, pairs in enumerate(corpora)
+        ]
+
+    def _read_unlinked(self) -> list[Pairs]:
         readers = self.corpora if self.weights else [self.readers["train"]]
         return [reader() for reader in readers]
+
+    def check_alignments(self) -> None:
+        """Reads the links of all training pairs.
+
+        Raises:
+            InputError: there is not a line for each pair, or one has links of
+                words that its pair does not have.
+        """
+        pairs = itertools.chain.from_iterable(self._read_unlinked())
+        rows = itertools.zip_longest(pairs, self.alignments())
+        for number, (pair, line) in enumerate(rows, start=1):
+            if line is None:
+                raise InputError(_NOT_AS_MANY.format("fewer"))
+            if pair is None:
+                raise InputError(_NOT_AS_MANY.format("more"))
+            try:
+                pharaoh.require_words(pharaoh.parse(line), pair)
+            except InputError as error:
+                raise InputError(
+                    f"the alignments, line {number}: {error}"
+                ) from None
 
     def checked(
         self, check: Callable[[str, str], tuple[str, str]]
@@ -66,6 +111,28 @@ class TrainingText:
         for split, of_split in pairs.items():
             token_files.require_pairs(split, of_split)
         return pairs
+
+
+def _linked(
+    pairs: Pairs, lines: Iterator[str], is_last: bool
+) -> Iterator[tuple[str, str, str]]:
+    """Yields pairs with a line of links each.
+
+    Args:
+        pairs: those of one corpus.
+        lines: those of the corpora that are left.
+        is_last: whether it is the last corpus.
+
+    Raises:
+        InputError: there are not as many lines.
+    """
+    for pair in pairs:
+        line = next(lines, None)
+        if line is None:
+            raise InputError(_NOT_AS_MANY.format("fewer"))
+        yield *pair, line
+    if is_last and next(lines, None) is not None:
+        raise InputError(_NOT_AS_MANY.format("more"))
 
 
 def _checked_pairs(reader, check) -> Iterator[tuple[str, str]]:

@@ -1,5 +1,8 @@
 """What words stand for is where the decoder looks, whatever else is aligned."""
 
+import re
+
+import numpy as np
 import pytest
 from tiny_translator import (
     LEARNED,
@@ -11,7 +14,7 @@ from tiny_translator import (
 )
 
 from t2t_lite.decoding import alignment
-from t2t_lite.decoding.alignment import Aligner, Pair
+from t2t_lite.decoding.alignment import Aligner, Head, Pair
 from t2t_lite.visualization import maps
 
 
@@ -126,3 +129,64 @@ def test_a_longer_target_than_the_model_takes_is_aligned(vocabulary):
     (words,) = aligner([as_pair(vocabulary, "a red ball", target)])
     assert len(words) == 41
     assert {word.stands_for for word in words} <= {0, 2, 6}
+
+
+def parts_of(vocabulary, text):
+    """Returns for each word of a text the numbers of its pieces."""
+    places = places_of(vocabulary, text)
+    return [
+        [
+            n
+            for n, (start, end) in enumerate(places)
+            if start < match.end() and end > match.start()
+        ]
+        for match in re.finditer(r"\S+", text)
+    ]
+
+
+HEADS = [Head(0), Head(0, 2), Head(1, 0), Head(1, 1)]
+
+
+def test_words_are_linked_by_the_heads_that_are_asked(model, vocabulary):
+    texts = [each for each in TEXTS if "ä" not in each[1]]  # Of two pieces.
+    pairs = [as_pair(vocabulary, *each) for each in texts]
+    found = Aligner(model, vocabulary, HEADS).links(pairs)
+    for n, (source, target) in enumerate(texts):
+        (target_ids,) = vocabulary.encode([target])
+        weights_NHTS = maps.compute_maps_from_ids(
+            model,
+            vocabulary,
+            source_ids=pairs[n].source_ids,
+            target_ids=target_ids,
+        ).encoder_decoder.weights_NHLM
+        for head, by_pair in zip(HEADS, found, strict=True):
+            weights_HTS = weights_NHTS[head.layer]
+            weights_TS = (
+                weights_HTS.mean(axis=0)
+                if head.head is None
+                else weights_HTS[head.head]
+            )
+            expected = []
+            for t, target_parts in enumerate(parts_of(vocabulary, target)):
+                shares = [
+                    weights_TS[np.ix_(target_parts, source_parts)].sum()
+                    for source_parts in parts_of(vocabulary, source)
+                ]
+                expected += [
+                    (s, t)
+                    for s, share in enumerate(shares)
+                    if share >= max(shares) / 2
+                ]
+            assert by_pair[n] == sorted(expected)
+    assert found[1] != found[2] != found[3]
+    counts = [len(of_pair) for by_pair in found for of_pair in by_pair]
+    words = [len(target.split()) for _, target in texts] * len(HEADS)
+    assert any(count > num for count, num in zip(counts, words, strict=True))
+
+
+def test_the_first_head_says_what_words_stand_for(model, vocabulary, aligner):
+    pairs = [as_pair(vocabulary, *texts) for texts in TEXTS]
+    expected = Aligner(model, vocabulary, [HEADS[1]])(pairs)
+    assert Aligner(model, vocabulary, HEADS[1:])(pairs) == expected
+    assert aligner(pairs) == Aligner(model, vocabulary, [Head(1)])(pairs)
+    assert aligner(pairs) != expected

@@ -24,6 +24,7 @@ from tiny_translator import (
 
 import t2t_lite
 from t2t_lite.decoding import translation
+from t2t_lite.decoding.alignment import Aligner, Head, Pair
 from t2t_lite.decoding.engine import model_engine
 from t2t_lite.decoding.line_predictor import Translation, as_lines
 from t2t_lite.decoding.search import (
@@ -37,6 +38,7 @@ from t2t_lite.hardware import GIB, Hardware
 from t2t_lite.hparams import HParams
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage.model_directory import Settings
+from t2t_lite.text import pharaoh
 from t2t_lite.text.sentences import Splitting
 from t2t_lite.text.vocabulary import Vocabulary
 from t2t_lite.token_ids import EOS, PAD
@@ -66,7 +68,9 @@ def steered(model, vocabulary):
     def make(splitting=None, **options):
         options = SearchOptions.from_hparams(TINY, **options)
         # An engine is told the terms of each search.
-        engine = make_engine(options._replace(glossary=(), keep=()))
+        engine = make_engine(
+            options._replace(glossary=(), keep=(), alignments=False)
+        )
         return LineTranslator(engine, vocabulary, options, splitting)
 
     return make
@@ -1405,6 +1409,44 @@ def test_what_cannot_be_kept_is_warned_of(steered, caplog):
 def test_what_cannot_be_kept_is_refused(options, message):
     with pytest.raises(InputError, match=message):
         SearchOptions.from_hparams(TINY, **options)
+
+
+def test_alignments_change_no_translation(steered, translator, model):
+    aligning = steered(Splitting(), alignments=True, nbest=3)
+    lines = ["two men. The old cat sits.", "", "a red ball"]
+    found = aligning.translate(lines)
+    assert_same(found, steered(Splitting(), nbest=3).translate(lines))
+    assert found[1][0].links == ()
+    (ids,) = aligning.vocabulary.encode(lines[2:])
+    pairs = [Pair(ids, lines[2], each.text) for each in found[2]]
+    (expected,) = Aligner(model, aligning.vocabulary).links(pairs)
+    assert [list(each.links) for each in found[2]] == expected
+    for line, several in zip(lines, found, strict=True):
+        for text, _, links in several:
+            pharaoh.links_of([pharaoh.as_text(links)], [(line, text)])
+    # Beside what else steers, by another head.
+    with_more = LineTranslator(
+        model_engine(model, aligning.vocabulary, aligning.options, xla=False),
+        aligning.vocabulary,
+        aligning.options,
+        alignment_head=Head(0, 1),
+    )
+    (by_head,) = Aligner(model, aligning.vocabulary, [Head(0, 1)]).links(pairs)
+    (others,) = with_more.translate(lines[2:])
+    assert [list(each.links) for each in others] == by_head != expected
+    assert aligning("a red ball") == found[2][0].text
+    assert aligning.sha256() not in (translator.sha256(), with_more.sha256())
+
+
+@pytest.mark.parametrize("options", [{"keep": ["tags"]}, {"alignments": "yes"}])
+def test_alignments_that_cannot_be_are_refused(options):
+    with pytest.raises(InputError, match="alignments"):
+        SearchOptions.from_hparams(TINY, **({"alignments": True} | options))
+
+
+def test_tensors_have_no_alignments(steered):
+    with pytest.raises(InputError, match="text must be a str or a list of str"):
+        steered(alignments=True)(tf.constant(["a dog"]))
 
 
 def test_tensors_keep_nothing(steered):

@@ -34,6 +34,7 @@ def hparams(dropout):
         d_v=4,
         dropout=dropout,
         max_length=16,
+        guided_alignment=0.0 if dropout else 0.5,
     )
 
 
@@ -46,6 +47,14 @@ def batch():
     return source_ids, target_ids
 
 
+def links():
+    """Returns which tokens of the pairs are linked, uint8 [6, 13, 11]."""
+    source_ids, target_ids = batch()
+    is_token = (target_ids > 0)[:, :, None] & (source_ids > 0)[:, None]
+    drawn = np.random.default_rng(2).random(is_token.shape) < 0.2
+    return (is_token & drawn).astype(np.uint8)
+
+
 def twins():
     """Returns pairs of which neighbours, so both shards, are the same."""
     return tuple(np.repeat(ids, 2, axis=0) for ids in batch())
@@ -55,7 +64,10 @@ def write(output, strategy, dropout, precision, num_micro_batches=1):
     """Writes what one update computes to `output`."""
     trainer = Trainer(hparams(dropout), V, strategy, precision=precision)
     for n in range(num_micro_batches):
-        trainer.add(*(twins() if dropout else batch()), n, num_micro_batches)
+        if dropout:
+            trainer.add(*twins(), n, num_micro_batches)
+        else:
+            trainer.add(*batch(), n, num_micro_batches, links())
     arrays = {
         f"gradient {weight.path}": gradient.numpy()
         for weight, gradient in zip(
@@ -74,7 +86,8 @@ def write(output, strategy, dropout, precision, num_micro_batches=1):
         arrays[f"replica {n} sum"] = first_sum.numpy()
         arrays[f"replica {n} loss"] = loss_sum.numpy()
     # The optimizer must come to the same weights from the same gradients.
-    update = trainer.update(*batch(), num_micro_batches)
+    is_linked = None if dropout else links()
+    update = trainer.update(*batch(), num_micro_batches, is_linked=is_linked)
     for weight in trainer.weights:
         arrays[f"weight {weight.path}"] = weight.numpy()
     for variable in trainer.optimizer.variables:

@@ -324,3 +324,22 @@ def test_a_graph_has_no_array_of_all_logits(monkeypatch):
         if not shape.unknown_rank and all(dim.size >= 0 for dim in shape.dim)
     ]
     assert 64_000 * 0.9 < max(sizes) < num_tokens * size_of_vocabulary / 4
+
+
+def test_the_alignment_loss_is_the_cross_entropy_with_equal_shares():
+    generator = np.random.default_rng(1)
+    weights = generator.dirichlet(np.ones(4), (2, 3)).astype(np.float32)
+    is_linked = np.zeros((2, 3, 4), np.uint8)
+    is_linked[0, 0, 1] = is_linked[0, 2, 0] = is_linked[0, 2, 3] = 1
+    is_linked[1, 1, :3] = 1
+    expected = -(
+        np.log(weights[0, 0, 1])
+        + (np.log(weights[0, 2, 0]) + np.log(weights[0, 2, 3])) / 2
+        + np.log(weights[1, 1, :3]).sum() / 3
+    )
+    found = loss_module.alignment_loss(weights, is_linked)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert loss_module.alignment_loss(weights, np.zeros_like(is_linked)) == 0
+    assert np.isfinite(
+        loss_module.alignment_loss(np.zeros_like(weights), is_linked)
+    )

@@ -107,7 +107,7 @@ def test_a_copy_that_cannot_be_read_for_now_is_no_damaged_one(
 
 def test_what_is_in_the_cache_is_mapped_into_memory(cache):
     for pairs, _ in (cache(), cache()):
-        assert all(isinstance(array, np.memmap) for array in pairs)
+        assert all(isinstance(array, np.memmap) for array in pairs[:4])
 
 
 def test_tokens_of_other_text_vocabulary_or_length_lie_beside(

@@ -8,7 +8,7 @@ import pytest
 from token_pairs import pairs_in_memory
 
 from t2t_lite.errors import InputError
-from t2t_lite.text import batching, learning, token_files
+from t2t_lite.text import batching, learning, pharaoh, token_files
 
 TEXT = [
     ("A dog runs.", "Ein Hund rennt."),
@@ -39,7 +39,7 @@ def tokenize(vocabulary, directory, text=TEXT, max_length=MAX_LENGTH):
 
 
 def assert_is_text(pairs, vocabulary, text):
-    for n, (ids, offsets) in enumerate((pairs[:2], pairs[2:])):
+    for n, (ids, offsets) in enumerate((pairs[:2], pairs[2:4])):
         expected = vocabulary.encode([pair[n] for pair in text])
         assert offsets[0] == 0
         assert offsets[-1] == len(ids)
@@ -123,6 +123,59 @@ def test_mapped_ids_make_the_batches_of_those_in_memory(tmp_path, vocabulary):
         strict=True,
     ):
         np.testing.assert_array_equal(a, b)
+
+
+LINKS = ["0-0 1-1", "", "0-1 6-0", "", "0-0", "", "1-0 1-1", "", "0-0 1-6"]
+LINKED_TEXT = [(*pair, links) for pair, links in zip(TEXT, LINKS, strict=True)]
+
+
+@pytest.mark.parametrize("lines_at_once", [2, 100])
+def test_pairs_that_are_kept_have_their_links(
+    tmp_path, vocabulary, monkeypatch, lines_at_once
+):
+    monkeypatch.setattr(token_files, "_LINES_AT_ONCE", lines_at_once)
+    report = tokenize(vocabulary, tmp_path / "tokens", LINKED_TEXT)
+    pairs, _ = token_files.load_pairs(tmp_path / "tokens")
+    assert_is_text(pairs, vocabulary, KEPT)
+    found = [
+        {(int(n) >> 15, int(n) & 32767) for n in pairs.links.packed[start:end]}
+        for start, end in itertools.pairwise(pairs.links.offsets)
+    ]
+    assert found == [pharaoh.parse(LINKS[TEXT.index(pair)]) for pair in KEPT]
+    assert token_files.are_whole(tmp_path / "tokens")
+    # Other links are another text; without any, it is what it was.
+    hashes = {
+        token_files.hash_pairs(text)
+        for text in (TEXT, LINKED_TEXT, [(*p, "0-0") for p in TEXT])
+    }
+    assert len(hashes) == 3
+    assert report.data_sha256 == token_files.hash_pairs(LINKED_TEXT)
+    links = tmp_path / "tokens" / "links.ids"
+    links.write_bytes(links.read_bytes()[::-1])
+    assert not token_files.are_whole(tmp_path / "tokens")
+
+
+def test_batches_have_the_links_of_tokens(tmp_path, vocabulary):
+    tokenize(vocabulary, tmp_path / "tokens", LINKED_TEXT)
+    pairs, _ = token_files.load_pairs(tmp_path / "tokens")
+    pairs = pairs._replace(links=pairs.links.of_tokens(vocabulary))
+    indices = np.array([3, 0])
+    *ids, is_linked = batching.pad_batch(pairs, indices, 29, 28)
+    assert is_linked.shape == (2, 28, 29)
+    np.testing.assert_array_equal(
+        is_linked, pairs.links.matrices(indices, *ids)
+    )
+    assert is_linked.any(axis=(1, 2)).all()
+    some = pairs.take(indices)
+    again = batching.pad_batch(some, np.array([0, 1]), 29, 28)
+    for array, other in zip(again, (*ids, is_linked), strict=True):
+        np.testing.assert_array_equal(array, other)
+
+
+def test_alignments_without_any_link_are_refused(tmp_path, vocabulary):
+    with pytest.raises(InputError, match="no pair that is kept has links"):
+        tokenize(vocabulary, tmp_path / "t", [(*pair, "") for pair in TEXT])
+    assert not (tmp_path / "t").exists()
 
 
 @pytest.mark.parametrize("error", [OSError("unreadable"), KeyboardInterrupt()])

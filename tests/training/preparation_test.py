@@ -31,10 +31,14 @@ OPTIONS = RunOptions(micro_batch_tokens=64)
 class Text:
     """Training text, and how often it was read."""
 
-    def __init__(self, pairs=PAIRS):
+    def __init__(self, pairs=PAIRS, links=None):
         self.times_read, self.pairs = 0, pairs
         flags = {"corpus": "of this test"}
-        self.text = TrainingText(flags, {"train": self._read})
+        self.text = TrainingText(
+            flags,
+            {"train": self._read},
+            alignments=None if links is None else lambda: iter(links),
+        )
 
     def _read(self):
         self.times_read += 1
@@ -515,3 +519,103 @@ def test_a_corpus_with_a_weight_must_have_a_pair_to_train_on(directory):
     text = weighted_text((99, 0), (2.0, 1.0))
     with pytest.raises(InputError, match="number 2 of 2 has none"):
         prepare(directory, HPARAMS, text, OPTIONS)
+
+
+GUIDED = dataclasses.replace(HPARAMS, guided_alignment=0.05, num_layers=3)
+LINKS = [" ".join(f"{n}-{n}" for n, _ in enumerate(s.split())) for s in CORPUS]
+
+
+def prepare_guided(directory, links=LINKS, **options):
+    changed = dataclasses.replace(OPTIONS, **options)
+    return prepare(directory, GUIDED, Text(links=links).text, changed)
+
+
+def test_words_are_aligned_as_they_are_given(directory):
+    vocabulary, pairs, settings, _ = prepare_guided(directory)
+    plain = prepare_with(ModelDirectory(directory.path.with_name("plain")))
+    assert vocabulary.sha256 == plain.vocabulary.sha256
+    np.testing.assert_array_equal(pairs.target_ids, plain.pairs.target_ids)
+    assert settings.data_sha256 != plain.settings.data_sha256
+    assert settings.alignment_head == [1, 0]
+    assert plain.settings.alignment_head is None
+    lengths = [len(source.split()) for source in CORPUS]
+    assert np.diff(pairs.links.offsets).tolist() == lengths
+    ids = pairs.source_ids[: pairs.source_offsets[1]][None]
+    found = pairs.links.matrices(np.array([0]), ids, ids)
+    assert found[0].any(axis=0).tolist() == [True] * (ids.size - 1) + [False]
+
+
+@pytest.mark.parametrize("has_cache", [False, True])
+def test_a_run_goes_on_with_the_same_alignments_alone(
+    directory, tmp_path, has_cache
+):
+    options = {"cache_dir": str(tmp_path / "cache")} if has_cache else {}
+    first = prepare_guided(directory, **options)
+    train(directory)
+    # Another head was found to align better.
+    changed = dataclasses.replace(first.settings, alignment_head=[2, None])
+    directory.save_settings(changed)
+    again = prepare_guided(directory, **options)
+    assert again.settings == changed
+    np.testing.assert_array_equal(
+        again.pairs.links.packed, first.pairs.links.packed
+    )
+    with pytest.raises(InputError, match="was trained with other training tex"):
+        prepare_guided(directory, ["0-0", *LINKS[1:]], **options)
+
+
+@pytest.mark.parametrize(
+    ("links", "message"),
+    [
+        (LINKS[:-1], "a line for each training pair; they have fewer"),
+        ([*LINKS, ""], "a line for each training pair; they have more"),
+        ([LINKS[0], "0:1", *LINKS[2:]], "alignments, line 2: links must be as"),
+        (["99-0", *LINKS[1:]], "the alignments, line 1: 99-0 is of a word"),
+        (None, "guided_alignment must be above 0 where there are alignments"),
+    ],
+)
+def test_alignments_of_other_text_are_refused(directory, links, message):
+    with pytest.raises(InputError, match=message):
+        prepare_guided(directory, links)
+    assert not directory.path.exists()
+
+
+@pytest.mark.parametrize("links", [LINKS[:-1], [*LINKS, ""]])
+def test_a_run_goes_on_with_as_many_lines_of_alignments(directory, links):
+    prepare_guided(directory)
+    train(directory)
+    with pytest.raises(InputError, match="a line for each training pair"):
+        prepare_guided(directory, links)
+
+
+def test_a_warm_start_has_the_head_of_its_model(directory, tmp_path):
+    prepare_guided(directory)
+    options = {"warm_start_from": str(directory.path)}
+    same = dataclasses.replace(HPARAMS, num_layers=3)
+    for name, hparams, expected in (
+        ("same", same, [1, 0]),
+        ("deeper", HPARAMS, None),
+        ("guided", dataclasses.replace(GUIDED, num_layers=2), [0, 0]),
+    ):
+        links = LINKS if hparams.guided_alignment else None
+        found = prepare(
+            ModelDirectory(tmp_path / name),
+            hparams,
+            Text(links=links).text,
+            dataclasses.replace(OPTIONS, **options),
+        )
+        assert found.settings.alignment_head == expected
+
+
+def test_alignments_of_several_corpora_are_one_behind_the_other(directory):
+    parts = PAIRS[:40], PAIRS[40:]
+    text = dataclasses.replace(
+        Text(links=LINKS).text,
+        corpora=tuple(functools.partial(iter, part) for part in parts),
+        weights=(2.0, 1.0),
+    )
+    found = prepare(directory, GUIDED, text, OPTIONS)
+    whole = prepare_guided(ModelDirectory(directory.path.with_name("whole")))
+    np.testing.assert_array_equal(
+        found.pairs.links.packed, whole.pairs.links.packed
+    )

@@ -1,0 +1,125 @@
+"""Which head of the decoder tells best which words stand for which."""
+
+import dataclasses
+import functools
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from t2t_lite.decoding.alignment import Aligner, Head, Pair
+from t2t_lite.decoding.ensemble import only_model
+from t2t_lite.decoding.line_predictor import LinePredictor
+from t2t_lite.english import counted
+from t2t_lite.evaluation.alignment_error import alignment_error_rate
+from t2t_lite.hparams import HParams
+from t2t_lite.model.transformer import Transformer
+from t2t_lite.storage.model_directory import ModelDirectory
+from t2t_lite.text.pharaoh import Link
+from t2t_lite.text.vocabulary import Vocabulary
+
+Pairs = Sequence[tuple[str, str]]  # (source, target)
+Links = Sequence[Collection[Link]]  # of each pair
+
+
+class Ranked(NamedTuple):
+    """A head, and how far the links that it finds are from right ones."""
+
+    error_rate: float
+    head: Head
+    num_pairs: int  # whose links are known
+
+
+def all_heads(hparams: HParams) -> list[Head]:
+    """Returns the heads of each decoder layer, and their means."""
+    heads = [None, *range(hparams.num_heads)]
+    layers = range(hparams.decoder_layers)
+    return [Head(layer, head) for layer in layers for head in heads]
+
+
+def ranked_heads(
+    model: Transformer,
+    vocabulary: Vocabulary,
+    pairs: Pairs,
+    links: Links,
+    heads: Sequence[Head] | None = None,
+) -> list[Ranked]:
+    """Returns heads by their alignment error rate, the lowest first.
+
+    Args:
+        model: Transformer.
+        vocabulary: Vocabulary.
+        pairs: those that are aligned; what the model takes no source of is
+            left out.
+        links: the right ones; none of a pair where they are not known.
+        heads: which to rank; `all_heads` when not given.
+
+    Raises:
+        InputError: no pair has links.
+    """
+    aligner = Aligner(model, vocabulary, heads or all_heads(model.hparams))
+    sources, targets = zip(*pairs, strict=True)
+    encoded = vocabulary.encode(list(sources))
+    fits = [len(ids) <= model.hparams.max_length for ids in encoded]
+    known = [n for n, each in enumerate(links) if each and fits[n]]
+    by_head = aligner.links(
+        [Pair(encoded[n], sources[n], targets[n]) for n in known]
+    )
+    right = [links[n] for n in known]
+    ranked = [
+        Ranked(alignment_error_rate(found, right), head, len(known))
+        for found, head in zip(by_head, aligner.heads, strict=True)
+    ]
+    return sorted(ranked, key=lambda each: each.error_rate)
+
+
+def choose(
+    directory: ModelDirectory,
+    translator: LinePredictor,
+    pairs: Mapping[str, Pairs],
+    links: Mapping[str, Links],
+) -> str:
+    """Keeps the head that aligns dev best in the settings of a model.
+
+    Args:
+        directory: ModelDirectory of the model.
+        translator: that of the model.
+        pairs: those of each split, "dev" among them.
+        links: the right ones of those that are to be scored.
+
+    Returns:
+        which head it is and its error rates, for a reader.
+
+    Raises:
+        InputError: no pair of a split has links.
+    """
+    rank = functools.partial(
+        ranked_heads, only_model(translator.model), translator.vocabulary
+    )
+    ranked = rank(pairs["dev"], links["dev"])
+    found = {"dev": ranked[0]}
+    for split in sorted({*links} - {"dev"}):
+        (found[split],) = rank(pairs[split], links[split], [found["dev"].head])
+    best = found["dev"].head
+    settings = directory.settings()
+    directory.save_settings(
+        dataclasses.replace(settings, alignment_head=list(best))
+    )
+    return "\n".join(
+        [
+            f"alignment head: {_described(best)}, of {len(ranked)}",
+            *(
+                f"{split}: {counted(each.num_pairs, 'pair')} with links, "
+                f"alignment error rate {each.error_rate:.2%}"
+                for split, each in found.items()
+            ),
+        ]
+    )
+
+
+def _described(head: Head) -> str:
+    """Returns the name of a head.
+
+    >>> _described(Head(1, 3))
+    'head 3 of layer 1'
+    """
+    which = "the mean" if head.head is None else f"head {head.head}"
+    return f"{which} of layer {head.layer}"

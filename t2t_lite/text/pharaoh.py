@@ -1,0 +1,108 @@
+"""Word alignments as text, in Pharaoh format: "0-0 1-2".
+
+Each link is the number of a word of the source and that of a word of the
+target, from 0. Words are what has spaces around it.
+"""
+
+import re
+import reprlib
+from collections.abc import Iterable, Mapping
+
+from t2t_lite.errors import InputError
+
+Link = tuple[int, int]  # a word of the source, a word of the target
+
+_LINE = re.compile(r"\s*(?:[0-9]{1,9}-[0-9]{1,9}(?:\s+|$))*")
+
+
+def as_text(links: Iterable[Link]) -> str:
+    """Returns links in their order, with spaces between them.
+
+    >>> as_text([(1, 2), (0, 0)])
+    '0-0 1-2'
+    """
+    return " ".join(f"{source}-{target}" for source, target in sorted(links))
+
+
+def parse(text: str) -> frozenset[Link]:
+    """Returns the links of a line.
+
+    Args:
+        text: str, without links if it is blank.
+
+    Raises:
+        InputError: it has something else.
+    """
+    if not _LINE.fullmatch(text):
+        raise InputError(
+            'links must be as in "0-0 1-2", a source word and a target word '
+            f"each; received {reprlib.repr(text)}"
+        )
+    pairs = (link.split("-") for link in text.split())
+    return frozenset((int(source), int(target)) for source, target in pairs)
+
+
+def links_of(
+    lines: Iterable[str], pairs: Iterable[tuple[str, str]]
+) -> list[frozenset[Link]]:
+    """Returns the links of pairs of text, a set for each.
+
+    Args:
+        lines: str, a line for each pair.
+        pairs: (source, target).
+
+    Raises:
+        InputError: a line has something else than links, or links of words
+            that there are not, or there is not one for each pair.
+    """
+    lines, pairs = list(lines), list(pairs)
+    if len(lines) != len(pairs):
+        raise InputError(
+            "there must be a line of links for each pair; received "
+            f"{len(lines)} for {len(pairs)} pairs"
+        )
+    found = []
+    for number, (line, pair) in enumerate(zip(lines, pairs, strict=True), 1):
+        try:
+            links = parse(line)
+            require_words(links, pair)
+        except InputError as error:
+            raise InputError(f"line {number} of the links: {error}") from None
+        found.append(links)
+    return found
+
+
+def links_by_split(
+    lines: Mapping[str, Iterable[str]],
+    pairs: Mapping[str, Iterable[tuple[str, str]]],
+) -> dict[str, list[frozenset[Link]]]:
+    """Returns `links_of` for each split.
+
+    Args:
+        lines: those of `links_of`, by split.
+        pairs: likewise.
+
+    Raises:
+        InputError: that of `links_of`, with the split's name; or a split has
+            no links.
+    """
+    found = {}
+    for split, of_split in lines.items():
+        try:
+            found[split] = links_of(of_split, pairs[split])
+        except InputError as error:
+            raise InputError(f"{split}: {error}") from None
+        if not any(found[split]):
+            raise InputError(f"{split}: no pair has links of its words")
+    return found
+
+
+def require_words(links: Iterable[Link], pair: tuple[str, str]) -> None:
+    """Raises InputError where a link is of a word that there is not."""
+    sizes = [len(side.split()) for side in pair]
+    for link in sorted(links):
+        if any(word >= size for word, size in zip(link, sizes, strict=True)):
+            raise InputError(
+                f"{as_text([link])} is of a word that there is not: the pair "
+                f"has {sizes[0]} words and {sizes[1]}"
+            )

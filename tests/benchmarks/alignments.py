@@ -1,0 +1,80 @@
+"""How well a model of the embedded corpus aligns its test text.
+
+    python tests/benchmarks/alignments.py MODEL [--average_last=1]
+
+Prints the alignment error rate, by the head that the settings name: of all
+pairs, and of those with reordering, whose links cross, such as subordinate
+clauses and separable verbs.
+"""
+
+import argparse
+import itertools
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
+
+import checkout  # noqa: F401, the code that this belongs to
+
+from t2t_lite.errors import InputError
+from t2t_lite.storage import settings_file
+from t2t_lite.text import pharaoh
+from t2t_lite_data import embedded
+
+
+def is_reordered(links) -> bool:
+    """Returns whether two links of a pair cross."""
+    return any(
+        (s - other_s) * (t - other_t) < 0
+        for (s, t), (other_s, other_t) in itertools.combinations(links, 2)
+    )
+
+
+def main() -> None:
+    """Prints a line for all pairs, and one for each kind."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model")
+    parser.add_argument("--average_last", type=int, default=1)
+    args = parser.parse_args()
+    try:
+        settings_file.require_task(args.model, "translation")
+    except InputError as error:
+        sys.exit(f"error: {error}")
+
+    from t2t_lite.decoding.alignment import Head
+    from t2t_lite.evaluation.alignment_heads import ranked_heads
+    from t2t_lite.storage.model_directory import ModelDirectory
+
+    directory = ModelDirectory(args.model)
+    chosen = directory.settings().alignment_head
+    head = (
+        Head(*chosen)
+        if chosen
+        else Head(directory.settings().hparams.decoder_layers - 1)
+    )
+    loaded = directory.load_model(average_last=args.average_last)
+    pairs = embedded.pairs("test")
+    links = pharaoh.links_of(embedded.alignments("test"), pairs)
+    kinds = {
+        "all": [True] * len(pairs),
+        "reordered": list(map(is_reordered, links)),
+        "in order": [not is_reordered(each) for each in links],
+    }
+    print(f"layer {head.layer}, head {head.head}")
+    for name, is_wanted in kinds.items():
+        wanted = [
+            each if is_one else frozenset()
+            for each, is_one in zip(links, is_wanted, strict=True)
+        ]
+        (found,) = ranked_heads(
+            loaded.model, directory.vocabulary(), pairs, wanted, [head]
+        )
+        print(
+            f"{name}: {found.num_pairs} pairs, alignment error rate "
+            f"{found.error_rate:.2%}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+"""The word alignments of the embedded corpus, which its grammar knows."""
+
+import pytest
+
+from t2t_lite.errors import InputError
+from t2t_lite_data import corpora, embedded, marks, patterns, short_patterns
+from t2t_lite_data.lexicon import Text
+
+
+@pytest.fixture(scope="module")
+def links() -> dict[tuple[str, str], list[tuple[int, int]]]:
+    """The links of each pair of the test split."""
+    lines = embedded.alignments("test")
+    parsed = (
+        [tuple(map(int, link.split("-"))) for link in line.split()]
+        for line in lines
+    )
+    return dict(zip(embedded.pairs("test"), parsed, strict=True))
+
+
+def readable(pair: tuple[str, str], links: list[tuple[int, int]]) -> str:
+    """Each English word with its German ones: `did=hat+gekauft`."""
+    source, target = (side.rstrip(".?").replace(",", "") for side in pair)
+    words = target.split()
+    return " ".join(
+        f"{word}=" + "+".join(words[j] for i, j in links if i == place)
+        for place, word in enumerate(source.split())
+    )
+
+
+# --- The lines ---
+
+
+def test_there_is_a_line_for_each_pair():
+    assert len(embedded.alignments("test")) == embedded.SIZES["test"]
+
+
+def test_a_split_is_aligned_as_it_is_drawn_behind_those_before_it():
+    pairs, lines = embedded.pairs("dev"), embedded.alignments("dev")
+    assert len(lines) == len(pairs)
+    for (source, target), line in zip(pairs, lines, strict=True):
+        places = [link.split("-") for link in line.split()]
+        assert max(int(i) for i, _ in places) < len(source.split())
+        assert max(int(j) for _, j in places) < len(target.split())
+
+
+def test_links_are_sorted_and_within_their_sentences(links):
+    for (source, target), found in links.items():
+        assert found == sorted(set(found))
+        assert all(0 <= i < len(source.split()) for i, _ in found)
+        assert all(0 <= j < len(target.split()) for _, j in found)
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_nearly_all_words_are_linked(links, side):
+    linked = sum(len({link[side] for link in ls}) for ls in links.values())
+    assert linked >= 0.99 * sum(len(pair[side].split()) for pair in links)
+
+
+def test_an_unknown_split_is_an_input_error():
+    with pytest.raises(InputError, match="received 'valid'"):
+        embedded.alignments("valid")
+
+
+def test_only_the_embedded_corpus_knows_its_alignments():
+    known = [name for name, c in corpora.CORPORA.items() if c.alignments]
+    assert known == ["embedded"]
+    readers = corpora.named("embedded").alignments
+    assert [*readers] == [*corpora.SPLITS]
+    assert readers["test"]() == embedded.alignments("test")
+
+
+# --- The links ---
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        # Separated prefixes, participles, infinitives and auxiliaries.
+        "Why=Warum are=holst+ab you=du picking=holst+ab up=holst+ab her=ihre "
+        "uncles=Onkel",
+        "The=Der gardener=Gärtner tidied=hat+aufgeräumt up=hat+aufgeräumt "
+        "a=ein living=Wohnzimmer room=Wohnzimmer",
+        "The=Der engineer=Ingenieur does=muss not=nicht have=muss to=muss "
+        "tidy=aufräumen up=aufräumen the=das bedroom=Schlafzimmer",
+        # Subordinate and relative clauses.
+        "They=Sie asked=haben+gefragt when=wann I=ich put=angezogen+habe "
+        "on=angezogen+habe my=meinen blue=blauen coat=Mantel slowly=langsam",
+        "The=Der doctor=Arzt did=hat+gekauft not=nicht buy=hat+gekauft "
+        "the=die cars=Autos because=weil they=sie were=waren too=zu loud=laut",
+        "I=Ich will=werde+essen eat=werde+essen the=die cakes=Kuchen "
+        "that=die she=sie bought=gekauft+hat",
+        # kein is `not` and `a`; there may be no `a`.
+        "My=Meine ducks=Enten do=fressen not=keinen eat=fressen a=keinen "
+        "drati=Drati",
+        "Our=Unser grandfather=Großvater did=hat+gekauft not=keinen "
+        "buy=hat+gekauft fresh=frischen honey=Honig",
+        # Melted prepositions are `the` as well, those of a verb among them.
+        "There=es is=gibt fruit=Obst in=Im the=Im park=Park",
+        "The=Der strict=strenge teacher=Lehrer will=wird+träumen "
+        "dream=wird+träumen of=vom the=vom noise=Lärm",
+        # Adverbials of several words, a genitive, a measure and a title.
+        "At=Im the=Im moment=Moment he=er is=trinkt drinking=trinkt a=eine "
+        "bottle=Flasche of= water=Wasser",
+        "The=des waiter's=Kellners meadow=Wiese is=ist too=zu beautiful=schön",
+        "Was=War he=er a= teacher=Lehrer",
+    ],
+)
+def test_words_are_linked_with_what_they_became(links, expected):
+    assert expected in [readable(*item) for item in links.items()]
+
+
+# --- The marks ---
+
+
+def test_marking_leaves_the_text_as_it_is():
+    with marks.noted():
+        marked = some_of_every_pattern()
+    assert marked == some_of_every_pattern()
+
+
+def some_of_every_pattern() -> list[tuple[str, str]]:
+    draw = patterns.Draw(3)
+    table = patterns.PATTERNS + short_patterns.PATTERNS
+    return [pattern(draw) for _, pattern in table for _ in range(30)]
+
+
+def test_without_a_reader_nothing_is_marked():
+    assert marks.marked("the boy", 1) == "the boy"
+    assert marks.double("im") == "im"
+
+
+def test_words_keep_their_marks():
+    with marks.noted():
+        boy = marks.marked("the boy", 1)
+        whole = marks.marked(f"with {boy},", 2)
+        assert marks.pharaoh(whole, boy) == "1-0 1-1 2-0 2-1"
+        assert marks.removed(whole) == "with the boy,"
+
+
+def test_a_double_word_takes_two_marks_and_no_third():
+    with marks.noted():
+        word = marks.double("kein")
+        for origin in (1, 2, 3):
+            word = marks.marked(word, origin)
+        others = " ".join(marks.marked("not", i) for i in (1, 2, 3))
+        assert marks.pharaoh(word, others) == "0-0 0-1"
+        assert marks.removed(word) == "kein"
+
+
+@pytest.mark.parametrize(
+    ("english", "german", "line"),
+    [
+        ("last week", "letzte Woche", "0-0 1-1"),
+        ("a lot of work", "viel Arbeit", "0-0 1-0 2-0 3-1"),
+        ("in front of", "vor", "0-0 1-0 2-0"),
+        ("yesterday", "gestern", "0-0"),
+        ("", "gern", ""),
+    ],
+)
+def test_texts_are_linked_as_wholes_or_by_their_last_words(
+    english, german, line
+):
+    with marks.noted():
+        text = marks.apart(Text(english, german))
+        assert marks.pharaoh(text.english, text.german) == line

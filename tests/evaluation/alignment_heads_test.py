@@ -1,0 +1,114 @@
+"""The head that aligns dev best is found, and kept with the model."""
+
+import dataclasses
+import types
+
+import pytest
+from tiny_translator import TINY, learn_vocabulary, random_model, write_model
+
+from t2t_lite.decoding.alignment import Aligner, Head, Pair
+from t2t_lite.errors import InputError
+from t2t_lite.evaluation import alignment_heads
+from t2t_lite.serving.opening import serving_options
+
+PAIRS = [
+    ("a red ball", "the old cat sits."),
+    ("two men by a tree", "dog runs by a tree"),
+    ("the " * 30, "the"),
+    ("the house", "bird over house"),
+]
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return learn_vocabulary()
+
+
+@pytest.fixture(scope="module")
+def model(vocabulary):
+    return random_model(TINY, vocabulary)
+
+
+def links_by(head, model, vocabulary):
+    """Returns the links of PAIRS by a head; none of one that is too long."""
+    encoded = vocabulary.encode([source for source, _ in PAIRS])
+    pairs = [Pair(i, *each) for i, each in zip(encoded, PAIRS, strict=True)]
+    (found,) = Aligner(model, vocabulary, [head]).links(
+        [pair for pair in pairs if len(pair.source_ids) < 24]
+    )
+    return [*found[:2], [], found[2]]
+
+
+@pytest.mark.parametrize("head", [Head(0, 2), Head(1), Head(1, 0)])
+def test_the_head_that_found_the_links_has_no_errors(head, model, vocabulary):
+    links = links_by(head, model, vocabulary)
+    ranked = alignment_heads.ranked_heads(model, vocabulary, PAIRS, links)
+    assert ranked[0][:2] == (0, head)
+    assert ranked[1].error_rate > 0
+    rates = [each.error_rate for each in ranked]
+    assert rates == sorted(rates)
+    assert {each.head for each in ranked} == {
+        Head(layer, head) for layer in (0, 1) for head in (None, 0, 1, 2)
+    }
+    # What is not known, or too long for the model, changes nothing.
+    links[2] = [(0, 0)]
+    others = [*links[:3], []]
+    again = alignment_heads.ranked_heads(model, vocabulary, PAIRS, others)
+    assert again[0] == (0, head, 2)
+
+
+@pytest.fixture
+def directory(tmp_path, vocabulary):
+    return write_model(tmp_path / "model", vocabulary)
+
+
+def test_the_best_head_is_kept(directory, model, vocabulary):
+    links = links_by(Head(1, 2), model, vocabulary)
+    before = directory.settings()
+    translator = types.SimpleNamespace(model=model, vocabulary=vocabulary)
+    text = alignment_heads.choose(
+        directory,
+        translator,
+        {"dev": PAIRS, "test": PAIRS[:2]},
+        {"dev": links, "test": [links[0], [(0, 0)]]},
+    )
+    settings = directory.settings()
+    assert settings == dataclasses.replace(before, alignment_head=[1, 2])
+    first, second, third = text.splitlines()
+    assert first == "alignment head: head 2 of layer 1, of 8"
+    assert second == "dev: 3 pairs with links, alignment error rate 0.00%"
+    assert third.startswith("test: 2 pairs with links, alignment error rate ")
+    assert not third.endswith(" 0.00%")
+
+
+def test_exports_give_the_attention_of_the_head(directory):
+    settings = directory.settings()
+
+    def served(**options):
+        found = serving_options(
+            directory, search={}, sentences="auto", max_length=9, **options
+        )
+        return found.attention_layer, found.attention_head
+
+    given = {"attention_layer": None, "attention_head": None}
+    assert served(**given) == (None, None)
+    for head in ([1, 2], [0, None]):
+        directory.save_settings(
+            dataclasses.replace(settings, alignment_head=head)
+        )
+        assert served(**given) == served() == tuple(head)
+    assert served(attention_layer=1, attention_head=None) == (1, None)
+    assert served(attention_layer=None, attention_head=0) == (None, 0)
+
+
+@pytest.mark.parametrize(
+    "head", [[2, 0], [-1, 0], [0, 3], [0], [0, 1, 2], [None, 0], [True, 0], []]
+)
+def test_a_head_that_there_is_not_is_refused(directory, head):
+    with pytest.raises(TypeError, match="alignment_head must be a layer of"):
+        dataclasses.replace(directory.settings(), alignment_head=head)
+
+
+def test_links_must_be_known(model, vocabulary):
+    with pytest.raises(InputError, match="a pair must have links"):
+        alignment_heads.ranked_heads(model, vocabulary, PAIRS, [[]] * 4)

@@ -1,0 +1,129 @@
+"""A head learns the links of words, however a batch is divided."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny_models import TINY_MODELS
+
+from t2t_lite.model import loss
+from t2t_lite.model.multi_head_attention import record_weights
+from t2t_lite.model.transformer import shift_right
+from t2t_lite.training.guided_alignment import guided_head
+from t2t_lite.training.trainer import Trainer
+
+V = 11
+PLAIN = dataclasses.replace(
+    TINY_MODELS["sinusoidal"],
+    num_layers=2,
+    dropout=0.0,
+    label_smoothing=0.0,
+    warmup_steps=30,
+)
+GUIDED = dataclasses.replace(PLAIN, guided_alignment=0.5)
+
+
+def make_batch(seed=0):
+    """Returns sources, their reverse, and that these are linked."""
+    generator = np.random.default_rng(seed)
+    source_ids = generator.integers(2, V, (6, 5)).astype(np.int32)
+    target_ids = np.pad(source_ids[:, ::-1], ((0, 0), (0, 1)))
+    is_linked = np.zeros((6, 6, 5), np.uint8)
+    is_linked[:, range(5), range(4, -1, -1)] = 1
+    is_linked[1, 0, :2] = 1  # A target token of three source tokens.
+    return source_ids, np.ascontiguousarray(target_ids), is_linked
+
+
+@pytest.fixture(scope="module")
+def trainers():
+    return {
+        "whole": Trainer(GUIDED, V),
+        "parts": Trainer(GUIDED, V, num_parts=2),
+        "plain": Trainer(PLAIN, V),
+    }
+
+
+def expected_loss(model, batch):
+    """Returns the summed loss of a batch, by the formula."""
+    source_ids, target_ids, is_linked = batch
+    with record_weights() as attention:
+        logits = model((source_ids, shift_right(target_ids)))
+    total, _ = loss.cross_entropy(logits, target_ids)
+    layer = model.decoder.layers[0].memory_attention
+    weights_BTS = attention[layer.path][:, 0]
+    for row, t, s in np.argwhere(is_linked):
+        count = is_linked[row, t].sum()
+        total -= 0.5 / count * tf.math.log(weights_BTS[row, t, s] + 1e-9)
+    return total
+
+
+def test_the_gradient_is_that_of_both_losses(trainers):
+    trainer, batch = trainers["whole"], make_batch()
+    trainer.add(*batch[:2], is_linked=batch[2])
+    found = trainer.gradients()
+    trainer.clear()
+    with tf.GradientTape() as tape:
+        total = expected_loss(trainer.model, batch)
+    expected = tape.gradient(total, [w.value for w in trainer.weights])
+    for our, their in zip(found, expected, strict=True):
+        their = tf.convert_to_tensor(their) / 30  # Tokens.
+        np.testing.assert_allclose(our, their, rtol=1e-4, atol=1e-6)
+
+
+def test_how_a_batch_is_divided_changes_nothing(trainers):
+    source_ids, target_ids, is_linked = make_batch()
+    found = []
+    for name, count in (("whole", 1), ("whole", 3), ("parts", 1), ("parts", 2)):
+        trainer = trainers[name]
+        for n in range(count):
+            trainer.add(source_ids, target_ids, n, count, is_linked)
+        found.append(trainer.gradients())
+        trainer.clear()
+    for others in found[1:]:
+        for our, their in zip(others, found[0], strict=True):
+            np.testing.assert_allclose(our, their, rtol=1e-4, atol=1e-6)
+
+
+def test_without_links_there_is_one_loss(trainers):
+    source_ids, target_ids, is_linked = make_batch()
+    found = []
+    for name, links in (
+        ("plain", None),
+        ("whole", None),
+        ("whole", np.zeros_like(is_linked)),
+        ("whole", is_linked),
+    ):
+        trainers[name].add(source_ids, target_ids, is_linked=links)
+        found.append(trainers[name].gradients())
+        trainers[name].clear()
+    for others in found[1:3]:
+        for our, their in zip(others, found[0], strict=True):
+            np.testing.assert_allclose(our, their, rtol=1e-4, atol=1e-7)
+    assert any(
+        not np.allclose(our, their, rtol=0.1)
+        for our, their in zip(found[3], found[0], strict=True)
+    )
+
+
+def test_the_head_learns_what_is_linked(trainers):
+    trainer = trainers["parts"]
+    assert guided_head(GUIDED) == (0, 0)
+    for step in range(160):
+        source_ids, target_ids, is_linked = make_batch(step + 1)
+        trainer.update(source_ids, target_ids, is_linked=is_linked)
+    source_ids, target_ids, is_linked = make_batch(0)
+    with record_weights() as attention:
+        trainer.model((source_ids, shift_right(target_ids)))
+    layer = trainer.model.decoder.layers[0].memory_attention
+    weights_BTS = attention[layer.path].numpy()[:, 0]
+    found = weights_BTS[:, :5].argmax(axis=-1)
+    assert (found == [4, 3, 2, 1, 0]).mean() > 0.9
+
+
+def test_it_is_the_last_layer_but_one_that_learns():
+    for layers, decoder_layers, expected in ((6, 0, 4), (6, 2, 0), (1, 0, 0)):
+        hparams = dataclasses.replace(
+            GUIDED, num_layers=layers, num_decoder_layers=decoder_layers
+        )
+        assert guided_head(hparams) == (expected, 0)
