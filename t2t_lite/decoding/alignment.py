@@ -1,7 +1,10 @@
 """Which part of a source each word of its translation stands for.
 
-It is what the decoder attends to most while it predicts the word's pieces, with
-one of its heads or in the mean over those of one layer.
+It is what the decoder attends to most while it predicts the word's pieces, or
+while it reads them, with one of its heads or in the mean over those of a layer.
+
+Source: for reading, Chen et al. 2020, "Accurate Word Alignment Induction from
+Neural Machine Translation".
 """
 
 import re
@@ -38,6 +41,9 @@ class Head(NamedTuple):
 
     layer: int
     head: int | None = None  # None for the mean over all
+    # Whether it is asked where a token is read, not where it is predicted:
+    # there it knows the token (Chen et al. 2020).
+    reads: bool = False
 
 
 class Pair(NamedTuple):
@@ -76,7 +82,7 @@ class Aligner:
             with record_weights() as weights:
                 model((source_ids_BS, shift_right(target_ids_BT)))
             return tf.stack(
-                [_of_head(weights[layers[n].path], h) for n, h in self.heads]
+                [_of_head(weights[layers[h.layer].path], h) for h in self.heads]
             )
 
         ids = tf.TensorSpec([None, None], tf.int32)
@@ -147,10 +153,15 @@ class Aligner:
         return words
 
 
-def _of_head(weights_BHTS: tf.Tensor, head: int | None) -> tf.Tensor:
-    if head is None:
-        return tf.reduce_mean(weights_BHTS, axis=1)
-    return weights_BHTS[:, head]
+def _of_head(weights_BHTS: tf.Tensor, head: Head) -> tf.Tensor:
+    if head.head is None:
+        weights_BTS = tf.reduce_mean(weights_BHTS, axis=1)
+    else:
+        weights_BTS = weights_BHTS[:, head.head]
+    if not head.reads:
+        return weights_BTS
+    # What a token is read in is the row behind; EOS is never read.
+    return tf.concat([weights_BTS[:, 1:], weights_BTS[:, -1:]], axis=1)
 
 
 def _links(

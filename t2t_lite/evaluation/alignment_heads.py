@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
@@ -16,6 +17,8 @@ from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text.pharaoh import Link
 from t2t_lite.text.vocabulary import Vocabulary
 
+_WAYS = (False, True)  # Where tokens are predicted, and where they are read.
+
 Pairs = Sequence[tuple[str, str]]  # (source, target)
 Links = Sequence[Collection[Link]]  # of each pair
 
@@ -29,10 +32,12 @@ class Ranked(NamedTuple):
 
 
 def all_heads(hparams: HParams) -> list[Head]:
-    """Returns the heads of each decoder layer, and their means."""
-    heads = [None, *range(hparams.num_heads)]
+    """Returns the heads of each decoder layer, and their means, both ways."""
     layers = range(hparams.decoder_layers)
-    return [Head(layer, head) for layer in layers for head in heads]
+    heads = [None, *range(hparams.num_heads)]
+    return list(
+        itertools.starmap(Head, itertools.product(layers, heads, _WAYS))
+    )
 
 
 def ranked_heads(
@@ -105,7 +110,7 @@ def choose(
     )
     return "\n".join(
         [
-            f"alignment head: {_described(best)}, of {len(ranked)}",
+            f"alignment head: {_described(best)} (of {len(ranked)})",
             *(
                 f"{split}: {counted(each.num_pairs, 'pair')} with links, "
                 f"alignment error rate {each.error_rate:.2%}"
@@ -122,4 +127,5 @@ def _described(head: Head) -> str:
     'head 3 of layer 1'
     """
     which = "the mean" if head.head is None else f"head {head.head}"
-    return f"{which} of layer {head.layer}"
+    where = ", where tokens are read" if head.reads else ""
+    return f"{which} of layer {head.layer}{where}"

@@ -179,7 +179,8 @@ def alignment_loss(weights_BTS: Tensor, is_linked_BTS: Tensor) -> Tensor:
     links count for nothing.
 
     Args:
-        weights_BTS: float32, of the position that predicts each target token.
+        weights_BTS: float32, of the position at which each target token is to
+            be aligned.
         is_linked_BTS: of any dtype, 1 or 0.
 
     Returns:

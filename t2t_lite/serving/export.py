@@ -104,6 +104,7 @@ def _metadata(
         "xla": options.xla,
         "attention_layer": options.attention_layer,
         "attention_head": options.attention_head,
+        "attention_reads": options.attention_reads,
         "hparams": dataclasses.asdict(settings.hparams),
         "vocabulary_size": vocabulary.size,
         "vocabulary_sha256": vocabulary.sha256,

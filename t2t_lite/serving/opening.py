@@ -114,7 +114,7 @@ def serving_options(
         InputError: an option of the search is out of its range.
     """
     settings = directory.settings()
-    names = "attention_layer", "attention_head"
+    names = "attention_layer", "attention_head", "attention_reads"
     if settings.alignment_head and not any(
         options.get(name) is not None for name in names
     ):

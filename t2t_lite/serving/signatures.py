@@ -32,6 +32,7 @@ class ServingOptions(NamedTuple):
     xla: bool = False  # whether XLA compiles the search
     attention_layer: int | None = None  # of the decoder, from 0; None: last
     attention_head: int | None = None  # from 0; None: the mean of all
+    attention_reads: bool = False  # of the position that reads a token
     splitting: Splitting = Splitting()  # which texts are split
 
     def check(self, hparams: HParams) -> None:
@@ -317,6 +318,10 @@ class ServedModel:
             weights_BTS = tf.reduce_mean(weights_BHTS, axis=1)
         else:
             weights_BTS = weights_BHTS[:, head]
+        if self._options.attention_reads:
+            rows_BTS = tf.concat([weights_BTS[:, 1:], weights_BTS[:, -1:]], 1)
+            is_read_BT1 = (target_ids_BT != EOS)[..., None]
+            weights_BTS = tf.where(is_read_BT1, rows_BTS, weights_BTS)
         is_token_BT = tf.cast(target_ids_BT != PAD, tf.float32)
         return weights_BTS * is_token_BT[..., None]
 

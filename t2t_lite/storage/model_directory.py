@@ -84,8 +84,8 @@ class Settings:
     target_vocabulary_size: int | None = None
     # Whether lines may begin with a token such as >>deu<<.
     language_tokens: bool = False
-    # [layer, head] of the decoder's attention that words are aligned by, the
-    # mean of all heads where it is None; None: that of the last layer.
+    # [layer, head, reads] of the attention that words are aligned by: those of
+    # decoding.alignment.Head; None: the mean of the last layer's.
     alignment_head: list | None = None
 
     def __post_init__(self) -> None:
@@ -151,11 +151,13 @@ def _check_head(found: list | None, model: hparams.HParams) -> None:
     if found is None:
         return
     layers, heads = range(model.decoder_layers), range(model.num_heads)
-    is_pair = len(found) == 2 and all(type(n) in (int, NoneType) for n in found)
-    if not is_pair or found[0] not in layers or found[1] not in (None, *heads):
+    kinds = [type(value) for value in found]
+    is_head = len(kinds) == 3 and kinds[0] is int and kinds[2] is bool
+    is_head = is_head and kinds[1] in (int, NoneType)
+    if not is_head or found[0] not in layers or found[1] not in (None, *heads):
         raise TypeError(
-            "alignment_head must be a layer of the decoder and one of its "
-            f"heads or null; received alignment_head={found!r}"
+            "alignment_head must be a layer of the decoder, one of its heads "
+            f"or null, and a bool; received alignment_head={found!r}"
         )
 
 

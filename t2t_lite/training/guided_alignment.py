@@ -1,8 +1,9 @@
 """A head of the decoder that learns which words stand for which.
 
 One head of one layer is taught alignments beside the translation, by a second
-loss on its attention. Garg et al. 2019 found the last layer but one the best;
-the paper's own heads learn what they attend to by themselves.
+loss on its attention. Garg et al. 2019 found the last layer but one the best.
+What it is to align is the token that it reads, not yet unknown as the one that
+it predicts is (Chen et al. 2020).
 """
 
 import contextlib
@@ -18,7 +19,7 @@ from t2t_lite.tensor import Tensor
 
 def guided_head(hparams: HParams) -> Head:
     """Returns the head that learns, the first of the last layer but one."""
-    return Head(max(0, hparams.decoder_layers - 2), 0)
+    return Head(max(0, hparams.decoder_layers - 2), 0, reads=True)
 
 
 class GuidedAlignment:
@@ -30,8 +31,9 @@ class GuidedAlignment:
 
     def __init__(self, model: Transformer):
         self._weight = model.hparams.guided_alignment
-        layer, self._head = guided_head(model.hparams)
-        self._attention = model.decoder.layers[layer].memory_attention
+        self._head = guided_head(model.hparams)
+        layer = model.decoder.layers[self._head.layer]
+        self._attention = layer.memory_attention
 
     def recorded(self) -> AbstractContextManager[dict[str, Tensor]]:
         """Records the attention of a model that is called inside."""
@@ -46,5 +48,7 @@ class GuidedAlignment:
             recorded: what `recorded` gave.
             is_linked_BTS: that of `alignment_loss`.
         """
-        weights_BTS = recorded[self._attention.path][:, self._head]
-        return self._weight * alignment_loss(weights_BTS, is_linked_BTS)
+        weights_BTS = recorded[self._attention.path][:, self._head.head]
+        # A token is read in the row behind the one that predicts it.
+        total = alignment_loss(weights_BTS[:, 1:], is_linked_BTS[:, :-1])
+        return self._weight * total

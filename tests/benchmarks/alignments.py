@@ -60,7 +60,7 @@ def main() -> None:
         "reordered": list(map(is_reordered, links)),
         "in order": [not is_reordered(each) for each in links],
     }
-    print(f"layer {head.layer}, head {head.head}")
+    print(f"layer {head.layer}, head {head.head}, reads {head.reads}")
     for name, is_wanted in kinds.items():
         wanted = [
             each if is_one else frozenset()

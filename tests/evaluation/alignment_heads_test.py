@@ -39,7 +39,7 @@ def links_by(head, model, vocabulary):
     return [*found[:2], [], found[2]]
 
 
-@pytest.mark.parametrize("head", [Head(0, 2), Head(1), Head(1, 0)])
+@pytest.mark.parametrize("head", [Head(0, 2), Head(1), Head(1, 0, reads=True)])
 def test_the_head_that_found_the_links_has_no_errors(head, model, vocabulary):
     links = links_by(head, model, vocabulary)
     ranked = alignment_heads.ranked_heads(model, vocabulary, PAIRS, links)
@@ -48,7 +48,10 @@ def test_the_head_that_found_the_links_has_no_errors(head, model, vocabulary):
     rates = [each.error_rate for each in ranked]
     assert rates == sorted(rates)
     assert {each.head for each in ranked} == {
-        Head(layer, head) for layer in (0, 1) for head in (None, 0, 1, 2)
+        Head(layer, head, reads)
+        for layer in (0, 1)
+        for head in (None, 0, 1, 2)
+        for reads in (False, True)
     }
     # What is not known, or too long for the model, changes nothing.
     links[2] = [(0, 0)]
@@ -63,7 +66,7 @@ def directory(tmp_path, vocabulary):
 
 
 def test_the_best_head_is_kept(directory, model, vocabulary):
-    links = links_by(Head(1, 2), model, vocabulary)
+    links = links_by(Head(1, 2, reads=True), model, vocabulary)
     before = directory.settings()
     translator = types.SimpleNamespace(model=model, vocabulary=vocabulary)
     text = alignment_heads.choose(
@@ -73,9 +76,11 @@ def test_the_best_head_is_kept(directory, model, vocabulary):
         {"dev": links, "test": [links[0], [(0, 0)]]},
     )
     settings = directory.settings()
-    assert settings == dataclasses.replace(before, alignment_head=[1, 2])
+    assert settings == dataclasses.replace(before, alignment_head=[1, 2, True])
     first, second, third = text.splitlines()
-    assert first == "alignment head: head 2 of layer 1, of 8"
+    assert first == (
+        "alignment head: head 2 of layer 1, where tokens are read (of 16)"
+    )
     assert second == "dev: 3 pairs with links, alignment error rate 0.00%"
     assert third.startswith("test: 2 pairs with links, alignment error rate ")
     assert not third.endswith(" 0.00%")
@@ -88,21 +93,29 @@ def test_exports_give_the_attention_of_the_head(directory):
         found = serving_options(
             directory, search={}, sentences="auto", max_length=9, **options
         )
-        return found.attention_layer, found.attention_head
+        return (
+            found.attention_layer,
+            found.attention_head,
+            found.attention_reads,
+        )
 
     given = {"attention_layer": None, "attention_head": None}
-    assert served(**given) == (None, None)
-    for head in ([1, 2], [0, None]):
+    assert served(**given) == (None, None, False)
+    for head in ([1, 2, True], [0, None, False]):
         directory.save_settings(
             dataclasses.replace(settings, alignment_head=head)
         )
         assert served(**given) == served() == tuple(head)
-    assert served(attention_layer=1, attention_head=None) == (1, None)
-    assert served(attention_layer=None, attention_head=0) == (None, 0)
+    assert served(attention_layer=1, attention_head=None) == (1, None, False)
+    assert served(attention_layer=None, attention_head=0) == (None, 0, False)
 
 
 @pytest.mark.parametrize(
-    "head", [[2, 0], [-1, 0], [0, 3], [0], [0, 1, 2], [None, 0], [True, 0], []]
+    "head",
+    [
+        *([2, 0, True], [-1, 0, True], [0, 3, False], [0, 1], []),
+        *([0, 1, 1], [None, 0, True], [True, 0, True], [0, 1.0, True]),
+    ],
 )
 def test_a_head_that_there_is_not_is_refused(directory, head):
     with pytest.raises(TypeError, match="alignment_head must be a layer of"):

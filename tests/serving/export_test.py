@@ -279,14 +279,20 @@ def test_attention_is_a_distribution_over_the_tokens_of_the_source(
         assert text_of(tokens[tokens != b""]) == expected
 
 
-@pytest.mark.parametrize(("layer", "head"), [(None, None), (0, 2)])
+@pytest.mark.parametrize(
+    ("layer", "head", "reads"), [(None, None, False), (0, 2, True)]
+)
 def test_attention_is_that_of_the_layer_and_head(
-    signatures, translator, layer, head
+    signatures, translator, layer, head, reads
 ):
     aligned = signatures["translate_aligned"]
     if layer is not None:
         options = ServingOptions(
-            SEARCH, MAX_LENGTH, attention_layer=layer, attention_head=head
+            SEARCH,
+            MAX_LENGTH,
+            attention_layer=layer,
+            attention_head=head,
+            attention_reads=reads,
         )
         aligned = ServedModel(
             translator.model, translator.vocabulary, options
@@ -304,6 +310,8 @@ def test_attention_is_that_of_the_layer_and_head(
     )
     expected = attention_by_hand(translator.model, source, target, layer)
     expected = expected.mean(0) if head is None else expected[head]
+    if reads:  # Each token but EOS is read one position later.
+        expected = np.concatenate([expected[1:], expected[-1:]])
     np.testing.assert_allclose(found["attention"][0], expected, atol=1e-5)
 
 

@@ -536,7 +536,7 @@ def test_words_are_aligned_as_they_are_given(directory):
     assert vocabulary.sha256 == plain.vocabulary.sha256
     np.testing.assert_array_equal(pairs.target_ids, plain.pairs.target_ids)
     assert settings.data_sha256 != plain.settings.data_sha256
-    assert settings.alignment_head == [1, 0]
+    assert settings.alignment_head == [1, 0, True]
     assert plain.settings.alignment_head is None
     lengths = [len(source.split()) for source in CORPUS]
     assert np.diff(pairs.links.offsets).tolist() == lengths
@@ -553,7 +553,9 @@ def test_a_run_goes_on_with_the_same_alignments_alone(
     first = prepare_guided(directory, **options)
     train(directory)
     # Another head was found to align better.
-    changed = dataclasses.replace(first.settings, alignment_head=[2, None])
+    changed = dataclasses.replace(
+        first.settings, alignment_head=[2, None, False]
+    )
     directory.save_settings(changed)
     again = prepare_guided(directory, **options)
     assert again.settings == changed
@@ -593,9 +595,9 @@ def test_a_warm_start_has_the_head_of_its_model(directory, tmp_path):
     options = {"warm_start_from": str(directory.path)}
     same = dataclasses.replace(HPARAMS, num_layers=3)
     for name, hparams, expected in (
-        ("same", same, [1, 0]),
+        ("same", same, [1, 0, True]),
         ("deeper", HPARAMS, None),
-        ("guided", dataclasses.replace(GUIDED, num_layers=2), [0, 0]),
+        ("guided", dataclasses.replace(GUIDED, num_layers=2), [0, 0, True]),
     ):
         links = LINKS if hparams.guided_alignment else None
         found = prepare(
