@@ -257,7 +257,7 @@ def _train_alignments(
         if "train_alignments" in names:
             raise corpora.InputError(
                 "--train_alignments has no effect alone: give "
-                "--override=guided_alignment=0.05 too"
+                "--override=guided_alignment=0.2 too"
             )
         return None
     if "train" not in corpus.alignments:
