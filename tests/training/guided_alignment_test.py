@@ -111,7 +111,7 @@ def test_without_links_there_is_one_loss(trainers):
 def test_the_head_learns_what_is_linked(trainers):
     trainer = trainers["parts"]
     assert guided_head(GUIDED) == (0, 0, True)
-    for step in range(120):
+    for step in range(200):
         source_ids, target_ids, is_linked = make_batch(step + 1)
         trainer.update(source_ids, target_ids, is_linked=is_linked)
     source_ids, target_ids, is_linked = make_batch(0)
