@@ -278,12 +278,12 @@ def inflect(adjective: str, ending: str) -> str:
 
 
 def decline(noun: Noun, plural: bool, case: int) -> str:
-    """The noun in its case: dative plural -n, genitive -s, weak -n."""
+    """The noun in its case: dative plural -n, genitive -s, weak as plural."""
     if plural:
         bare = noun.german_plural.endswith(("n", "s")) or case != DATIVE
         return noun.german_plural + "n" * (not bare)
     if noun.weak and case != NOMINATIVE:
-        return noun.german + ("n" if noun.german[-1] in "er" else "en")
+        return noun.german_plural
     if case == GENITIVE and noun.gender != "f":
         return noun.german + genitive_ending(noun.german)
     return noun.german
