@@ -16,6 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_lite.decoding.tags import UNSPACED, Word
+from t2t_lite.model.alignment_head import AlignmentHead
 from t2t_lite.model.multi_head_attention import record_weights
 from t2t_lite.model.transformer import Transformer, shift_right
 from t2t_lite.text.pharaoh import Link
@@ -34,16 +35,6 @@ _WORD = re.compile(
 SPACED = re.compile(r"\S+")  # What str.split gives.
 _TOKENS_AT_ONCE = 4096
 _LINKED = 0.5  # The least weight of a linked word, in the greatest's.
-
-
-class Head(NamedTuple):
-    """One head of a decoder layer's attention to the source."""
-
-    layer: int
-    head: int | None = None  # None for the mean over all
-    # Whether it is asked where a token is read, not where it is predicted:
-    # there it knows the token (Chen et al. 2020).
-    reads: bool = False
 
 
 class Pair(NamedTuple):
@@ -68,21 +59,23 @@ class Aligner:
         self,
         model: Transformer,
         vocabulary: Vocabulary,
-        heads: Sequence[Head] | None = None,
+        heads: Sequence[AlignmentHead] | None = None,
     ):
         self._vocabulary = vocabulary
         hparams = model.hparams
         # A translation may be longer in the vocabulary's own pieces.
         is_learned = hparams.positions == "learned"
         self._longest = hparams.learned_positions if is_learned else None
-        self.heads = heads or [Head(hparams.decoder_layers - 1)]
-        layers = [each.memory_attention for each in model.decoder.layers]
+        self.heads = heads or [AlignmentHead(hparams.decoder_layers - 1)]
 
         def attention(source_ids_BS, target_ids_BT):
-            with record_weights() as weights:
+            with record_weights() as recorded:
                 model((source_ids_BS, shift_right(target_ids_BT)))
             return tf.stack(
-                [_of_head(weights[layers[h.layer].path], h) for h in self.heads]
+                [
+                    head.of_tokens(model, recorded, target_ids_BT)
+                    for head in self.heads
+                ]
             )
 
         ids = tf.TensorSpec([None, None], tf.int32)
@@ -138,30 +131,20 @@ class Aligner:
     def _words(
         self, pair: Pair, target_ids: list[int], weights_TS: np.ndarray
     ) -> list[Word]:
-        starts_S = _starts(self._vocabulary, pair.source_ids, pair.source)
+        starts_S, _ = _spans(self._vocabulary, pair.source_ids, pair.source)
         starts_T, ends_T = _spans(
             self._vocabulary.target, target_ids, pair.target
         )
         if not len(starts_S):  # Of what the vocabulary leaves out.
             return []
-        words = []
+        words, best = [], 0
         for match in _WORD.finditer(pair.target):
             is_part_T = (starts_T < match.end()) & (ends_T > match.start())
-            weights_S = weights_TS[: len(starts_T)][is_part_T].sum(axis=0)
-            best = int(weights_S[: len(starts_S)].argmax())
+            if is_part_T.any():  # Else it is behind what the model takes.
+                weights_S = weights_TS[: len(starts_T)][is_part_T].sum(axis=0)
+                best = int(weights_S[: len(starts_S)].argmax())
             words.append(Word(*match.span(), int(starts_S[best])))
         return words
-
-
-def _of_head(weights_BHTS: tf.Tensor, head: Head) -> tf.Tensor:
-    if head.head is None:
-        weights_BTS = tf.reduce_mean(weights_BHTS, axis=1)
-    else:
-        weights_BTS = weights_BHTS[:, head.head]
-    if not head.reads:
-        return weights_BTS
-    # What a token is read in is the row behind; EOS is never read.
-    return tf.concat([weights_BTS[:, 1:], weights_BTS[:, -1:]], axis=1)
 
 
 def _links(
@@ -195,12 +178,12 @@ def _spans(
     vocabulary: Vocabulary, ids: list[int], text: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns where each piece of a text begins in it and ends."""
-    starts = _starts(vocabulary, ids, text)
-    return starts, np.append(starts[1:], len(text))[: len(starts)]
+    bounds = _bounds(vocabulary, ids, text)
+    return bounds[:-1], bounds[1:]
 
 
-def _starts(vocabulary: Vocabulary, ids: list[int], text: str) -> np.ndarray:
-    """Returns where each piece of a text begins in it, but for EOS.
+def _bounds(vocabulary: Vocabulary, ids: list[int], text: str) -> np.ndarray:
+    """Returns where each piece of a text but EOS begins, and the last one ends.
 
     Where the vocabulary writes a text otherwise, as by NFKC, or does not know a
     character of it, it is about there.
@@ -209,14 +192,15 @@ def _starts(vocabulary: Vocabulary, ids: list[int], text: str) -> np.ndarray:
     lengths = np.array([len(name) for name in names], int)
     # A piece's space is no part of its word.
     spaces = np.array([len(n) > 1 and n[:1] == b" " for n in names], int)
-    starts = np.cumsum(lengths) - lengths + spaces
+    bounds = np.append(np.cumsum(lengths) - lengths + spaces, lengths.sum())
     # The text has a space in front, which is its place -1.
     sizes = [1, *(len(character.encode()) for character in text)]
     characters = np.repeat(np.arange(len(sizes)) - 1, sizes)
     is_begun = f" {text}".encode().startswith(b"".join(names))  # It is cut.
     if lengths.sum() != len(characters) and not is_begun:
-        starts = starts * len(characters) // max(1, lengths.sum())
-    return characters[starts.clip(0, len(characters) - 1)].clip(0)
+        bounds = bounds * len(characters) // max(1, lengths.sum())
+    characters = np.append(characters, len(text))
+    return characters[bounds.clip(0, len(characters) - 1)].clip(0)
 
 
 def _batches(

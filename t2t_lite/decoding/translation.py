@@ -13,7 +13,7 @@ from absl import logging
 from keras import ops
 
 from t2t_lite.decoding import beginnings, saved_model
-from t2t_lite.decoding.alignment import Aligner, Head
+from t2t_lite.decoding.alignment import Aligner
 from t2t_lite.decoding.beginnings import ANYTHING, Beginning
 from t2t_lite.decoding.devices import find_devices
 from t2t_lite.decoding.engine import Engine, model_engine
@@ -30,6 +30,7 @@ from t2t_lite.decoding.search import max_target_length
 from t2t_lite.decoding.search_options import LINES_ALONE, SearchOptions
 from t2t_lite.decoding.terms import Term, merged
 from t2t_lite.errors import InputError, require, require_bool, require_int
+from t2t_lite.model.alignment_head import AlignmentHead
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage.model_directory import LoadedModel, ModelDirectory
 from t2t_lite.text import sentences
@@ -54,8 +55,8 @@ class LineTranslator(LinePredictor):
         vocabulary: Vocabulary.
         options: SearchOptions, those that the engine searches with.
         splitting: Splitting; only what is over-long when not given.
-        alignment_head: Head that words are aligned by; the mean over those of
-            the last layer when not given.
+        alignment_head: AlignmentHead that words are aligned by; the mean over
+            those of the last layer when not given.
     """
 
     _accepted = "a str, a list of str or a string tensor"
@@ -68,7 +69,7 @@ class LineTranslator(LinePredictor):
         vocabulary: Vocabulary,
         options: SearchOptions,
         splitting: Splitting | None = None,
-        alignment_head: Head | None = None,
+        alignment_head: AlignmentHead | None = None,
     ):
         super().__init__(
             vocabulary,
@@ -580,7 +581,7 @@ class Translator(LineTranslator):
             vocabulary,
             search_options,
             splitting,
-            settings.alignment_head and Head(*settings.alignment_head),
+            settings.alignment_head and AlignmentHead(*settings.alignment_head),
         )
         self.training_record = record
 

@@ -6,12 +6,13 @@ import itertools
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from t2t_lite.decoding.alignment import Aligner, Head, Pair
+from t2t_lite.decoding.alignment import Aligner, Pair
 from t2t_lite.decoding.ensemble import only_model
 from t2t_lite.decoding.line_predictor import LinePredictor
 from t2t_lite.english import counted
 from t2t_lite.evaluation.alignment_error import alignment_error_rate
 from t2t_lite.hparams import HParams
+from t2t_lite.model.alignment_head import AlignmentHead
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text.pharaoh import Link
@@ -27,16 +28,18 @@ class Ranked(NamedTuple):
     """A head, and how far the links that it finds are from right ones."""
 
     error_rate: float
-    head: Head
+    head: AlignmentHead
     num_pairs: int  # whose links are known
 
 
-def all_heads(hparams: HParams) -> list[Head]:
+def all_heads(hparams: HParams) -> list[AlignmentHead]:
     """Returns the heads of each decoder layer, and their means, both ways."""
     layers = range(hparams.decoder_layers)
     heads = [None, *range(hparams.num_heads)]
     return list(
-        itertools.starmap(Head, itertools.product(layers, heads, _WAYS))
+        itertools.starmap(
+            AlignmentHead, itertools.product(layers, heads, _WAYS)
+        )
     )
 
 
@@ -45,7 +48,7 @@ def ranked_heads(
     vocabulary: Vocabulary,
     pairs: Pairs,
     links: Links,
-    heads: Sequence[Head] | None = None,
+    heads: Sequence[AlignmentHead] | None = None,
 ) -> list[Ranked]:
     """Returns heads by their alignment error rate, the lowest first.
 
@@ -120,10 +123,10 @@ def choose(
     )
 
 
-def _described(head: Head) -> str:
+def _described(head: AlignmentHead) -> str:
     """Returns the name of a head.
 
-    >>> _described(Head(1, 3))
+    >>> _described(AlignmentHead(1, 3))
     'head 3 of layer 1'
     """
     which = "the mean" if head.head is None else f"head {head.head}"

@@ -13,6 +13,7 @@ from t2t_lite.decoding.steering import Steering
 from t2t_lite.errors import require
 from t2t_lite.hparams import HParams
 from t2t_lite.model import loss
+from t2t_lite.model.alignment_head import AlignmentHead
 from t2t_lite.model.multi_head_attention import record_weights
 from t2t_lite.model.transformer import Transformer, shift_right
 from t2t_lite.serving import checks
@@ -307,21 +308,15 @@ class ServedModel:
 
     def _attention_of_batch(self, source_ids_BS, target_ids_BT):
         """Returns float32 [B, T, S], rows of padding 0."""
-        layers = self._model.decoder.layers
-        chosen = self._options.attention_layer
-        layer = layers[-1 if chosen is None else chosen]
-        head = self._options.attention_head
-        with record_weights() as weights:
+        layer = self._options.attention_layer
+        head = AlignmentHead(
+            -1 if layer is None else layer,
+            self._options.attention_head,
+            self._options.attention_reads,
+        )
+        with record_weights() as recorded:
             self._model((source_ids_BS, shift_right(target_ids_BT)))
-        weights_BHTS = weights[layer.memory_attention.path]
-        if head is None:
-            weights_BTS = tf.reduce_mean(weights_BHTS, axis=1)
-        else:
-            weights_BTS = weights_BHTS[:, head]
-        if self._options.attention_reads:
-            rows_BTS = tf.concat([weights_BTS[:, 1:], weights_BTS[:, -1:]], 1)
-            is_read_BT1 = (target_ids_BT != EOS)[..., None]
-            weights_BTS = tf.where(is_read_BT1, rows_BTS, weights_BTS)
+        weights_BTS = head.of_tokens(self._model, recorded, target_ids_BT)
         is_token_BT = tf.cast(target_ids_BT != PAD, tf.float32)
         return weights_BTS * is_token_BT[..., None]
 

@@ -30,9 +30,6 @@ from t2t_lite.text import pharaoh, word_links
 from t2t_lite.text.vocabulary import FlatIds, Vocabulary
 from t2t_lite.text.word_links import WordLinks
 
-# (source, target) lines, or (source, target, links) where words are aligned.
-Pairs = Iterable[tuple[str, ...]]
-
 _LINES_AT_ONCE = 10_000
 _CORPUS_END = b"\xff"  # Between two corpora in a hash; no UTF-8 has it.
 _CHECKSUMS = "checksums.json"
@@ -44,6 +41,17 @@ _CHECKED = (
     "report.json",
 )
 _LINKS = ("links.ids", "links.offsets.npy")
+
+
+class LinkedPair(NamedTuple):
+    """A pair of lines whose words are aligned."""
+
+    source: str
+    target: str
+    links: str  # Pharaoh's, a line
+
+
+Pairs = Iterable[tuple[str, str] | LinkedPair]
 
 
 class TokenPairs(NamedTuple):
@@ -183,7 +191,7 @@ def hash_corpora(corpora: Iterable[Pairs]) -> str:
     return digest.hexdigest()
 
 
-def _hashed(pair: tuple[str, ...]) -> bytes:
+def _hashed(pair: tuple[str, str] | LinkedPair) -> bytes:
     return "".join(f"{part}\n" for part in pair).encode()
 
 
@@ -336,11 +344,11 @@ class _LinksWriter:
 
     def write(self, pairs, ids, is_kept):
         """Writes those of the pairs that are to be kept."""
-        if not pairs or len(pairs[0]) == 2:
+        if not pairs or not isinstance(pairs[0], LinkedPair):
             return
         if self._writer is None:
             self._writer = _SideWriter(self._path).__enter__()
-        links = [pharaoh.parse(text) for _, _, text in pairs]
+        links = [pharaoh.parse(pair.links) for pair in pairs]
         packed, is_left_out = word_links.of_same_words(
             links, pairs, ids, self._kinds
         )

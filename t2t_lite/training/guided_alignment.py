@@ -6,49 +6,36 @@ What it is to align is the token that it reads, not yet unknown as the one that
 it predicts is (Chen et al. 2020).
 """
 
-import contextlib
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
 
-from t2t_lite.decoding.alignment import Head
+import tensorflow as tf
+
 from t2t_lite.hparams import HParams
+from t2t_lite.model.alignment_head import AlignmentHead
 from t2t_lite.model.loss import alignment_loss
-from t2t_lite.model.multi_head_attention import record_weights
 from t2t_lite.model.transformer import Transformer
-from t2t_lite.tensor import Tensor
 
 
-def guided_head(hparams: HParams) -> Head:
+def guided_head(hparams: HParams) -> AlignmentHead:
     """Returns the head that learns, the first of the last layer but one."""
-    return Head(max(0, hparams.decoder_layers - 2), 0, reads=True)
+    return AlignmentHead(max(0, hparams.decoder_layers - 2), 0, reads=True)
 
 
-class GuidedAlignment:
-    """The second loss of a model.
+def guided_loss(
+    model: Transformer,
+    recorded: Mapping[str, tf.Tensor],
+    target_ids_BT: tf.Tensor,
+    is_linked_BTS: tf.Tensor,
+) -> tf.Tensor:
+    """Returns the second loss, summed, times its weight: float32 [].
 
     Args:
         model: Transformer.
+        recorded: that of `AlignmentHead.of_tokens`.
+        target_ids_BT: int32.
+        is_linked_BTS: that of `alignment_loss`.
     """
-
-    def __init__(self, model: Transformer):
-        self._weight = model.hparams.guided_alignment
-        self._head = guided_head(model.hparams)
-        layer = model.decoder.layers[self._head.layer]
-        self._attention = layer.memory_attention
-
-    def recorded(self) -> AbstractContextManager[dict[str, Tensor]]:
-        """Records the attention of a model that is called inside."""
-        return record_weights() if self._weight else contextlib.nullcontext({})
-
-    def loss(
-        self, recorded: dict[str, Tensor], is_linked_BTS: Tensor
-    ) -> Tensor:
-        """Returns the summed loss, float32 [], times its weight.
-
-        Args:
-            recorded: what `recorded` gave.
-            is_linked_BTS: that of `alignment_loss`.
-        """
-        weights_BTS = recorded[self._attention.path][:, self._head.head]
-        # A token is read in the row behind the one that predicts it.
-        total = alignment_loss(weights_BTS[:, 1:], is_linked_BTS[:, :-1])
-        return self._weight * total
+    head = guided_head(model.hparams)
+    weights_BTS = head.of_tokens(model, recorded, target_ids_BT)
+    total = alignment_loss(weights_BTS, is_linked_BTS)
+    return model.hparams.guided_alignment * total

@@ -6,6 +6,7 @@ nothing but rounding and the dropout masks.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import keras
@@ -14,13 +15,14 @@ import tensorflow as tf
 
 from t2t_lite.hparams import HParams
 from t2t_lite.model import loss
+from t2t_lite.model.multi_head_attention import record_weights
 from t2t_lite.model.transformer import Transformer, shift_right
 from t2t_lite.storage import model_directory
 from t2t_lite.training import optimizer
 from t2t_lite.training.divergence import DivergenceError
 from t2t_lite.training.dropout_seeds import seeded_dropout, update_seed
 from t2t_lite.training.gradient_norms import GradientNorms
-from t2t_lite.training.guided_alignment import GuidedAlignment
+from t2t_lite.training.guided_alignment import guided_loss
 from t2t_lite.training.loss_scale import LossScale
 from t2t_lite.training.strategies import (
     first_local,
@@ -79,7 +81,6 @@ class Trainer:
                 dtype=model_directory.training_policy(precision),
             )
             self.model.build()
-            self._guided_alignment = GuidedAlignment(self.model)
             self.weights = self.model.trainable_variables
             self.gradient_norms = GradientNorms([w.path for w in self.weights])
             self.schedule = optimizer.schedule(hparams)
@@ -299,7 +300,7 @@ class Trainer:
         with (
             seeded_dropout(self.model, seed),
             tf.GradientTape() as tape,
-            self._guided_alignment.recorded() as attention,
+            record_weights() if is_linked else nullcontext({}) as recorded,
         ):
             x_BTD = self.model.decode(
                 (source_ids, shift_right(target_ids)), training=True
@@ -314,7 +315,7 @@ class Trainer:
                 self.chunk_logits,
             )
             for links in is_linked:
-                loss_sum += self._guided_alignment.loss(attention, links)
+                loss_sum += guided_loss(self.model, recorded, target_ids, links)
             scaled_loss = loss_sum * scale
         gradients = tape.gradient(scaled_loss, [w.value for w in self.weights])
         return [loss_sum, tokens, *map(tf.convert_to_tensor, gradients)]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from t2t_lite.errors import InputError
 from t2t_lite.evaluation.accuracy import ReadChecks
 from t2t_lite.text import pharaoh, token_files
-from t2t_lite.text.token_files import Pairs
+from t2t_lite.text.token_files import LinkedPair, Pairs
 
 _NOT_AS_MANY = (
     "the alignments must have a line for each training pair; they have {}"
@@ -115,7 +115,7 @@ class TrainingText:
 
 def _linked(
     pairs: Pairs, lines: Iterator[str], is_last: bool
-) -> Iterator[tuple[str, str, str]]:
+) -> Iterator[LinkedPair]:
     """Yields pairs with a line of links each.
 
     Args:
@@ -130,7 +130,7 @@ def _linked(
         line = next(lines, None)
         if line is None:
             raise InputError(_NOT_AS_MANY.format("fewer"))
-        yield *pair, line
+        yield LinkedPair(*pair, line)
     if is_last and next(lines, None) is not None:
         raise InputError(_NOT_AS_MANY.format("more"))
 

@@ -41,16 +41,16 @@ def main() -> None:
     except InputError as error:
         sys.exit(f"error: {error}")
 
-    from t2t_lite.decoding.alignment import Head
     from t2t_lite.evaluation.alignment_heads import ranked_heads
+    from t2t_lite.model.alignment_head import AlignmentHead
     from t2t_lite.storage.model_directory import ModelDirectory
 
     directory = ModelDirectory(args.model)
     chosen = directory.settings().alignment_head
     head = (
-        Head(*chosen)
+        AlignmentHead(*chosen)
         if chosen
-        else Head(directory.settings().hparams.decoder_layers - 1)
+        else AlignmentHead(directory.settings().hparams.decoder_layers - 1)
     )
     loaded = directory.load_model(average_last=args.average_last)
     pairs = embedded.pairs("test")

@@ -14,7 +14,8 @@ from tiny_translator import (
 )
 
 from t2t_lite.decoding import alignment
-from t2t_lite.decoding.alignment import Aligner, Head, Pair
+from t2t_lite.decoding.alignment import Aligner, Pair
+from t2t_lite.model.alignment_head import AlignmentHead
 from t2t_lite.visualization import maps
 
 
@@ -106,7 +107,7 @@ def test_other_pairs_change_nothing(vocabulary, aligner):
 )
 def test_what_is_spelled_in_bytes_moves_no_other_word(vocabulary, text):
     (ids,) = vocabulary.encode([text])
-    starts = alignment._starts(vocabulary, ids, text)
+    starts, _ = alignment._spans(vocabulary, ids, text)
     pieces = vocabulary.tokens(ids[:-1])
     assert len(starts) == len(pieces)
     for piece, start in zip(pieces, starts, strict=True):
@@ -131,6 +132,17 @@ def test_a_longer_target_than_the_model_takes_is_aligned(vocabulary):
     assert {word.stands_for for word in words} <= {0, 2, 6}
 
 
+def test_words_behind_what_the_model_takes_have_no_links(vocabulary):
+    longest = LEARNED.learned_positions
+    aligner = Aligner(random_model(LEARNED, vocabulary), vocabulary)
+    pair = as_pair(vocabulary, "a red ball", sentence(40))
+    ((links,),) = aligner.links([pair])
+    assert {target for _, target in links} == set(range(longest - 1))
+    (words,) = aligner([pair])
+    behind = {word.stands_for for word in words[longest - 1 :]}
+    assert behind == {words[longest - 2].stands_for}
+
+
 def parts_of(vocabulary, text):
     """Returns for each word of a text the numbers of its pieces."""
     places = places_of(vocabulary, text)
@@ -144,7 +156,12 @@ def parts_of(vocabulary, text):
     ]
 
 
-HEADS = [Head(0), Head(0, 2), Head(1, 0), Head(1, 1, reads=True)]
+HEADS = [
+    AlignmentHead(0),
+    AlignmentHead(0, 2),
+    AlignmentHead(1, 0),
+    AlignmentHead(1, 1, reads=True),
+]
 
 
 def test_words_are_linked_by_the_heads_that_are_asked(model, vocabulary):
@@ -190,5 +207,7 @@ def test_the_first_head_says_what_words_stand_for(model, vocabulary, aligner):
     pairs = [as_pair(vocabulary, *texts) for texts in TEXTS]
     expected = Aligner(model, vocabulary, [HEADS[1]])(pairs)
     assert Aligner(model, vocabulary, HEADS[1:])(pairs) == expected
-    assert aligner(pairs) == Aligner(model, vocabulary, [Head(1)])(pairs)
+    assert aligner(pairs) == Aligner(model, vocabulary, [AlignmentHead(1)])(
+        pairs
+    )
     assert aligner(pairs) != expected

@@ -24,7 +24,7 @@ from tiny_translator import (
 
 import t2t_lite
 from t2t_lite.decoding import translation
-from t2t_lite.decoding.alignment import Aligner, Head, Pair
+from t2t_lite.decoding.alignment import Aligner, Pair
 from t2t_lite.decoding.engine import model_engine
 from t2t_lite.decoding.line_predictor import Translation, as_lines
 from t2t_lite.decoding.search import (
@@ -36,6 +36,7 @@ from t2t_lite.decoding.translation import LineTranslator, _join
 from t2t_lite.errors import InputError
 from t2t_lite.hardware import GIB, Hardware
 from t2t_lite.hparams import HParams
+from t2t_lite.model.alignment_head import AlignmentHead
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage.model_directory import Settings
 from t2t_lite.text import pharaoh
@@ -1429,9 +1430,11 @@ def test_alignments_change_no_translation(steered, translator, model):
         model_engine(model, aligning.vocabulary, aligning.options, xla=False),
         aligning.vocabulary,
         aligning.options,
-        alignment_head=Head(0, 1),
+        alignment_head=AlignmentHead(0, 1),
     )
-    (by_head,) = Aligner(model, aligning.vocabulary, [Head(0, 1)]).links(pairs)
+    (by_head,) = Aligner(
+        model, aligning.vocabulary, [AlignmentHead(0, 1)]
+    ).links(pairs)
     (others,) = with_more.translate(lines[2:])
     assert [list(each.links) for each in others] == by_head != expected
     assert aligning("a red ball") == found[2][0].text

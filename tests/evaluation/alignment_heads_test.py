@@ -6,9 +6,10 @@ import types
 import pytest
 from tiny_translator import TINY, learn_vocabulary, random_model, write_model
 
-from t2t_lite.decoding.alignment import Aligner, Head, Pair
+from t2t_lite.decoding.alignment import Aligner, Pair
 from t2t_lite.errors import InputError
 from t2t_lite.evaluation import alignment_heads
+from t2t_lite.model.alignment_head import AlignmentHead
 from t2t_lite.serving.opening import serving_options
 
 PAIRS = [
@@ -39,7 +40,10 @@ def links_by(head, model, vocabulary):
     return [*found[:2], [], found[2]]
 
 
-@pytest.mark.parametrize("head", [Head(0, 2), Head(1), Head(1, 0, reads=True)])
+@pytest.mark.parametrize(
+    "head",
+    [AlignmentHead(0, 2), AlignmentHead(1), AlignmentHead(1, 0, reads=True)],
+)
 def test_the_head_that_found_the_links_has_no_errors(head, model, vocabulary):
     links = links_by(head, model, vocabulary)
     ranked = alignment_heads.ranked_heads(model, vocabulary, PAIRS, links)
@@ -48,7 +52,7 @@ def test_the_head_that_found_the_links_has_no_errors(head, model, vocabulary):
     rates = [each.error_rate for each in ranked]
     assert rates == sorted(rates)
     assert {each.head for each in ranked} == {
-        Head(layer, head, reads)
+        AlignmentHead(layer, head, reads)
         for layer in (0, 1)
         for head in (None, 0, 1, 2)
         for reads in (False, True)
@@ -66,7 +70,7 @@ def directory(tmp_path, vocabulary):
 
 
 def test_the_best_head_is_kept(directory, model, vocabulary):
-    links = links_by(Head(1, 2, reads=True), model, vocabulary)
+    links = links_by(AlignmentHead(1, 2, reads=True), model, vocabulary)
     before = directory.settings()
     translator = types.SimpleNamespace(model=model, vocabulary=vocabulary)
     text = alignment_heads.choose(

@@ -9,6 +9,7 @@ from token_pairs import pairs_in_memory
 
 from t2t_lite.errors import InputError
 from t2t_lite.text import batching, learning, pharaoh, token_files
+from t2t_lite.text.token_files import LinkedPair
 
 TEXT = [
     ("A dog runs.", "Ein Hund rennt."),
@@ -126,7 +127,9 @@ def test_mapped_ids_make_the_batches_of_those_in_memory(tmp_path, vocabulary):
 
 
 LINKS = ["0-0 1-1", "", "0-1 6-0", "", "0-0", "", "1-0 1-1", "", "0-0 1-6"]
-LINKED_TEXT = [(*pair, links) for pair, links in zip(TEXT, LINKS, strict=True)]
+LINKED_TEXT = [
+    LinkedPair(*pair, links) for pair, links in zip(TEXT, LINKS, strict=True)
+]
 
 
 @pytest.mark.parametrize("lines_at_once", [2, 100])
@@ -146,7 +149,7 @@ def test_pairs_that_are_kept_have_their_links(
     # Other links are another text; without any, it is what it was.
     hashes = {
         token_files.hash_pairs(text)
-        for text in (TEXT, LINKED_TEXT, [(*p, "0-0") for p in TEXT])
+        for text in (TEXT, LINKED_TEXT, [LinkedPair(*p, "0-0") for p in TEXT])
     }
     assert len(hashes) == 3
     assert report.data_sha256 == token_files.hash_pairs(LINKED_TEXT)
@@ -174,7 +177,7 @@ def test_batches_have_the_links_of_tokens(tmp_path, vocabulary):
 
 def test_alignments_without_any_link_are_refused(tmp_path, vocabulary):
     with pytest.raises(InputError, match="no pair that is kept has links"):
-        tokenize(vocabulary, tmp_path / "t", [(*pair, "") for pair in TEXT])
+        tokenize(vocabulary, tmp_path / "t", [LinkedPair(*p, "") for p in TEXT])
     assert not (tmp_path / "t").exists()
 
 

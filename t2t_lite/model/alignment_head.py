@@ -1,0 +1,51 @@
+"""Which source tokens a target token stands for, by a head of the decoder."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from keras import ops
+
+from t2t_lite.model.transformer import Transformer
+from t2t_lite.tensor import Tensor
+from t2t_lite.token_ids import EOS
+
+
+class AlignmentHead(NamedTuple):
+    """One head of a decoder layer's attention to the source."""
+
+    layer: int
+    head: int | None = None  # None for the mean over all
+    # Whether it is asked where a token is read, not where it is predicted:
+    # there it knows the token (Chen et al. 2020).
+    reads: bool = False
+
+    def of_tokens(
+        self,
+        model: Transformer,
+        recorded: Mapping[str, Tensor],
+        target_ids_BT: Tensor,
+    ) -> Tensor:
+        """Returns what it attends to for each target token, float32 [B, T, S].
+
+        EOS is never read: its weights are those it is predicted with.
+
+        Args:
+            model: Transformer.
+            recorded: what `record_weights` recorded of a call of the model with
+                `shift_right(target_ids_BT)`.
+            target_ids_BT: int32.
+        """
+        layer = model.decoder.layers[self.layer]
+        weights_BHTS = recorded[layer.memory_attention.path]
+        if self.head is None:
+            predicts_BTS = ops.mean(weights_BHTS, axis=1)
+        else:
+            predicts_BTS = weights_BHTS[:, self.head]
+        if not self.reads:
+            return predicts_BTS
+        # A token is read in the row behind the one that predicts it.
+        reads_BTS = ops.concatenate(
+            [predicts_BTS[:, 1:], predicts_BTS[:, -1:]], axis=1
+        )
+        is_read_BT1 = ops.expand_dims(target_ids_BT != EOS, axis=-1)
+        return ops.where(is_read_BT1, reads_BTS, predicts_BTS)
