@@ -11,6 +11,7 @@ from t2t_lite.model import loss
 from t2t_lite.model.multi_head_attention import record_weights
 from t2t_lite.model.transformer import shift_right
 from t2t_lite.training.guided_alignment import guided_head
+from t2t_lite.training.loss_scale import LossScale
 from t2t_lite.training.trainer import Trainer
 
 V = 11
@@ -72,6 +73,40 @@ def test_the_gradient_is_that_of_both_losses(trainers):
     for our, their in zip(found, expected, strict=True):
         their = tf.convert_to_tensor(their) / 30  # Tokens.
         np.testing.assert_allclose(our, their, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_xla_gives_the_same_gradients(trainers, monkeypatch):
+    compiled = Trainer(GUIDED, V, xla=True)
+    # XLA compiles for each shape: here, for that of the batch alone.
+    monkeypatch.setattr(compiled, "_is_traced", True)
+    assert_near(gradients(compiled), gradients(trainers["whole"]), 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("precision", "rounding"), [("bfloat16", 2**-8), ("float16", 2**-11)]
+)
+def test_half_precision_gives_about_the_same(trainers, precision, rounding):
+    trainer = Trainer(GUIDED, V, precision=precision)
+    if trainer.is_scaled:
+        trainer.loss_scale = LossScale(2.0**8)
+    found, expected = gradients(trainer), gradients(trainers["whole"])
+    # As without the second loss, which is a third of the gradient.
+    assert_near(found, expected, 32 * rounding)
+
+
+def gradients(trainer):
+    """Returns those of a batch, all in one."""
+    source_ids, target_ids, is_linked = make_batch()
+    trainer.add(source_ids, target_ids, is_linked=is_linked)
+    found = [np.ravel(gradient) for gradient in trainer.gradients()]
+    trainer.clear()
+    return np.concatenate(found)
+
+
+def assert_near(found, expected, tolerance):
+    difference = np.linalg.norm(found - expected)
+    assert difference < tolerance * np.linalg.norm(expected)
 
 
 def test_how_a_batch_is_divided_changes_nothing(trainers):
