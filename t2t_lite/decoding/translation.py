@@ -28,12 +28,15 @@ from t2t_lite.decoding.members import Paths, members_of, require_together
 from t2t_lite.decoding.piece_translation import PieceTranslator, Request
 from t2t_lite.decoding.search import max_target_length
 from t2t_lite.decoding.search_options import LINES_ALONE, SearchOptions
+from t2t_lite.decoding.tensor_translation import (
+    TensorTranslator,
+    require_strings,
+)
 from t2t_lite.decoding.terms import Term, merged
 from t2t_lite.errors import InputError, require, require_bool, require_int
 from t2t_lite.model.alignment_head import AlignmentHead
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage.model_directory import LoadedModel, ModelDirectory
-from t2t_lite.text import sentences
 from t2t_lite.text.sentences import Splitting
 from t2t_lite.text.vocabulary import (
     SPACE,
@@ -452,60 +455,15 @@ class LineTranslator(LinePredictor):
         }
         rule = "text must be a str or a list of str for these options"
         require(rule, not lines_only, **lines_only)
-        self._require_strings(text)
+        require_strings(text, self._accepted)
         translations, scores = self._translate_tensor(text)
         return (translations, scores) if with_scores else translations
 
-    def _require_strings(self, text: Any) -> None:
-        """Raises TypeError where a tensor is not a dense one of strings."""
-        is_sparse = isinstance(text, tf.RaggedTensor | tf.SparseTensor)
-        if is_sparse or text.dtype != tf.string:
-            raise TypeError(
-                f"text must be {self._accepted}; received a "
-                f"{type(text).__name__} of {text.dtype.name}"
-            )
-
     @functools.cached_property
-    def _translate_tensor(self):
-        """A tf.function: a string tensor to (string, float32) of its shape."""
-
-        def translate_tensor(text):
-            ids_P, line_indices_P = self._split_tensor(tf.reshape(text, [-1]))
-            found = self.translate_ids(ids_P)
-            text_P = self.vocabulary.target.decode_tensor(found.ids_BWT[:, 0])
-            text_N = sentences.join_tensor(
-                text_P, line_indices_P, tf.size(text)
-            )
-            scores_N = tf.math.unsorted_segment_sum(
-                found.scores_BW[:, 0], line_indices_P, tf.size(text)
-            )
-            # A sentence without a translation leaves its line without one.
-            text_N = tf.where(tf.math.is_finite(scores_N), text_N, "")
-            shape = tf.shape(text)
-            return tf.reshape(text_N, shape), tf.reshape(scores_N, shape)
-
-        signature = [tf.TensorSpec(None, tf.string)]
-        return tf.function(translate_tensor, signature, autograph=False)
-
-    def _split_tensor(self, text_N):
-        """Returns P pieces in a graph: ragged int32 ids, int32 line indices."""
-
-        def split(text_N):
-            lines = [line.decode("utf-8", "replace") for line in text_N]
-            pieces = self._splitter.split_lines(lines)
-            return (
-                np.array([i for ids in pieces.ids for i in ids], np.int32),
-                np.array([len(ids) for ids in pieces.ids], np.int64),
-                np.array(pieces.line_indices, np.int32),
-            )
-
-        ids, lengths_P, line_indices_P = tf.numpy_function(
-            split, [text_N], [tf.int32, tf.int64, tf.int32], stateful=False
+    def _translate_tensor(self) -> TensorTranslator:
+        return TensorTranslator(
+            self.translate_ids, self._splitter, self.vocabulary.target
         )
-        ids_P = tf.RaggedTensor.from_row_lengths(
-            tf.ensure_shape(ids, [None]), tf.ensure_shape(lengths_P, [None])
-        )
-        return ids_P, tf.ensure_shape(line_indices_P, [None])
 
 
 class Translator(LineTranslator):
