@@ -278,7 +278,7 @@ def inflect(adjective: str, ending: str) -> str:
 
 
 def decline(noun: Noun, plural: bool, case: int) -> str:
-    """The noun in its case: dative plural -n, genitive -s, weak as plural."""
+    """The noun in its case: dative plural -n, genitive -s, weak -n, -en."""
     if plural:
         bare = noun.german_plural.endswith(("n", "s")) or case != DATIVE
         return noun.german_plural + "n" * (not bare)

@@ -5,7 +5,8 @@ rule can derive is left out: English `-s` and `-ing`, German cases and persons.
 
 Nouns        english[/plural] | article singular [plural] | classes
              No German plural marks a mass noun; `*` after the singular marks
-             the weak nouns (der Junge, den Jungen).
+             the weak nouns, whose other cases are as the plural (der Junge,
+             den Jungen, die Jungen).
 Verbs        base [past [participle]] [+ particle] | [sich] infinitive
              [third] [ist] [participle] | frame | places | manners
              `auf_stehen` is separable; `ist` before the participle picks the

@@ -114,19 +114,23 @@ class Aligner:
     def _attended(
         self, pairs: Sequence[Pair]
     ) -> Iterator[tuple[int, list[int], np.ndarray]]:
-        """Yields the index of each pair, its target's ids and weights_HTS."""
+        """Yields the index of each pair, its target's ids and weights_HTS.
+
+        T counts the pieces but EOS, as far as the model takes them.
+        """
         target = self._vocabulary.target
         encoded = target.encode([p.target for p in pairs], num_threads=1)
-        encoded = [ids[: self._longest] for ids in encoded]
+        cut = [ids[: self._longest] for ids in encoded]
         tokens_at_once = _TOKENS_AT_ONCE // len(self.heads)
-        for rows in _batches(pairs, encoded, tokens_at_once):
+        for rows in _batches(pairs, cut, tokens_at_once):
             sources, targets = (
                 tf.ragged.constant([ids[n] for n in rows], tf.int32).to_tensor()
-                for ids in ([p.source_ids for p in pairs], encoded)
+                for ids in ([p.source_ids for p in pairs], cut)
             )
             weights_HBTS = self._attention(sources, targets).numpy()
             for place, n in enumerate(rows):
-                yield n, encoded[n], weights_HBTS[:, place]
+                ids = encoded[n]
+                yield n, ids, weights_HBTS[:, place, : len(ids) - 1]
 
     def _words(
         self, pair: Pair, target_ids: list[int], weights_TS: np.ndarray
@@ -140,8 +144,9 @@ class Aligner:
         words, best = [], 0
         for match in _WORD.finditer(pair.target):
             is_part_T = (starts_T < match.end()) & (ends_T > match.start())
-            if is_part_T.any():  # Else it is behind what the model takes.
-                weights_S = weights_TS[: len(starts_T)][is_part_T].sum(axis=0)
+            is_part_T = is_part_T[: len(weights_TS)]
+            if is_part_T.any():  # Else the model takes no piece of it.
+                weights_S = weights_TS[is_part_T].sum(axis=0)
                 best = int(weights_S[: len(starts_S)].argmax())
             words.append(Word(*match.span(), int(starts_S[best])))
         return words
@@ -155,10 +160,11 @@ def _links(
     Args:
         is_part_WS: bool, which pieces make up each word of the source.
         is_part_WT: bool, likewise of the target.
-        weights_TS: float, of the pieces, padding included.
+        weights_TS: float, of the target's first pieces, those of padding in
+            the source included.
     """
-    S, T = is_part_WS.shape[1], is_part_WT.shape[1]
-    shares = is_part_WT @ weights_TS[:T, :S] @ is_part_WS.T
+    T, S = len(weights_TS), is_part_WS.shape[1]
+    shares = is_part_WT[:, :T] @ weights_TS[:, :S] @ is_part_WS.T
     if not shares.size:
         return []
     best = shares.max(axis=1, keepdims=True)
@@ -178,12 +184,12 @@ def _spans(
     vocabulary: Vocabulary, ids: list[int], text: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns where each piece of a text begins in it and ends."""
-    bounds = _bounds(vocabulary, ids, text)
-    return bounds[:-1], bounds[1:]
+    starts = _starts(vocabulary, ids, text)
+    return starts, np.append(starts[1:], len(text))[: len(starts)]
 
 
-def _bounds(vocabulary: Vocabulary, ids: list[int], text: str) -> np.ndarray:
-    """Returns where each piece of a text but EOS begins, and the last one ends.
+def _starts(vocabulary: Vocabulary, ids: list[int], text: str) -> np.ndarray:
+    """Returns where each piece of a text begins in it, but for EOS.
 
     Where the vocabulary writes a text otherwise, as by NFKC, or does not know a
     character of it, it is about there.
@@ -192,15 +198,14 @@ def _bounds(vocabulary: Vocabulary, ids: list[int], text: str) -> np.ndarray:
     lengths = np.array([len(name) for name in names], int)
     # A piece's space is no part of its word.
     spaces = np.array([len(n) > 1 and n[:1] == b" " for n in names], int)
-    bounds = np.append(np.cumsum(lengths) - lengths + spaces, lengths.sum())
+    starts = np.cumsum(lengths) - lengths + spaces
     # The text has a space in front, which is its place -1.
     sizes = [1, *(len(character.encode()) for character in text)]
     characters = np.repeat(np.arange(len(sizes)) - 1, sizes)
-    is_begun = f" {text}".encode().startswith(b"".join(names))  # It is cut.
+    is_begun = f" {text}".encode().startswith(b"".join(names))
     if lengths.sum() != len(characters) and not is_begun:
-        bounds = bounds * len(characters) // max(1, lengths.sum())
-    characters = np.append(characters, len(text))
-    return characters[bounds.clip(0, len(characters) - 1)].clip(0)
+        starts = starts * len(characters) // max(1, lengths.sum())
+    return characters[starts.clip(0, len(characters) - 1)].clip(0)
 
 
 def _batches(

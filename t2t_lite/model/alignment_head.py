@@ -7,7 +7,7 @@ from keras import ops
 
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.tensor import Tensor
-from t2t_lite.token_ids import EOS
+from t2t_lite.token_ids import PAD
 
 
 class AlignmentHead(NamedTuple):
@@ -27,7 +27,8 @@ class AlignmentHead(NamedTuple):
     ) -> Tensor:
         """Returns what it attends to for each target token, float32 [B, T, S].
 
-        EOS is never read: its weights are those it is predicted with.
+        The last token, EOS, is never read: its weights are those that it is
+        predicted with.
 
         Args:
             model: Transformer.
@@ -47,5 +48,7 @@ class AlignmentHead(NamedTuple):
         reads_BTS = ops.concatenate(
             [predicts_BTS[:, 1:], predicts_BTS[:, -1:]], axis=1
         )
-        is_read_BT1 = ops.expand_dims(target_ids_BT != EOS, axis=-1)
+        end_B1 = ops.full_like(target_ids_BT[:, :1], PAD)
+        next_BT = ops.concatenate([target_ids_BT[:, 1:], end_B1], axis=1)
+        is_read_BT1 = ops.expand_dims(next_BT != PAD, axis=-1)
         return ops.where(is_read_BT1, reads_BTS, predicts_BTS)

@@ -85,7 +85,7 @@ class Settings:
     # Whether lines may begin with a token such as >>deu<<.
     language_tokens: bool = False
     # [layer, head, reads] of the attention that words are aligned by: those of
-    # decoding.alignment.Head; None: the mean of the last layer's.
+    # model.alignment_head.AlignmentHead; None: the mean of the last layer's.
     alignment_head: list | None = None
 
     def __post_init__(self) -> None:

@@ -18,8 +18,8 @@ from t2t_lite import files
 from t2t_lite.errors import InputError
 from t2t_lite.text import token_files
 from t2t_lite.text.token_files import (
+    AnyPairs,
     CorpusReport,
-    Pairs,
     PairTokenizer,
     TokenPairs,
 )
@@ -29,7 +29,7 @@ _FORMAT = 1  # To be raised when the files or the ids of a text change.
 
 def shared_tokens(
     cache_dir: str | os.PathLike,
-    read_corpora: Callable[[], Iterable[Pairs]],
+    read_corpora: Callable[[], Iterable[AnyPairs]],
     data_sha256: str,
     tokenizer: PairTokenizer,
 ) -> tuple[TokenPairs, CorpusReport]:
@@ -40,7 +40,7 @@ def shared_tokens(
     Args:
         cache_dir: path, made if there is none.
         read_corpora: a function; each call reads the corpora, the (source,
-            target) pairs of each.
+            target) pairs or LinkedPairs of each.
         data_sha256: their hash, as of token_files.hash_corpora.
         tokenizer: PairTokenizer.
 

@@ -51,7 +51,8 @@ class LinkedPair(NamedTuple):
     links: str  # Pharaoh's, a line
 
 
-Pairs = Iterable[tuple[str, str] | LinkedPair]
+Pairs = Iterable[tuple[str, str]]  # (source, target)
+AnyPairs = Pairs | Iterable[LinkedPair]
 
 
 class TokenPairs(NamedTuple):
@@ -125,7 +126,7 @@ class PairTokenizer:
     encode_targets: Callable[[list[str]], FlatIds]
     max_length: int
 
-    def encode(self, pairs: Pairs) -> tuple[FlatIds, FlatIds]:
+    def encode(self, pairs: AnyPairs) -> tuple[FlatIds, FlatIds]:
         """Returns the ids of the sources and of the targets, of any length."""
         sources, targets = [], []
         for source, target, *_ in pairs:
@@ -172,12 +173,12 @@ def require_pairs(split: str, pairs: Sequence[tuple[str, str]]) -> None:
         raise InputError(f"the {split} text has no pairs to score on")
 
 
-def hash_pairs(pairs: Iterable[tuple[str, str]]) -> str:
+def hash_pairs(pairs: AnyPairs) -> str:
     """Returns the hex sha256 of text pairs, which names a corpus' content."""
     return hash_corpora([pairs])
 
 
-def hash_corpora(corpora: Iterable[Pairs]) -> str:
+def hash_corpora(corpora: Iterable[AnyPairs]) -> str:
     """Returns the hex sha256 of several corpora, which tells where each ends.
 
     That of one corpus is its `hash_pairs`.
@@ -214,7 +215,7 @@ def encode_pairs(
 
 
 def tokenize_pairs(
-    corpora: Iterable[Pairs],
+    corpora: Iterable[AnyPairs],
     tokenizer: PairTokenizer,
     directory: str | os.PathLike,
 ) -> CorpusReport:
@@ -223,7 +224,7 @@ def tokenize_pairs(
     The directory appears once it is complete.
 
     Args:
-        corpora: each (source, target) lines.
+        corpora: each (source, target) lines, or LinkedPairs.
         tokenizer: PairTokenizer.
         directory: path that does not exist yet.
 
@@ -235,7 +236,7 @@ def tokenize_pairs(
 
 
 def write_pairs(
-    corpora: Iterable[Pairs], tokenizer: PairTokenizer, folder: pathlib.Path
+    corpora: Iterable[AnyPairs], tokenizer: PairTokenizer, folder: pathlib.Path
 ) -> CorpusReport:
     """Writes what `tokenize_pairs` does into a folder that exists."""
     counts = _Counts()

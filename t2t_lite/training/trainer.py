@@ -300,7 +300,7 @@ class Trainer:
         with (
             seeded_dropout(self.model, seed),
             tf.GradientTape() as tape,
-            record_weights() if is_linked else nullcontext({}) as recorded,
+            record_weights() if is_linked else nullcontext() as recorded,
         ):
             x_BTD = self.model.decode(
                 (source_ids, shift_right(target_ids)), training=True

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from t2t_lite.errors import InputError
 from t2t_lite.evaluation.accuracy import ReadChecks
 from t2t_lite.text import pharaoh, token_files
-from t2t_lite.text.token_files import LinkedPair, Pairs
+from t2t_lite.text.token_files import AnyPairs, LinkedPair, Pairs
 
 _NOT_AS_MANY = (
     "the alignments must have a line for each training pair; they have {}"
@@ -42,7 +42,7 @@ class TrainingText:
     read_checks: ReadChecks = dict
     alignments: Callable[[], Iterable[str]] | None = None
 
-    def read_corpora(self) -> list[Pairs]:
+    def read_corpora(self) -> list[AnyPairs]:
         """Returns the training pairs of each corpus that has a weight.
 
         They have their links, where words are aligned, and are to be read one

@@ -1,6 +1,7 @@
 """What words stand for is where the decoder looks, whatever else is aligned."""
 
 import re
+import types
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from tiny_translator import (
 from t2t_lite.decoding import alignment
 from t2t_lite.decoding.alignment import Aligner, Pair
 from t2t_lite.model.alignment_head import AlignmentHead
+from t2t_lite.token_ids import EOS
 from t2t_lite.visualization import maps
 
 
@@ -117,6 +119,24 @@ def test_what_is_spelled_in_bytes_moves_no_other_word(vocabulary, text):
     assert (starts[1:] >= starts[:-1]).all()
 
 
+@pytest.mark.parametrize(
+    ("text", "pieces", "expected"),
+    [
+        # The last one is not known to the vocabulary.
+        ("the dog Ω", [b" the", b" dog", b" ", b""], [[0], [1], [3]]),
+        # It is written otherwise, by NFKC.
+        ("ﬁne dog", [b" fi", b"ne", b" dog"], [[1], [2]]),
+    ],
+)
+def test_words_of_texts_that_are_written_otherwise_have_pieces(
+    text, pieces, expected
+):
+    vocabulary = types.SimpleNamespace(token_bytes=[b"", b"", *pieces])
+    ids = [*range(2, 2 + len(pieces)), EOS]
+    is_part_WT = alignment._parts(vocabulary, ids, text)
+    assert [np.flatnonzero(each).tolist() for each in is_part_WT] == expected
+
+
 def test_accents_and_apostrophes_are_parts_of_words(vocabulary, aligner):
     text = "he\u0301 can't 'a' हिन्दी"
     (words,) = aligner([as_pair(vocabulary, "the dog", text)])
@@ -137,10 +157,10 @@ def test_words_behind_what_the_model_takes_have_no_links(vocabulary):
     aligner = Aligner(random_model(LEARNED, vocabulary), vocabulary)
     pair = as_pair(vocabulary, "a red ball", sentence(40))
     ((links,),) = aligner.links([pair])
-    assert {target for _, target in links} == set(range(longest - 1))
+    assert {target for _, target in links} == set(range(longest))
     (words,) = aligner([pair])
-    behind = {word.stands_for for word in words[longest - 1 :]}
-    assert behind == {words[longest - 2].stands_for}
+    behind = {word.stands_for for word in words[longest:]}
+    assert behind == {words[longest - 1].stands_for}
 
 
 def parts_of(vocabulary, text):
