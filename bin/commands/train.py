@@ -24,9 +24,7 @@ flags.DEFINE_string(
     "that --model_dir was begun with, or those of the model directory given as "
     f"--warm_start_from, or else {_DEFAULT_PRESET}.",
 )
-flags.DEFINE_multi_string(
-    "override", [], "Replace a setting: field=value. May be repeated."
-)
+flags.DEFINE_multi_string("override", [], "Replace a setting: field=value.")
 flags.DEFINE_integer(
     "steps", None, "How many updates to do in all. Default: the preset's."
 )

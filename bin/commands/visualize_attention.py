@@ -35,7 +35,7 @@ flags.DEFINE_integer(
 flags.DEFINE_multi_integer(
     "head",
     None,
-    "Which head the pictures show, from 0. May be repeated. Default: all.",
+    "Which head the pictures show, from 0. Default: all.",
 )
 flags.DEFINE_string(
     "png_token", None, "Draw only the lines of this attending token."

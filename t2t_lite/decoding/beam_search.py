@@ -333,11 +333,17 @@ class _Search:
 
         A log probability only falls and the penalty only grows with length, so
         an alive hypothesis can at best keep its log probability until its
-        largest length.
+        largest length. With a Goal, what is less likely than the results cannot
+        change them by getting longer: for want of what it still needs it would
+        go on until there is no room.
         """
         best_alive_B = state.alive_log_probs_BW[:, 0]
-        bound_B = best_alive_B / length_penalty(state.max_lengths_B, self.alpha)
         worst_B = state.finished.scores_BW[:, self.num_best - 1]
+        longest_B = state.max_lengths_B
+        if self._goal is not None:
+            ids_BT = state.finished.ids_BWT[:, self.num_best - 1]
+            longest_B = ops.sum(ops.cast(ids_BT != 0, "int32"), axis=-1)
+        bound_B = best_alive_B / length_penalty(longest_B, self.alpha)
         last_B = state.finished.scores_BW[:, self.min_finished - 1]
         is_found_B = is_possible(last_B)
         has_room_B = state.length < state.max_lengths_B

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from t2t_lite.errors import require, require_bool, require_int
+from t2t_lite.errors import InputError, require, require_bool, require_int
 from t2t_lite.text import pharaoh
 from t2t_lite.text.pharaoh import Link
 from t2t_lite.text.vocabulary import as_list, require_lines
@@ -123,7 +123,10 @@ class LinePredictor(abc.ABC):
         if prefixes is not None:
             rule = "a parser takes no prefixes"
             require(rule, self._takes_prefixes, model=self.description)
-            require_lines(prefixes, "prefixes must be an iterable of str")
+            require_lines(
+                prefixes,
+                "the prefixes of several lines must be an iterable of str",
+            )
         return self._stream(lines, lines_at_once, first_line, prefixes)
 
     def _stream(self, lines, lines_at_once, first_line, prefixes):
@@ -194,12 +197,13 @@ def _blocks(lines, lines_at_once, first_line, prefixes=None):
 def _require_as_many(block, beside, done):
     """Raises InputError where there are more lines, or more prefixes."""
     for prefixes in beside:
-        found = "fewer" if len(prefixes) < len(block) else "more"
-        require(
-            "there must be as many prefixes as lines, blank for none",
-            len(prefixes) == len(block),
-            prefixes=f"{found}, {done + len(prefixes)} so far",
-        )
+        if len(prefixes) != len(block):
+            is_short = len(prefixes) < len(block)
+            found = f"only {done + len(prefixes)}" if is_short else "more"
+            raise InputError(
+                "there must be as many prefixes as lines, blank for none; "
+                f"received {found}"
+            )
 
 
 def _side_by_side(

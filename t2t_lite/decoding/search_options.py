@@ -16,6 +16,7 @@ from t2t_lite.storage import checkpoint_files, settings_file
 
 _WORDS = ("suppress", "suppress_pieces")
 _LONGEST_NGRAM = 100
+_UNSAMPLED = (("seed", 0), ("temperature", 1))  # The defaults.
 _ALWAYS = ("beam_width", "length_penalty", "max_extra_length", "nbest")
 # What steers a search beside the beam, and is off by default.
 STEERING = (
@@ -197,13 +198,10 @@ def _check_sampling(options: SearchOptions) -> None:
     holds = _is_number(temperature) and 0 < temperature < math.inf
     rule = "temperature must be a number above 0"
     require(rule, holds, temperature=temperature)
-    is_default = (options.seed, temperature) == (0, 1)
-    require(
-        "seed and temperature need sample_top_k or sample_top_p",
-        options.samples or is_default,
-        seed=options.seed,
-        temperature=temperature,
-    )
+    given = {"seed": options.seed, "temperature": temperature}
+    given = {n: given[n] for n, default in _UNSAMPLED if given[n] != default}
+    rule = "seed and temperature need sample_top_k or sample_top_p"
+    require(rule, options.samples or not given, **given)
 
 
 def _pairs(glossary: Any) -> tuple[tuple[str, str], ...]:

@@ -1,5 +1,6 @@
 """Finds translations that contain given terms."""
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -76,13 +77,13 @@ class TermSearch:
         return self._joined(parts, len(asked))
 
     def _width(self, asked: Sequence[Term]) -> int:
-        """Returns how wide a beam is.
+        """Returns how wide a beam is, a power of 2 for few graphs.
 
         There is a place for hypotheses with each number of tokens of terms, and
         one more for those with none.
         """
         num_tokens = sum(term.count * len(term.ids) for term in asked)
-        return self._searches.width(num_tokens + 2)
+        return self._searches.width(2 ** math.ceil(math.log2(num_tokens + 2)))
 
     def _joined(
         self, parts: Sequence[tuple[np.ndarray, Hypotheses]], N: int

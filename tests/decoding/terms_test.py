@@ -1,13 +1,18 @@
 """Terms that translations must contain, against brute force on tables."""
 
+import functools
+
 import numpy as np
 import pytest
+import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import ops
 from search_tables import (
     EOS,
+    child,
     exhaustive,
+    log_prob,
     random_table,
     search,
     without_padding,
@@ -134,6 +139,33 @@ def test_where_a_model_would_end_only_terms_go_on():
     texts = {text_of(ids, WORDS) for _, ids in found}
     ends = {"", " b", " c"}  # Behind " a" the term has begun.
     assert {text[: text.index(" a b")] for text in texts} == ends
+
+
+def test_what_is_less_likely_is_no_better_for_being_longer():
+    """A search would else go on with it for as long as there is room."""
+    a, b, c = 2, 3, 4
+    table = np.full_like(table_of(WORDS, seed=0), -20)
+    follows = {(a,): EOS, (b,): a, (b, a): c, (b, a, c): EOS}
+    for ids, token in follows.items():
+        place = functools.reduce(
+            lambda prefix, i: child(prefix, i, len(WORDS)), ids, 0
+        )
+        table[0, place, token] = 20
+    table[0, 0, [a, b]] = np.log([0.52, 0.48])
+    constraint = terms.constraint(
+        Words(WORDS), batch_of([Term((a,), 1)], WORDS, beam_width=4)
+    )
+    longer = [b, a, c, EOS]
+    assert log_prob(table[0], longer) < log_prob(table[0], [a, EOS])
+    scores = [
+        log_prob(table[0], ids) / reference.length_penalty(len(ids), 0.6)
+        for ids in (longer, [a, EOS])
+    ]
+    assert scores[0] > scores[1]
+    ids_BWT, _ = search(
+        table, [T], constraint=constraint, num_best=1, beam_width=4
+    )
+    assert without_padding(ids_BWT[0, 0]) == (a, EOS)
 
 
 def test_a_prefix_may_go_on_where_the_model_would_end():

@@ -1178,8 +1178,8 @@ def test_sentences_begin_with_the_sentences_of_a_prefix(steered):
     ("lines", "prefixes", "message"),
     [
         (["a dog", " "], ["", "the"], "line 2 is blank, and has the prefix"),
-        (["a dog"], ["a", "b"], "must be as many prefixes as lines"),
-        (["a dog"], [], "must be as many prefixes as lines"),
+        (["a dog"], ["a", "b"], "as lines, blank for none; received more"),
+        (["a dog"], [], "as lines, blank for none; received only 0"),
         (["a dog"], ["the\u2581c"], "line 1 has U\\+2581, which is a space"),
         (["a dog"], ["the " * 40], "line 1 is longer than its translation may"),
     ],
@@ -1194,7 +1194,7 @@ def test_a_prefix_that_begins_no_translation_is_refused(
 def test_a_prefix_is_as_its_text(translator):
     with pytest.raises(TypeError, match="the prefix of a str must be a str"):
         translator("a dog", prefix=["the"])
-    with pytest.raises(TypeError, match="prefixes must be an iterable of str"):
+    with pytest.raises(TypeError, match="lines must be an iterable of str"):
         translator(["a dog"], prefix="the")
     with pytest.raises(InputError, match="prefix must be None where text is a"):
         translator(tf.constant(["a dog"]), prefix=["the"])
@@ -1286,7 +1286,7 @@ def test_what_is_drawn_keeps_to_what_steers(steered):
             "temperature must be a number above 0",
         ),
         ({"sample_top_k": 2, "beam_width": 3}, "there is no beam in sampling"),
-        ({"seed": 3}, "seed and temperature need sample_top_k or sample_top_p"),
+        ({"seed": 3}, "need sample_top_k or sample_top_p; received seed=3$"),
         ({"temperature": 2.0}, "seed and temperature need sample_top_k or"),
     ],
 )
