@@ -127,7 +127,9 @@ def beam_search(
     A sentence's search ends when `min_finished` hypotheses have finished and
     the `num_best` best of them beat whatever its alive ones could still become,
     or at its largest length; hypotheses that are alive then fill the places
-    that are left. What other sentences do changes none of its finished ones.
+    that are left. With a Goal it ends when each of the best is likelier than
+    all that are alive. What other sentences do changes none of its finished
+    ones.
 
     Args:
         step: a function (int32 ids_BW, cache) to (float32 log_probs_BWV,
@@ -333,17 +335,21 @@ class _Search:
 
         A log probability only falls and the penalty only grows with length, so
         an alive hypothesis can at best keep its log probability until its
-        largest length. With a Goal, what is less likely than the results cannot
-        change them by getting longer: for want of what it still needs it would
-        go on until there is no room.
+        largest length. With a Goal, what is less likely than each result
+        cannot change them by getting longer: for want of what it still needs it
+        would go on until there is no room.
         """
         best_alive_B = state.alive_log_probs_BW[:, 0]
-        worst_B = state.finished.scores_BW[:, self.num_best - 1]
-        longest_B = state.max_lengths_B
-        if self._goal is not None:
-            ids_BT = state.finished.ids_BWT[:, self.num_best - 1]
-            longest_B = ops.sum(ops.cast(ids_BT != 0, "int32"), axis=-1)
-        bound_B = best_alive_B / length_penalty(longest_B, self.alpha)
+        best_BN = state.finished.scores_BW[:, : self.num_best]
+        if self._goal is None:
+            longest_B = state.max_lengths_B
+            bound_B = best_alive_B / length_penalty(longest_B, self.alpha)
+            worst_B = best_BN[:, -1]
+        else:
+            ids_BNT = state.finished.ids_BWT[:, : self.num_best]
+            lengths_BN = ops.sum(ops.cast(ids_BNT != 0, "int32"), axis=-1)
+            log_probs_BN = best_BN * length_penalty(lengths_BN, self.alpha)
+            bound_B, worst_B = best_alive_B, ops.min(log_probs_BN, axis=-1)
         last_B = state.finished.scores_BW[:, self.min_finished - 1]
         is_found_B = is_possible(last_B)
         has_room_B = state.length < state.max_lengths_B

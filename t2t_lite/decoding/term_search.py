@@ -77,7 +77,7 @@ class TermSearch:
         return self._joined(parts, len(asked))
 
     def _width(self, asked: Sequence[Term]) -> int:
-        """Returns how wide a beam is, a power of 2 for few graphs.
+        """Returns how wide a beam is; a power of 2, if widened, for few graphs.
 
         There is a place for hypotheses with each number of tokens of terms, and
         one more for those with none.

@@ -1,6 +1,6 @@
 """Terms that translations must contain, against brute force on tables."""
 
-import functools
+import itertools
 
 import numpy as np
 import pytest
@@ -141,31 +141,50 @@ def test_where_a_model_would_end_only_terms_go_on():
     assert {text[: text.index(" a b")] for text in texts} == ends
 
 
+A, B, C = (2, EOS), (3, 2, 4, EOS), (4, 2, 3, 4, EOS)
+
+
 def test_what_is_less_likely_is_no_better_for_being_longer():
     """A search would else go on with it for as long as there is room."""
-    a, b, c = 2, 3, 4
+    table = table_of_three([0.52, 0.48, 1e-9])
+    log_probs = [log_prob(table[0], ids) for ids in (A, B)]
+    assert log_probs[0] > log_probs[1]
+    assert score(table, A) < score(table, B)
+    assert best_of_three(table, num_best=1) == [A]
+
+
+def test_what_is_likelier_than_one_of_the_best_may_be_better():
+    table = table_of_three([0.36, 0.31, 0.33])
+    scores = [score(table, ids) for ids in (A, B, C)]
+    assert scores == sorted(scores)
+    assert best_of_three(table, num_best=2) == [C, B]
+
+
+def table_of_three(probabilities):
+    """Returns a table of A, B and C alone, with these probabilities."""
     table = np.full_like(table_of(WORDS, seed=0), -20)
-    follows = {(a,): EOS, (b,): a, (b, a): c, (b, a, c): EOS}
-    for ids, token in follows.items():
-        place = functools.reduce(
-            lambda prefix, i: child(prefix, i, len(WORDS)), ids, 0
-        )
-        table[0, place, token] = 20
-    table[0, 0, [a, b]] = np.log([0.52, 0.48])
+    for ids, probability in zip((A, B, C), probabilities, strict=True):
+        table[0, 0, ids[0]] = np.log(probability)
+        prefix = 0
+        for token, following in itertools.pairwise(ids):
+            prefix = child(prefix, token, len(WORDS))
+            table[0, prefix, following] = 20
+    return table
+
+
+def score(table, ids):
+    penalty = reference.length_penalty(len(ids), 0.6)
+    return log_prob(table[0], ids) / penalty
+
+
+def best_of_three(table, num_best):
     constraint = terms.constraint(
-        Words(WORDS), batch_of([Term((a,), 1)], WORDS, beam_width=4)
+        Words(WORDS), batch_of([Term((2,), 1)], WORDS, beam_width=4)
     )
-    longer = [b, a, c, EOS]
-    assert log_prob(table[0], longer) < log_prob(table[0], [a, EOS])
-    scores = [
-        log_prob(table[0], ids) / reference.length_penalty(len(ids), 0.6)
-        for ids in (longer, [a, EOS])
-    ]
-    assert scores[0] > scores[1]
     ids_BWT, _ = search(
-        table, [T], constraint=constraint, num_best=1, beam_width=4
+        table, [T], constraint=constraint, num_best=num_best, beam_width=4
     )
-    assert without_padding(ids_BWT[0, 0]) == (a, EOS)
+    return [without_padding(ids) for ids in ids_BWT[0, :num_best]]
 
 
 def test_a_prefix_may_go_on_where_the_model_would_end():

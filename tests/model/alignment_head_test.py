@@ -11,9 +11,15 @@ from t2t_lite.model.transformer import shift_right
 from t2t_lite.token_ids import EOS, PAD
 
 SOURCE_IDS = np.array([[5, 6, 7, EOS], [8, 3, EOS, PAD]], np.int32)
-# The first has two tokens more, the last had no room for its end.
+# The first has two tokens more, the others had no room for their ends.
 TARGET_IDS = np.array(
-    [[4, 9, 2, EOS, PAD], [7, EOS, PAD, PAD, PAD], [3, 3, 5, 6, 2]], np.int32
+    [
+        [4, 9, 2, EOS, PAD],
+        [7, EOS, PAD, PAD, PAD],
+        [3, 3, 5, 6, 2],
+        [3, 3, 5, PAD, PAD],
+    ],
+    np.int32,
 )
 
 
@@ -35,7 +41,7 @@ def attended(model, head, source_ids, target_ids):
 @pytest.mark.parametrize("head", [0, 1, None])
 @pytest.mark.parametrize("reads", [False, True])
 def test_a_token_that_another_follows_is_read_a_row_behind(model, head, reads):
-    source_ids = SOURCE_IDS[[0, 1, 0]]
+    source_ids = SOURCE_IDS[[0, 1, 0, 0]]
     found_BTS, weights_BHTS = attended(
         model, AlignmentHead(-1, head, reads), source_ids, TARGET_IDS
     )
