@@ -151,6 +151,8 @@ def test_data_imports_only_files_and_trees_of_t2t_lite(name):
 @pytest.mark.parametrize("name", modules_of(*ANY_BACKEND))
 def test_the_half_for_any_backend_imports_no_backend(name):
     backends = {"tensorflow", "tensorflow_text", "tf_keras", "jax", "torch"}
+    if name == "t2t_lite.model.rows":  # Looks rows up with it, if it is there.
+        backends.remove("tensorflow")
     assert imported_packages(MODULES[name]).isdisjoint(backends)
     assert imported_modules(MODULES[name]) <= set(modules_of(*ANY_BACKEND))
 

@@ -9,7 +9,7 @@ import keras
 from keras import ops
 
 from t2t_lite.decoding.top_k import top_k
-from t2t_lite.model.rows import gather
+from t2t_lite.model.rows import gather, take
 from t2t_lite.tensor import NEG_INF, Tensor
 
 Cache = Any  # a nested structure of tensors
@@ -312,7 +312,7 @@ class _Search:
 
         Each time costs a copy of what stays.
         """
-        results = self.results(state)
+        results = state.finished  # None yet.
         place_B = ops.arange(ops.shape(state.max_lengths_B)[0], dtype="int32")
 
         def run_until_some_leave(results, place_R, state):
@@ -576,7 +576,7 @@ def _put(all_B: Hypotheses, place_R: Tensor, some_R: Hypotheses) -> Hypotheses:
 def _take_sentences(tensors: Any, index_R: Tensor) -> Any:
     """Returns nested tensors [B, ...] at some b, and scalars as they are."""
     return keras.tree.map_structure(
-        lambda x: ops.take(x, index_R, axis=0) if len(x.shape) else x, tensors
+        lambda x: take(x, index_R) if len(x.shape) else x, tensors
     )
 
 

@@ -20,7 +20,7 @@ from keras import ops
 
 from t2t_lite.decoding.beam_search import Constraint, Goal
 from t2t_lite.decoding.constraints import Batch
-from t2t_lite.model.rows import gather
+from t2t_lite.model.rows import gather, take
 from t2t_lite.tensor import Tensor
 from t2t_lite.token_ids import EOS, PAD
 
@@ -83,7 +83,7 @@ class PrefixTokens:
             int32 [B, K, 3]: the ids, and the ranks from which, and below which,
             tokens go beyond the end.
         """
-        lengths_BK = ops.take(self._length_V, ids_BK, axis=0)
+        lengths_BK = take(self._length_V, ids_BK)
         ranks = self._ranks_beyond(ids_BK, lengths_BK)
         return ops.stack([ids_BK, *ranks], axis=-1)
 
@@ -103,7 +103,7 @@ class PrefixTokens:
         """
         N, K = ops.shape(ids_NK)
         codes_VL = ops.convert_to_tensor(self._codes_VL)
-        codes_NKL = ops.cast(ops.take(codes_VL, ids_NK, axis=0), "int32")
+        codes_NKL = ops.cast(take(codes_VL, ids_NK), "int32")
         longest = codes_VL.shape[1]
         return _packed(ops.reshape(codes_NKL, (N, K * longest)))
 
@@ -127,7 +127,7 @@ class PrefixTokens:
 
         def advance(state, ids_BW):
             (num_tokens_BW, num_codes_BW), inner = state
-            added_BW = ops.take(length_V, ids_BW, axis=0)
+            added_BW = take(length_V, ids_BW)
             # What is first given is no token of the translation.
             is_first_BW = num_tokens_BW < 0
             num_codes_BW = ops.where(is_first_BW, 0, num_codes_BW + added_BW)
@@ -175,7 +175,7 @@ class PrefixTokens:
             next_BWP = then.goal.next_ids(inner, others)
             return ops.where(is_done_BW[..., None], next_BWP, -1)
 
-        lengths_BK = ops.take(length_V, places_BK3[..., 0], axis=0)
+        lengths_BK = take(length_V, places_BK3[..., 0])
         none_BW = ops.zeros((B, batch.beam_width), "int32")
         return Constraint(
             state=(_Progress(none_BW - 1, none_BW), then.state),
@@ -212,10 +212,8 @@ class PrefixTokens:
             code_BK = gather(codes_BQ, start_BK + step)
             is_end_BK = ops.equal(code_BK, _NO_CODE) & (node_BK >= 0)
             here_BK = ops.maximum(node_BK, 0)
-            low_BK = ops.where(is_end_BK, ops.take(trie.low, here_BK), low_BK)
-            high_BK = ops.where(
-                is_end_BK, ops.take(trie.high, here_BK), high_BK
-            )
+            low_BK = ops.where(is_end_BK, take(trie.low, here_BK), low_BK)
+            high_BK = ops.where(is_end_BK, take(trie.high, here_BK), high_BK)
             # No node is behind the end.
             node_BK = ops.where(is_end_BK, -1, _child(trie, node_BK, code_BK))
         return low_BK, high_BK
@@ -261,5 +259,5 @@ def _child(trie: _Trie, node_BK: Tensor, code_BK: Tensor) -> Tensor:
     place_N = ops.searchsorted(trie.edges, ops.reshape(edge_BK, (-1,)))
     place_BK = ops.reshape(ops.cast(place_N, "int32"), ops.shape(edge_BK))
     place_BK = ops.minimum(place_BK, trie.edges.shape[0] - 1)
-    is_edge_BK = ops.equal(ops.take(trie.edges, place_BK), edge_BK)
-    return ops.where(is_edge_BK, ops.take(trie.children, place_BK), -1)
+    is_edge_BK = ops.equal(take(trie.edges, place_BK), edge_BK)
+    return ops.where(is_edge_BK, take(trie.children, place_BK), -1)

@@ -18,6 +18,7 @@ from keras import ops
 from t2t_lite.decoding.beam_search import Constraint
 from t2t_lite.decoding.constraints import Batch
 from t2t_lite.errors import InputError, require
+from t2t_lite.model.rows import take
 from t2t_lite.tensor import Tensor
 from t2t_lite.token_ids import EOS
 
@@ -25,8 +26,8 @@ _IN_WORD, _BETWEEN = 0, 1  # Classes of all characters that no word has.
 _FIRST_CLASS = 2
 _MOST_PLACES = 20_000_000  # Of the table: states times ids.
 
-# How far into which words, by (word, characters), and whether a word may begin.
-_State = tuple[frozenset[tuple[int, int]], bool]
+# What is read of words, and whether one may begin.
+_State = tuple[frozenset[str], bool]
 
 
 class _Place(NamedTuple):
@@ -49,7 +50,7 @@ class WordAutomaton:
     """
 
     def __init__(self, words: Sequence[str], token_bytes: Sequence[bytes]):
-        self._words = words
+        self._words = frozenset(words)
         texts = [_decoded(each) for each in token_bytes]
         known = set("".join(texts))
         for word in words:
@@ -60,13 +61,15 @@ class WordAutomaton:
                     f"the vocabulary has no piece for {missing[0]!r}: "
                     f"{word!r} cannot be suppressed"
                 )
-        characters = sorted(set("".join(words)))
-        self._classes = {c: n for n, c in enumerate(characters, _FIRST_CLASS)}
-        self._is_word = [True, False, *map(_is_word, characters)]
-        self._beginning_with: dict[int, list[int]] = {}
-        for n, word in enumerate(words):
-            first = self._classes[word[0]]
-            self._beginning_with.setdefault(first, []).append(n)
+        # What may be read of a word, all of it included.
+        self._begun = {word[:n] for word in words for n in range(1, len(word))}
+        self._begun |= self._words
+        self._characters = sorted(set("".join(words)))
+        self._classes = {
+            character: n
+            for n, character in enumerate(self._characters, _FIRST_CLASS)
+        }
+        self._is_word = [True, False, *map(_is_word, self._characters)]
         most_states = min(_MOST_PLACES // len(texts), 2**15 - 1)
         steps_SC, completes_SC = self._character_tables(most_states)
         classes = [[*map(self._class_of, text)] for text in texts]
@@ -98,7 +101,7 @@ class WordAutomaton:
         def advance(place, ids_BW):
             # What is first given is no token of the translation.
             is_first_BW = place.num_tokens_BW < 0
-            after_BW = ops.take(
+            after_BW = take(
                 ops.reshape(after_SV, (-1,)), place.state_BW * V + ids_BW
             )
             return _Place(
@@ -108,10 +111,10 @@ class WordAutomaton:
 
         def allowed(place, max_lengths_B):
             state_BW, num_tokens_BW = place
-            after_BWV = ops.take(after_SV, state_BW, axis=0)
-            completes_BWV = ops.take(completes_SV, state_BW, axis=0)
+            after_BWV = take(after_SV, state_BW)
+            completes_BWV = take(completes_SV, state_BW)
             is_last_BW = num_tokens_BW >= max_lengths_B[:, None] - 1
-            ends_BWV = ops.take(is_end_S, ops.cast(after_BWV, "int32"))
+            ends_BWV = take(is_end_S, ops.cast(after_BWV, "int32"))
             return ~(completes_BWV | (is_last_BW[..., None] & ends_BWV))
 
         state_BW = ops.zeros((B, W), "int32")
@@ -148,28 +151,23 @@ class WordAutomaton:
             completes.append([is_complete for _, is_complete in found])
         return np.array(steps, np.int16), np.array(completes)
 
-    def _after(self, state: _State, character: int) -> tuple[_State, bool]:
+    def _after(self, state: _State, number: int) -> tuple[_State, bool]:
         """Returns the state after a character, and whether it completes a word.
 
         Args:
             state: _State.
-            character: its class.
+            number: of the character's class.
         """
         begun, may_begin = state
-        is_word = self._is_word[character]
-        places = set(begun)
-        for n in self._beginning_with.get(character, []):
-            if may_begin or not _is_word(self._words[n][0]):
-                places.add((n, 0))
-        after, is_complete = set(), False
-        for n, done in places:
-            word = self._words[n]
-            if done == len(word):
-                is_complete |= not is_word
-            elif self._classes[word[done]] == character:
-                is_last = done + 1 == len(word)
-                is_complete |= is_last and not _is_word(word[-1])
-                after.add((n, done + 1))
+        is_word = self._is_word[number]
+        after = set()
+        if number >= _FIRST_CLASS:
+            character = self._characters[number - _FIRST_CLASS]
+            after.update(text + character for text in begun)
+            if may_begin or not is_word:
+                after.add(character)
+            after &= self._begun
+        is_complete = not is_word and not self._words.isdisjoint(begun | after)
         return (frozenset(after), not is_word), is_complete
 
     def _class_of(self, character: str) -> int:

@@ -18,6 +18,7 @@ from keras import ops
 
 from t2t_lite.decoding.beam_search import Constraint
 from t2t_lite.decoding.constraints import Batch
+from t2t_lite.model.rows import take
 from t2t_lite.tensor import Tensor
 from t2t_lite.token_ids import EOS
 
@@ -96,7 +97,7 @@ class Words:
             is_first_BW: bool, whether it is no token of it, but what a search
                 is first given.
         """
-        kind_BW = ops.take(ops.convert_to_tensor(self._last_V), ids_BW, axis=0)
+        kind_BW = take(self._last_V, ids_BW)
         return ops.where(is_first_BW, _SPACE, kind_BW)
 
     def begins_new(self, kind_BW: Tensor) -> Tensor:
@@ -116,8 +117,7 @@ class Words:
             kind_BW: int32, that of `kind_after` before the token.
             ids_BW: int32.
         """
-        first_V = ops.convert_to_tensor(self._first_V)
-        first_BW = ops.take(first_V, ids_BW, axis=0)
+        first_BW = take(self._first_V, ids_BW)
         return ops.not_equal(first_BW, kind_BW) | ops.equal(kind_BW, _SPACE)
 
 

@@ -53,10 +53,22 @@ def shape(x: Tensor) -> Shape:
     return tuple(-1 if size is None else size for size in known)
 
 
+def take(x_M: Tensor, index: Tensor) -> Tensor:
+    """Returns x[index] as [..., D], for x [M, D] and an index of any shape.
+
+    Args:
+        x_M: of any further axes.
+        index: int, from 0 on: nothing counts from the end, as in `ops.take`.
+    """
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf  # Keras makes a dozen operations of it.
+
+        return tf.gather(x_M, index)
+    return ops.take(x_M, index, axis=0)
+
+
 def gather(x_BM: Tensor, index_BN: Tensor) -> Tensor:
     """Returns x[b, index[b, n]] as [B, N, ...], for x [B, M, ...].
-
-    As rows of one matrix: `ops.take_along_axis` looks up each number alone.
 
     >>> import numpy as np
     >>> gather(np.array([[7, 8, 9], [4, 5, 6]]), np.array([[2, 2], [0, 1]]))
@@ -64,6 +76,11 @@ def gather(x_BM: Tensor, index_BN: Tensor) -> Tensor:
     array([[9, 9],
            [4, 5]])>
     """
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf  # Keras makes thirty operations of it.
+
+        return tf.gather(x_BM, index_BN, batch_dims=1)
+    # As rows of one matrix: `ops.take_along_axis` looks up each number alone.
     B, M, *rest = ops.shape(x_BM)
     row_BN = ops.arange(B, dtype="int32")[:, None] * M + index_BN
-    return ops.take(ops.reshape(x_BM, (B * M, *rest)), row_BN, axis=0)
+    return take(ops.reshape(x_BM, (B * M, *rest)), row_BN)

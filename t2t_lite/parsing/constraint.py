@@ -7,6 +7,7 @@ from keras import ops
 
 from t2t_lite.decoding.beam_search import Constraint
 from t2t_lite.errors import InputError
+from t2t_lite.model.rows import gather, take
 from t2t_lite.parsing import trees
 from t2t_lite.tensor import Tensor
 from t2t_lite.token_ids import EOS
@@ -103,24 +104,22 @@ class TreeSymbols:
             num_words_B, tags_BNV = constants
             word_BW = num_words_B[:, None] - state.words_left_BW
             last = ops.shape(tags_BNV)[1] - 1
-            word_BW1 = ops.clip(word_BW, 0, last)[..., None]
-            return self.allowed(
-                state, ops.take_along_axis(tags_BNV, word_BW1, axis=1)
-            )
+            word_BW = ops.clip(word_BW, 0, last)
+            return self.allowed(state, gather(tags_BNV, word_BW))
 
         return Constraint(state, self.advance, allowed, (num_words_B, tags_BNV))
 
     def advance(self, state: TreeState, ids_BW: Tensor) -> TreeState:
         """Returns the TreeState after one more symbol of each hypothesis."""
-        opens_BW = _take(self.is_opening_V | self.is_root_V, ids_BW)
-        is_tag_BW = _take(self.is_tag_V, ids_BW)
+        opens_BW = take(self.is_opening_V | self.is_root_V, ids_BW)
+        is_tag_BW = take(self.is_tag_V, ids_BW)
         is_start_BW = ops.equal(state.depth_BW, 0)
         closes_BW = ~(opens_BW | is_tag_BW | is_start_BW)
         place_N = ops.arange(MAX_OPEN, dtype="int32")
         is_new_BWN = opens_BW[..., None] & ops.equal(
             place_N, state.depth_BW[..., None]
         )
-        closing_BW = _take(self.closing_V, ids_BW)
+        closing_BW = take(self.closing_V, ids_BW)
         moves_BW = opens_BW | is_tag_BW | closes_BW
         return TreeState(
             closing_BWN=ops.where(
@@ -169,10 +168,6 @@ class TreeSymbols:
             | ((~is_inside_BW & has_words_BW)[..., None] & self.is_root_V)
             | ((~is_inside_BW & ~has_words_BW)[..., None] & (ids_V == EOS))
         )
-
-
-def _take(table_V, ids_BW):
-    return ops.take(ops.convert_to_tensor(table_V), ids_BW, axis=0)
 
 
 def _count(is_BW):

@@ -23,6 +23,8 @@ from t2t_lite.text.vocabulary import SPACE, Vocabulary
 from t2t_lite.token_ids import EOS, PAD
 
 NUM_ALTERNATIVES = 5  # Of each text, in the signature of that name.
+_TEXT_B = tf.TensorSpec([None], tf.string)
+_IDS_BL = tf.TensorSpec([None, None], tf.int32)
 
 
 class ServingOptions(NamedTuple):
@@ -104,6 +106,13 @@ class ServedModel:
         self._max_target_length = max_target_length(
             model.hparams, options.max_length, options.search
         )
+        # Most signatures call these; kept once in the SavedModel.
+        self._encode = tf.function(
+            self._encode_texts, [_TEXT_B], autograph=False
+        )
+        self._decode = tf.function(
+            vocabulary.target.decode_tensor, [_IDS_BL], autograph=False
+        )
 
     def _ids_translator(
         self, search: SearchOptions, **arguments: Any
@@ -144,7 +153,7 @@ class ServedModel:
         parts = self._split(inputs)
         ids, is_truncated_P = self._encode(parts.flat_values)
         found = self.translate_ids(ids)
-        text_P = self._vocabulary.target.decode_tensor(found.ids_BWT[:, 0])
+        text_P = self._decode(found.ids_BWT[:, 0])
         scores_P = parts.with_flat_values(found.scores_BW[:, 0])
         scores_B = tf.reduce_sum(scores_P, axis=1)
         text_B = sentences.join_tensor(
@@ -169,7 +178,7 @@ class ServedModel:
         found = self._translate_ids_nbest(ids)
         W = self._options.search.beam_width
         ids_RT = tf.reshape(found.ids_BWT, [-1, tf.shape(found.ids_BWT)[2]])
-        text_PW = self._vocabulary.target.decode_tensor(ids_RT)
+        text_PW = self._decode(ids_RT)
         row_PW = parts.value_rowids()[:, None] * W + tf.range(W, dtype=tf.int64)
         B = parts.nrows()
         text_BW = sentences.join_tensor(
@@ -202,7 +211,7 @@ class ServedModel:
             ids, self._prefix_tokens.places(prefix_ids_BK)
         )
         scores_B = tf.where(fits_B, found.scores_BW[:, 0], -float("inf"))
-        text_B = self._vocabulary.target.decode_tensor(found.ids_BWT[:, 0])
+        text_B = self._decode(found.ids_BWT[:, 0])
         return {
             "outputs": tf.where(tf.math.is_finite(scores_B), text_B, ""),
             "scores": scores_B,
@@ -222,7 +231,7 @@ class ServedModel:
         found = self._find_alternatives(ids, prefix_ids_BK, NUM_ALTERNATIVES)
         scores_BC = tf.where(fits_B[:, None], found.scores_BW, -float("inf"))
         ids_NT = tf.reshape(found.ids_BWT, [-1, tf.shape(found.ids_BWT)[2]])
-        text_N = self._vocabulary.target.decode_tensor(ids_NT)
+        text_N = self._decode(ids_NT)
         text_BC = tf.reshape(text_N, tf.shape(scores_BC))
         return {
             "outputs": tf.where(tf.math.is_finite(scores_BC), text_BC, ""),
@@ -363,7 +372,7 @@ class ServedModel:
             "num_tokens": tf.cast(num_tokens_B, tf.int32),
         }
 
-    def _encode(self, text_B):
+    def _encode_texts(self, text_B):
         """Returns ids, none for a blank text, and which texts are truncated."""
         is_blank_B = tf.strings.regex_full_match(text_B, sentences.BLANK)
         is_cut_B = tf.strings.length(text_B) > self._max_bytes
@@ -380,6 +389,7 @@ class ServedModel:
 
     def _run_in_batches(self, run, source_ids_BS, target_ids_BT, *, default):
         """Returns (what `run` computes of all pairs,), padding: `default`."""
+        run = tf.function(run, [_IDS_BL, _IDS_BL], autograph=False)
 
         def run_rows(rows_R, num_rows, length):
             return run(
