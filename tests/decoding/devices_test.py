@@ -46,7 +46,9 @@ def translators():
     ]
 
 
-def test_two_devices_find_what_one_finds_to_the_bit(translators):
+def test_two_devices_find_what_one_finds_to_the_bit(
+    translators, threads_at_work
+):
     lines = [*LINES, "", sentence(40), *(sentence(n) for n in range(1, 14))]
     one, two = (list(each.stream(lines, 5)) for each in translators)
     assert one == two
@@ -94,9 +96,15 @@ def test_one_device_needs_no_copy():
         assert devices.make_replicas(model, names) == []
 
 
+@pytest.fixture
 def threads_at_work():
-    """Returns the threads that searches have started and not ended."""
-    return [t for t in threading.enumerate() if "ThreadPool" in t.name]
+    """A function that returns the threads begun in the test and not ended."""
+    before = threading.enumerate()
+    return lambda: [
+        thread
+        for thread in threading.enumerate()
+        if "ThreadPool" in thread.name and thread not in before
+    ]
 
 
 class _Search:
@@ -144,7 +152,7 @@ def test_devices_search_at_the_same_time_but_never_two_batches():
     assert [search.calls for search in searches] == [8, 8, 8]
 
 
-def test_what_a_device_raises_comes_out_and_ends_the_work():
+def test_what_a_device_raises_comes_out_and_ends_the_work(threads_at_work):
     searches = [_Search(), _Search()]
     divided = DividedSearch(searches, _alone)
     ids = tf.ragged.constant([[n] for n in range(1, 14)] * 9, tf.int32)
@@ -179,7 +187,7 @@ def test_no_more_blocks_are_read_than_one_for_each_device_and_one():
 
 
 @pytest.mark.parametrize("is_raised", [True, False])
-def test_no_block_is_begun_once_a_stream_has_ended(is_raised):
+def test_no_block_is_begun_once_a_stream_has_ended(is_raised, threads_at_work):
     begun = []
 
     def note(n):
