@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -125,17 +125,21 @@ def best_num_parts(
 
 
 def on_replicas(
-    strategy: tf.distribute.Strategy, function: Callable[..., Any]
+    strategy: tf.distribute.Strategy,
+    function: Callable[..., Any],
+    signature: Sequence[Any] | None = None,
 ) -> Callable[..., Any]:
     """Returns the graph that runs `function` on every replica.
 
     Args:
         strategy: tf.distribute.Strategy.
         function: takes and returns tensors of one replica.
+        signature: the types of its arguments, of all replicas, where these have
+            several shapes.
     """
     return tf.function(
         lambda *args: strategy.run(function, args=args),
-        reduce_retracing=True,
+        input_signature=signature,
         autograph=False,
     )
 

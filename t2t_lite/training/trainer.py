@@ -104,6 +104,10 @@ class Trainer:
         self._run_add = on_replicas(
             self.strategy,
             lambda shard, scale: add(*shard[:3], scale, *shard[3:]),
+            # Else the first shape would get a graph of its own, optimized in
+            # ways that round differently: a resumed run, which sees another
+            # shape first, would drift from the one that it resumes.
+            [self._spec_of_shards(), tf.TensorSpec([])],
         )
         self._run_apply = on_replicas(self.strategy, self._apply)
         self._run_is_finite = on_replicas(
@@ -178,14 +182,18 @@ class Trainer:
             num_micro_batches: int, how many there are.
             is_linked: that of `update`.
         """
-        if not self._is_traced:
-            self._trace_for_all_shapes()
         batch = [source_ids, target_ids]
         if self.hparams.guided_alignment:
             if is_linked is None:
-                shape = *target_ids.shape, source_ids.shape[1]
-                is_linked = np.zeros(shape, np.uint8)
+                is_linked = _no_links(source_ids, target_ids)
             batch.append(is_linked)
+        shards = self._shards(batch, n, num_micro_batches)
+        self._run_add(shards, tf.constant(self.loss_scale.scale))
+
+    def _shards(
+        self, batch: list[np.ndarray], n: int, num_micro_batches: int
+    ) -> tuple:
+        """Returns what each replica is given of the n-th micro-batch."""
         replicas = self.strategy.num_replicas_in_sync
         num_shards = replicas * num_micro_batches
         seed = update_seed(self.hparams.seed, self.step)
@@ -199,10 +207,30 @@ class Trainer:
             seeds = tf.constant([seed, index], tf.int64)
             return sources, targets, seeds, *links
 
-        shards = self.strategy.experimental_distribute_values_from_function(
-            shard
+        return self.strategy.experimental_distribute_values_from_function(shard)
+
+    def _spec_of_shards(self) -> Any:
+        """Returns the type of `_shards`, of all shapes."""
+        first, second = (
+            tf.nest.map_structure(
+                tf.type_spec_from_value,
+                self._shards(self._padding(size), 0, 1),
+            )
+            for size in (1, 2)
         )
-        self._run_add(shards, tf.constant(self.loss_scale.scale))
+        return tf.nest.map_structure(
+            lambda one, other: one.most_specific_common_supertype([other]),
+            first,
+            second,
+        )
+
+    def _padding(self, size: int) -> list[np.ndarray]:
+        """Returns a batch that is all padding."""
+        smallest = self.strategy.num_replicas_in_sync * self.num_parts
+        ids = np.zeros((size * smallest, size), np.int32)
+        if not self.hparams.guided_alignment:
+            return [ids, ids]
+        return [ids, ids, _no_links(ids, ids)]
 
     def clear(self) -> None:
         """Forgets what was added since the last update."""
@@ -217,7 +245,8 @@ class Trainer:
             ValueError: there was an update.
         """
         if not self._is_traced:
-            self._trace_for_all_shapes()
+            self._is_traced = True
+            self.add(*self._padding(1)[:2])
             self.rehearse_apply()
 
     def wait(self) -> None:
@@ -241,20 +270,6 @@ class Trainer:
         totals = self._run_apply(tf.constant(1.0), tf.constant(0.0))
         first_local(self.strategy, totals[0]).numpy()
         self.optimizer.iterations.assign(0)
-
-    def _trace_for_all_shapes(self) -> None:
-        """Makes one graph serve every batch, by two that are all padding.
-
-        TensorFlow traces the first shape it sees for that shape alone, and
-        optimizes that graph in ways that round differently: a resumed run,
-        which sees another shape first, would drift from the one it resumes.
-        """
-        self._is_traced = True
-        smallest = self.strategy.num_replicas_in_sync * self.num_parts
-        for n in (1, 2):
-            ids = np.zeros((n * smallest, 1 + n), np.int32)
-            self.add(ids, ids)
-        self.clear()
 
     def _add_shard(
         self,
@@ -482,3 +497,8 @@ def _shard(
     part = array[index::num_shards]
     whole = [(0, 0)] * (part.ndim - 1)
     return tf.constant(np.pad(part, [(0, rows - len(part)), *whole]))
+
+
+def _no_links(source_ids: np.ndarray, target_ids: np.ndarray) -> np.ndarray:
+    """Returns uint8 [B, T, S] zeros: no tokens are linked."""
+    return np.zeros((*target_ids.shape, source_ids.shape[1]), np.uint8)

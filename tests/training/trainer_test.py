@@ -277,8 +277,6 @@ def test_a_checkpoint_of_another_model_is_refused_by_the_variable(
 def test_xla_gives_the_same_gradients(without_dropout, monkeypatch):
     monkeypatch.setattr(loss, "CHUNK_LOGITS", 2 * V)
     compiled = Trainer(_WITHOUT_DROPOUT, V, xla=True)
-    # XLA compiles for each shape: here, for that of the batch alone.
-    monkeypatch.setattr(compiled, "_is_traced", True)
     for trainer in (without_dropout, compiled):
         trainer.add(*_batch())
     for ours, theirs in zip(
