@@ -148,13 +148,25 @@ def test_data_imports_only_files_and_trees_of_t2t_lite(name):
     }
 
 
+ROWS = "t2t_lite.model.rows"  # Its functions import TensorFlow.
+
+
 @pytest.mark.parametrize("name", modules_of(*ANY_BACKEND))
 def test_the_half_for_any_backend_imports_no_backend(name):
     backends = {"tensorflow", "tensorflow_text", "tf_keras", "jax", "torch"}
-    if name == "t2t_lite.model.rows":  # Looks rows up with it, if it is there.
+    if name == ROWS:
         backends.remove("tensorflow")
     assert imported_packages(MODULES[name]).isdisjoint(backends)
     assert imported_modules(MODULES[name]) <= set(modules_of(*ANY_BACKEND))
+
+
+def test_rows_need_tensorflow_only_where_it_is_the_backend():
+    needed = [
+        getattr(node, "module", None) or node.names[0].name
+        for node in tree_of(MODULES[ROWS]).body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+    assert needed == ["keras", "keras", "t2t_lite.errors", "t2t_lite.tensor"]
 
 
 @pytest.mark.parametrize("name", modules_of("t2t_lite_commands.*"))

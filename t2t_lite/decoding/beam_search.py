@@ -312,7 +312,7 @@ class _Search:
 
         Each time costs a copy of what stays.
         """
-        results = state.finished  # None yet.
+        results = state.finished  # Of the right shape; each is put later.
         place_B = ops.arange(ops.shape(state.max_lengths_B)[0], dtype="int32")
 
         def run_until_some_leave(results, place_R, state):

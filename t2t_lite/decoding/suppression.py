@@ -62,8 +62,9 @@ class WordAutomaton:
                     f"{word!r} cannot be suppressed"
                 )
         # What may be read of a word, all of it included.
-        self._begun = {word[:n] for word in words for n in range(1, len(word))}
-        self._begun |= self._words
+        self._begun = {
+            word[:n] for word in words for n in range(1, len(word) + 1)
+        }
         self._characters = sorted(set("".join(words)))
         self._classes = {
             character: n
@@ -151,18 +152,18 @@ class WordAutomaton:
             completes.append([is_complete for _, is_complete in found])
         return np.array(steps, np.int16), np.array(completes)
 
-    def _after(self, state: _State, number: int) -> tuple[_State, bool]:
+    def _after(self, state: _State, class_: int) -> tuple[_State, bool]:
         """Returns the state after a character, and whether it completes a word.
 
         Args:
             state: _State.
-            number: of the character's class.
+            class_: that of the character.
         """
         begun, may_begin = state
-        is_word = self._is_word[number]
+        is_word = self._is_word[class_]
         after = set()
-        if number >= _FIRST_CLASS:
-            character = self._characters[number - _FIRST_CLASS]
+        if class_ >= _FIRST_CLASS:
+            character = self._characters[class_ - _FIRST_CLASS]
             after.update(text + character for text in begun)
             if may_begin or not is_word:
                 after.add(character)

@@ -54,11 +54,12 @@ def shape(x: Tensor) -> Shape:
 
 
 def take(x_M: Tensor, index: Tensor) -> Tensor:
-    """Returns x[index] as [..., D], for x [M, D] and an index of any shape.
+    """Returns x[index], for x [M, ...] and an index of any shape.
 
     Args:
-        x_M: of any further axes.
-        index: int, from 0 on: nothing counts from the end, as in `ops.take`.
+        x_M: of any dtype.
+        index: int, from 0 to M - 1. A negative one does not count from the end,
+            as it does for `ops.take`: what it gives depends on the device.
     """
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf  # Keras makes a dozen operations of it.
@@ -69,6 +70,8 @@ def take(x_M: Tensor, index: Tensor) -> Tensor:
 
 def gather(x_BM: Tensor, index_BN: Tensor) -> Tensor:
     """Returns x[b, index[b, n]] as [B, N, ...], for x [B, M, ...].
+
+    Indices are from 0 to M - 1, as those of `take`.
 
     >>> import numpy as np
     >>> gather(np.array([[7, 8, 9], [4, 5, 6]]), np.array([[2, 2], [0, 1]]))

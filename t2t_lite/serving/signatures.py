@@ -108,7 +108,7 @@ class ServedModel:
         )
         # Most signatures call these; kept once in the SavedModel.
         self._encode = tf.function(
-            self._encode_texts, [_TEXT_B], autograph=False
+            self._encode_in_graph, [_TEXT_B], autograph=False
         )
         self._decode = tf.function(
             vocabulary.target.decode_tensor, [_IDS_BL], autograph=False
@@ -372,7 +372,7 @@ class ServedModel:
             "num_tokens": tf.cast(num_tokens_B, tf.int32),
         }
 
-    def _encode_texts(self, text_B):
+    def _encode_in_graph(self, text_B):
         """Returns ids, none for a blank text, and which texts are truncated."""
         is_blank_B = tf.strings.regex_full_match(text_B, sentences.BLANK)
         is_cut_B = tf.strings.length(text_B) > self._max_bytes
@@ -389,6 +389,7 @@ class ServedModel:
 
     def _run_in_batches(self, run, source_ids_BS, target_ids_BT, *, default):
         """Returns (what `run` computes of all pairs,), padding: `default`."""
+        # Called for each part of a batch; kept once in the SavedModel.
         run = tf.function(run, [_IDS_BL, _IDS_BL], autograph=False)
 
         def run_rows(rows_R, num_rows, length):

@@ -182,13 +182,23 @@ class Trainer:
             num_micro_batches: int, how many there are.
             is_linked: that of `update`.
         """
-        batch = [source_ids, target_ids]
-        if self.hparams.guided_alignment:
-            if is_linked is None:
-                is_linked = _no_links(source_ids, target_ids)
-            batch.append(is_linked)
+        batch = self._batch(source_ids, target_ids, is_linked)
         shards = self._shards(batch, n, num_micro_batches)
         self._run_add(shards, tf.constant(self.loss_scale.scale))
+
+    def _batch(
+        self,
+        source_ids: np.ndarray,
+        target_ids: np.ndarray,
+        is_linked: np.ndarray | None = None,
+    ) -> list[np.ndarray]:
+        """Returns the arrays of a batch, links where alignment is guided."""
+        if not self.hparams.guided_alignment:
+            return [source_ids, target_ids]
+        if is_linked is None:
+            shape = *target_ids.shape, source_ids.shape[1]
+            is_linked = np.zeros(shape, np.uint8)
+        return [source_ids, target_ids, is_linked]
 
     def _shards(
         self, batch: list[np.ndarray], n: int, num_micro_batches: int
@@ -214,9 +224,9 @@ class Trainer:
         first, second = (
             tf.nest.map_structure(
                 tf.type_spec_from_value,
-                self._shards(self._padding(size), 0, 1),
+                self._shards(self._batch(ids, ids), 0, 1),
             )
-            for size in (1, 2)
+            for ids in map(self._padding, (1, 2))
         )
         return tf.nest.map_structure(
             lambda one, other: one.most_specific_common_supertype([other]),
@@ -224,13 +234,10 @@ class Trainer:
             second,
         )
 
-    def _padding(self, size: int) -> list[np.ndarray]:
-        """Returns a batch that is all padding."""
-        smallest = self.strategy.num_replicas_in_sync * self.num_parts
-        ids = np.zeros((size * smallest, size), np.int32)
-        if not self.hparams.guided_alignment:
-            return [ids, ids]
-        return [ids, ids, _no_links(ids, ids)]
+    def _padding(self, length: int) -> np.ndarray:
+        """Returns int32 zeros, `length` rows of that length for each part."""
+        num_parts = self.strategy.num_replicas_in_sync * self.num_parts
+        return np.zeros((length * num_parts, length), np.int32)
 
     def clear(self) -> None:
         """Forgets what was added since the last update."""
@@ -239,15 +246,18 @@ class Trainer:
     def trace(self) -> None:
         """Traces all graphs of an update, before the first, once.
 
-        XLA compiles them for each shape that it meets, later.
+        What was added is forgotten. XLA compiles the graphs for each shape that
+        it meets, later.
 
         Raises:
             ValueError: there was an update.
         """
         if not self._is_traced:
-            self._is_traced = True
-            self.add(*self._padding(1)[:2])
             self.rehearse_apply()
+            ids = self._padding(1)
+            self.add(ids, ids)
+            self.clear()
+            self._is_traced = True
 
     def wait(self) -> None:
         """Waits until all that was added has been computed."""
@@ -497,8 +507,3 @@ def _shard(
     part = array[index::num_shards]
     whole = [(0, 0)] * (part.ndim - 1)
     return tf.constant(np.pad(part, [(0, rows - len(part)), *whole]))
-
-
-def _no_links(source_ids: np.ndarray, target_ids: np.ndarray) -> np.ndarray:
-    """Returns uint8 [B, T, S] zeros: no tokens are linked."""
-    return np.zeros((*target_ids.shape, source_ids.shape[1]), np.uint8)

@@ -15,6 +15,7 @@ from tiny_models import TINY_MODELS
 
 from t2t_lite.errors import InputError
 from t2t_lite.model import loss
+from t2t_lite.token_ids import EOS
 from t2t_lite.training.divergence import DivergenceError
 from t2t_lite.training.loss_scale import LossScale
 from t2t_lite.training.trainer import Trainer
@@ -271,6 +272,22 @@ def test_a_checkpoint_of_another_model_is_refused_by_the_variable(
     with pytest.raises(InputError, match=f"{name} is"):
         with_dropout.restore(other, "step-3")
     _assert_same(_weights(with_dropout), before)
+
+
+def test_one_graph_adds_batches_of_all_shapes(without_dropout):
+    """Another one for the first shape would round differently."""
+    for size in (1, 2, 4):
+        ids = np.full((size, size), EOS, np.int32)
+        without_dropout.add(ids, ids)
+    without_dropout.clear()
+    assert without_dropout._run_add.experimental_get_tracing_count() == 1
+
+
+def test_graphs_are_traced_before_the_first_update_alone():
+    trainer = Trainer(_WITHOUT_DROPOUT, V, num_target_ids=NUM_TARGET_IDS)
+    trainer.step = 1
+    with pytest.raises(ValueError, match="there were 1 updates"):
+        trainer.trace()
 
 
 @pytest.mark.slow
