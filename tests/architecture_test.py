@@ -166,7 +166,8 @@ def test_rows_need_tensorflow_only_where_it_is_the_backend():
         for node in tree_of(MODULES[ROWS]).body
         if isinstance(node, ast.Import | ast.ImportFrom)
     ]
-    assert needed == ["keras", "keras", "t2t_lite.errors", "t2t_lite.tensor"]
+    assert "keras" in needed
+    assert not any(name.startswith("tensorflow") for name in needed)
 
 
 @pytest.mark.parametrize("name", modules_of("t2t_lite_commands.*"))

@@ -216,8 +216,8 @@ def with_constraint(
         allowed_BWV = constraint.allowed(state, cache.constants)
         if constraint.goal is not None:
             next_BWP = constraint.goal.next_ids(state, cache.constants)
-            is_next_BWP = (next_BWP >= 0) & ops.take_along_axis(
-                allowed_BWV, ops.maximum(next_BWP, 0), axis=2
+            is_next_BWP = (next_BWP >= 0) & gather(
+                allowed_BWV, ops.maximum(next_BWP, 0), batch_dims=2
             )
             would_end_BW = log_probs_BWV[..., eos] > math.log(0.5)
             is_over_BW = (
@@ -447,9 +447,7 @@ class _Search:
         ids_BWN = ops.concatenate(
             [best_BW1, ops.full_like(best_BW1, self.eos), nearer_BWP], axis=-1
         )
-        added_BWN = ops.take_along_axis(
-            log_probs_BWV, ops.maximum(ids_BWN, 0), axis=2
-        )
+        added_BWN = gather(log_probs_BWV, ops.maximum(ids_BWN, 0), batch_dims=2)
         is_none_BWN = ids_BWN < 0
         added_BWN = ops.where(is_none_BWN, NEG_INF, added_BWN)
         first_W1 = V * ops.arange(W, dtype="int32")[:, None]

@@ -7,6 +7,7 @@ from keras import ops
 
 from t2t_lite.decoding.beam_search import Constraint, Goal
 from t2t_lite.errors import require
+from t2t_lite.model.rows import gather
 from t2t_lite.tensor import Tensor
 from t2t_lite.token_ids import EOS
 
@@ -132,8 +133,8 @@ def no_repeated_ngrams(batch: Batch, n: int) -> Constraint:
         #   follows   0 0 1 0 0      so c must not come next
         follows_BWT = (place_T >= n - 1) & (place_T < length_BW1)
         for back in range(1, n):
-            newest_BW1 = ops.take_along_axis(
-                ids_BWT, ops.maximum(length_BW1 - back, 0), axis=2
+            newest_BW1 = gather(
+                ids_BWT, ops.maximum(length_BW1 - back, 0), batch_dims=2
             )
             before_BWT = ops.pad(ids_BWT, ((0, 0), (0, 0), (back, 0)))
             before_BWT = before_BWT[..., : ops.shape(ids_BWT)[2]]

@@ -207,15 +207,23 @@ class PrefixTokens:
         codes_BQ = self.codes(ids_BK)
         codes_BQ = ops.pad(codes_BQ, ((0, 0), (0, longest + 1)))
         start_BK = ops.cumsum(lengths_BK, axis=1) - lengths_BK
-        node_BK = low_BK = high_BK = ops.zeros_like(ids_BK)
-        for step in range(longest + 1):
-            code_BK = gather(codes_BQ, start_BK + step)
+
+        def read(n, found):
+            node_BK, low_BK, high_BK = found
+            code_BK = gather(codes_BQ, start_BK + n)
             is_end_BK = ops.equal(code_BK, _NO_CODE) & (node_BK >= 0)
             here_BK = ops.maximum(node_BK, 0)
-            low_BK = ops.where(is_end_BK, take(trie.low, here_BK), low_BK)
-            high_BK = ops.where(is_end_BK, take(trie.high, here_BK), high_BK)
-            # No node is behind the end.
-            node_BK = ops.where(is_end_BK, -1, _child(trie, node_BK, code_BK))
+            return (
+                # No node is behind the end.
+                ops.where(is_end_BK, -1, _child(trie, node_BK, code_BK)),
+                ops.where(is_end_BK, take(trie.low, here_BK), low_BK),
+                ops.where(is_end_BK, take(trie.high, here_BK), high_BK),
+            )
+
+        none_BK = ops.zeros_like(ids_BK)
+        _, low_BK, high_BK = ops.fori_loop(
+            0, longest + 1, read, (none_BK, none_BK, none_BK)
+        )
         return low_BK, high_BK
 
 

@@ -91,9 +91,7 @@ def sample(
         newest_BW = ops.where(state.length == 0, eos, newest_BW1[..., 0])
         log_probs_BWV, cache = step(newest_BW, state.cache)
         drawn_BW = _draw(log_probs_BWV, sampling, keys_B, state.length)
-        gained_BW = ops.take_along_axis(
-            log_probs_BWV, drawn_BW[..., None], axis=2
-        )[..., 0]
+        gained_BW = gather(log_probs_BWV, drawn_BW, batch_dims=2)
         goes_on_BW = goes_on(state)
         is_here_BWT = goes_on_BW[..., None] & (place_T == state.length)
         is_last_BW = ops.equal(drawn_BW, eos) | ~is_possible(gained_BW)

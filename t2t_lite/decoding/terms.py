@@ -23,6 +23,7 @@ from keras import ops
 from t2t_lite.decoding.beam_search import Constraint, Goal
 from t2t_lite.decoding.constraints import Batch, marked
 from t2t_lite.decoding.words import Words
+from t2t_lite.model.rows import gather
 from t2t_lite.tensor import Tensor
 from t2t_lite.token_ids import EOS, PAD
 
@@ -248,7 +249,7 @@ def _last_ids(place: _Place, words: Words) -> tuple[Tensor, Tensor]:
 
 def _pick(terms_BWCL: Tensor, index_BWC: Tensor) -> Tensor:
     """Returns int32 [B, W, C]: the token at one place of each term."""
-    return ops.take_along_axis(terms_BWCL, index_BWC[..., None], axis=3)[..., 0]
+    return gather(terms_BWCL, index_BWC, batch_dims=3)
 
 
 def _progress(place: _Place) -> Tensor:

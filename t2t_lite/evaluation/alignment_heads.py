@@ -113,7 +113,7 @@ def choose(
     )
     return "\n".join(
         [
-            f"alignment head: {_described(best)} (of {len(ranked)})",
+            f"alignment head: {_described(best)} (best of {len(ranked)})",
             *(
                 f"{split}: {counted(each.num_pairs, 'pair')} with links, "
                 f"alignment error rate {each.error_rate:.2%}"

@@ -6,6 +6,8 @@ of its own. Of a matrix the product is one operation, which adds the bias too.
 N counts the rows.
 """
 
+import math
+
 import keras
 from keras import ops
 
@@ -53,37 +55,35 @@ def shape(x: Tensor) -> Shape:
     return tuple(-1 if size is None else size for size in known)
 
 
-def take(x_M: Tensor, index: Tensor) -> Tensor:
-    """Returns x[index], for x [M, ...] and an index of any shape.
-
-    Args:
-        x_M: of any dtype.
-        index: int, from 0 to M - 1. A negative one does not count from the end,
-            as it does for `ops.take`: what it gives depends on the device.
-    """
-    if keras.backend.backend() == "tensorflow":
-        import tensorflow as tf  # Keras makes a dozen operations of it.
-
-        return tf.gather(x_M, index)
-    return ops.take(x_M, index, axis=0)
-
-
-def gather(x_BM: Tensor, index_BN: Tensor) -> Tensor:
+def gather(x: Tensor, index: Tensor, batch_dims: int = 1) -> Tensor:
     """Returns x[b, index[b, n]] as [B, N, ...], for x [B, M, ...].
 
-    Indices are from 0 to M - 1, as those of `take`.
+    B stands for as many axes as there are batch dimensions, and N for any.
 
     >>> import numpy as np
     >>> gather(np.array([[7, 8, 9], [4, 5, 6]]), np.array([[2, 2], [0, 1]]))
     <tf.Tensor: shape=(2, 2), dtype=int64, numpy=
     array([[9, 9],
            [4, 5]])>
+
+    Args:
+        x: of any dtype.
+        index: int, from 0 to M - 1. A negative one does not count from the end,
+            as it does for `ops.take`: what it gives depends on the device.
+        batch_dims: how many first axes x and index have in common.
     """
     if keras.backend.backend() == "tensorflow":
-        import tensorflow as tf  # Keras makes thirty operations of it.
+        import tensorflow as tf  # Keras makes dozens of operations of this one.
 
-        return tf.gather(x_BM, index_BN, batch_dims=1)
+        return tf.gather(x, index, batch_dims=batch_dims)
     # As rows of one matrix: `ops.take_along_axis` looks up each number alone.
-    B, M, *rest = ops.shape(x_BM)
-    row_BN = ops.arange(B, dtype="int32")[:, None] * M + index_BN
-    return take(ops.reshape(x_BM, (B * M, *rest)), row_BN)
+    batch, (M, *rest) = x.shape[:batch_dims], x.shape[batch_dims:]
+    B = math.prod(batch)
+    ones = [1] * (len(index.shape) - batch_dims)
+    first = M * ops.reshape(ops.arange(B, dtype="int32"), (*batch, *ones))
+    return ops.take(ops.reshape(x, (B * M, *rest)), first + index, axis=0)
+
+
+def take(x: Tensor, index: Tensor) -> Tensor:
+    """Returns x[index] for x [M, ...], by the same operation as `gather`."""
+    return gather(x, index, batch_dims=0)

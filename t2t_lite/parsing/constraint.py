@@ -157,9 +157,7 @@ class TreeSymbols:
             & ~(is_outermost_BW & has_words_BW)
         )
         innermost_BW1 = ops.maximum(depth_BW - 1, 0)[..., None]
-        closing_BW1 = ops.take_along_axis(
-            state.closing_BWN, innermost_BW1, axis=2
-        )
+        closing_BW1 = gather(state.closing_BWN, innermost_BW1, batch_dims=2)
         ids_V = ops.arange(self.V, dtype="int32")
         return (
             (may_tag_BW[..., None] & tags_BWV)

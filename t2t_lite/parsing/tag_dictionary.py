@@ -23,6 +23,7 @@ from keras import ops
 
 from t2t_lite import files
 from t2t_lite.errors import InputError
+from t2t_lite.model.rows import gather, take
 from t2t_lite.parsing import encoding, trees
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.tensor import Tensor
@@ -87,9 +88,7 @@ class TagDictionary(NamedTuple):
             those of S words; there are fewer, and the rest means nothing.
         """
         V = len(starts_word_V)
-        starts_BS = ops.take(
-            ops.convert_to_tensor(starts_word_V), source_ids, 0
-        )
+        starts_BS = take(starts_word_V, source_ids)
         is_piece_BS = source_ids > EOS
         next_BS = ops.roll(starts_BS | ~is_piece_BS, -1, axis=1)
         is_last_BS = is_piece_BS & next_BS
@@ -100,8 +99,7 @@ class TagDictionary(NamedTuple):
         before_BSS = ops.expand_dims(ended_BS, 1) <= n_S[:, None]
         place_BS = ops.sum(ops.cast(before_BSS, "int32"), axis=2)
         place_BS = ops.minimum(place_BS, ops.shape(source_ids)[1] - 1)
-        row_BS = ops.take_along_axis(row_BS, place_BS, axis=1)
-        return ops.take(ops.convert_to_tensor(self.may_have_RT), row_BS, axis=0)
+        return take(self.may_have_RT, gather(row_BS, place_BS))
 
 
 def require_fits(tags: TagDictionary, vocabulary: Vocabulary) -> None:

@@ -102,8 +102,8 @@ class Server:
             ) from None
         except web.HTTPNotFound:
             raise web.HTTPNotFound(
-                text=f"there is only version {self._opened.version} of "
-                f"/v1/models/{self._name}"
+                text=f"nothing is at {request.path}: there is only "
+                f"/v1/models/{self._name}, version {self._opened.version}"
             ) from None
 
     async def _warm_up(self, _: web.Application) -> None:

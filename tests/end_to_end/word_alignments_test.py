@@ -94,7 +94,7 @@ def test_a_run_learns_alignments_and_keeps_the_best_head(corpus, tmp_path):
     )
     assert status == 0, errors
     first, *others = output.splitlines()
-    assert re.fullmatch(r"alignment head: .* of layer 0.* \(of 6\)", first)
+    assert re.fullmatch(r"alignment head: .* of layer 0.* \(best of 6\)", first)
     assert [line.partition(":")[0] for line in others] == ["dev", "test"]
     assert all("60 pairs with links, alignment" in line for line in others)
     # The choice outlasts what is trained further.

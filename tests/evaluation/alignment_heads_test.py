@@ -83,7 +83,7 @@ def test_the_best_head_is_kept(directory, model, vocabulary):
     assert settings == dataclasses.replace(before, alignment_head=[1, 2, True])
     first, second, third = text.splitlines()
     assert first == (
-        "alignment head: head 2 of layer 1, where tokens are read (of 16)"
+        "alignment head: head 2 of layer 1, where tokens are read (best of 16)"
     )
     assert second == "dev: 3 pairs with links, alignment error rate 0.00%"
     assert third.startswith("test: 2 pairs with links, alignment error rate ")

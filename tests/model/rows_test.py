@@ -62,3 +62,23 @@ def test_layers_multiply_rows_and_add_biases_to_them(layer, method, count):
     assert "Prod" not in {op.type for op in made}  # Of sizes, by tensordot.
     biased = [op.inputs[0].op.type for op in made if op.type == "BiasAdd"]
     assert biased == ["MatMul"] * (2 * isinstance(layer, FeedForward))
+
+
+@pytest.mark.parametrize("backend", ["tensorflow", "another"])
+@pytest.mark.parametrize("batch_dims", [0, 1, 2, 3])
+@pytest.mark.parametrize("num_axes", [0, 1, 2])
+def test_gather_takes_by_index(backend, batch_dims, num_axes, monkeypatch):
+    monkeypatch.setattr(rows.keras.backend, "backend", lambda: backend)
+    random = np.random.default_rng(0)
+    x = random.integers(0, 99, (2, 3, 4, 5, 6))
+    sizes = *x.shape[:batch_dims], *(7, 8)[:num_axes]
+    index = random.integers(0, x.shape[batch_dims], sizes).astype("int32")
+    found = rows.gather(x, index, batch_dims)
+    expected = [
+        np.take(x[place], index[place], axis=0)
+        for place in np.ndindex(x.shape[:batch_dims])
+    ]
+    np.testing.assert_array_equal(
+        np.reshape(found, np.shape(expected)), expected
+    )
+    assert found.shape == (*sizes, *x.shape[batch_dims + 1 :])

@@ -43,7 +43,7 @@ def signatures(**functions):
 
 
 ALIGNED = "translate_aligned"
-ONLY = "there is only version 3 of /v1/models/tiny"
+NOTHING = "nothing is at {}: there is only /v1/models/tiny, version 3"
 OPENED = Opened(
     signatures(serving_default=upper, fail=fail, translate_aligned=upper),
     "3",
@@ -139,10 +139,15 @@ def test_an_export_is_served_and_described_as_the_model_is(tmp_path):
             "Maximum request body size",
         ),
         (("GET", PREDICT), 405, "Method Not Allowed"),
-        (("GET", "/v1/models/other"), 404, ONLY),
-        (("GET", f"{MODEL}/versions/4"), 404, ONLY),
-        (("POST", "/v1/models/other:predict", {"inputs": []}), 404, ONLY),
-        (("GET", "/elsewhere"), 404, ONLY),
+        *(
+            ((method, path, {"inputs": []}), 404, NOTHING.format(path))
+            for method, path in (
+                ("GET", "/v1/models/other"),
+                ("GET", f"{MODEL}/versions/4"),
+                ("POST", "/v1/models/other:predict"),
+                ("GET", "/elsewhere"),
+            )
+        ),
         (
             (
                 "POST",
