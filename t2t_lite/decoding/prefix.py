@@ -102,9 +102,8 @@ class PrefixTokens:
             the bytes of each text as numbers above 0, filled up with 0.
         """
         N, K = ops.shape(ids_NK)
-        codes_VL = ops.convert_to_tensor(self._codes_VL)
-        codes_NKL = ops.cast(take(codes_VL, ids_NK), "int32")
-        longest = codes_VL.shape[1]
+        codes_NKL = ops.cast(take(self._codes_VL, ids_NK), "int32")
+        longest = self._codes_VL.shape[1]
         return _packed(ops.reshape(codes_NKL, (N, K * longest)))
 
     def constraint(

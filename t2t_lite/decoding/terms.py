@@ -215,7 +215,7 @@ def _next_ids(place: _Place) -> tuple[Tensor, Tensor]:
     place_L = ops.arange(ops.shape(place.terms_BWCL)[3], dtype="int32")
     is_part_BWCL = place.reach_BWCL & (place_L < length_BWC[..., None] - 1)
     done_BWC = ops.max(ops.where(is_part_BWCL, place_L + 1, 0), axis=-1)
-    next_BWC = _pick(place.terms_BWCL, done_BWC)
+    next_BWC = gather(place.terms_BWCL, done_BWC, batch_dims=3)
     is_open_BWC = _missing(place) > 0
     return (
         ops.where(is_open_BWC, next_BWC, -1),
@@ -240,16 +240,13 @@ def _last_ids(place: _Place, words: Words) -> tuple[Tensor, Tensor]:
     A term of one token is due wherever a word may begin with it.
     """
     length_BWC = _lengths(place)
-    last_BWC = _pick(place.terms_BWCL, ops.maximum(length_BWC - 1, 0))
+    last_BWC = gather(
+        place.terms_BWCL, ops.maximum(length_BWC - 1, 0), batch_dims=3
+    )
     is_due_BWC = _at_length(place.reach_BWCL, length_BWC - 1)
     may_begin_BWC = words.may_begin(place.kind_BW[..., None], last_BWC)
     is_single_BWC = ops.equal(length_BWC, 1) & may_begin_BWC
     return last_BWC, is_due_BWC | is_single_BWC
-
-
-def _pick(terms_BWCL: Tensor, index_BWC: Tensor) -> Tensor:
-    """Returns int32 [B, W, C]: the token at one place of each term."""
-    return gather(terms_BWCL, index_BWC, batch_dims=3)
 
 
 def _progress(place: _Place) -> Tensor:
