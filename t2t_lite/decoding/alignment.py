@@ -45,6 +45,20 @@ class Pair(NamedTuple):
     target: str
 
 
+class WordWeights(NamedTuple):
+    """How much the words of a target attend to the pieces of its source."""
+
+    words: list[tuple[int, int]]  # where they begin and end in the target
+    weights_WS: np.ndarray  # float, the mean over a word's pieces
+    starts_S: np.ndarray  # int, where the pieces begin in the source
+    ends_S: np.ndarray
+
+    def of_source(self, start: int, end: int) -> np.ndarray:
+        """Returns float [W]: the weight of some characters of the source."""
+        is_part_S = (self.starts_S < end) & (self.ends_S > start)
+        return self.weights_WS @ is_part_S
+
+
 class Aligner:
     """Finds what the words of translations stand for.
 
@@ -87,9 +101,17 @@ class Aligner:
         Args:
             pairs: Pairs.
         """
-        found: list[list[Word]] = [[] for _ in pairs]
+        return list(map(_stand_for, self.weights(pairs)))
+
+    def weights(self, pairs: Sequence[Pair]) -> list[WordWeights]:
+        """Returns the WordWeights of each pair, by the first of the heads.
+
+        Args:
+            pairs: Pairs.
+        """
+        found = [None] * len(pairs)
         for n, target_ids, (weights_TS, *_) in self._attended(pairs):
-            found[n] = self._words(pairs[n], target_ids, weights_TS)
+            found[n] = self._of_words(pairs[n], target_ids, weights_TS)
         return found
 
     def links(self, pairs: Sequence[Pair]) -> list[list[list[Link]]]:
@@ -132,24 +154,33 @@ class Aligner:
                 ids = encoded[n]
                 yield n, ids, weights_HBTS[:, place, : len(ids) - 1]
 
-    def _words(
+    def _of_words(
         self, pair: Pair, target_ids: list[int], weights_TS: np.ndarray
-    ) -> list[Word]:
-        starts_S, _ = _spans(self._vocabulary, pair.source_ids, pair.source)
+    ) -> WordWeights:
+        source = _spans(self._vocabulary, pair.source_ids, pair.source)
         starts_T, ends_T = _spans(
             self._vocabulary.target, target_ids, pair.target
         )
-        if not len(starts_S):  # Of what the vocabulary leaves out.
-            return []
-        words, best = [], 0
-        for match in _WORD.finditer(pair.target):
-            is_part_T = (starts_T < match.end()) & (ends_T > match.start())
-            is_part_T = is_part_T[: len(weights_TS)]
-            if is_part_T.any():  # Else the model takes no piece of it.
-                weights_S = weights_TS[is_part_T].sum(axis=0)
-                best = int(weights_S[: len(starts_S)].argmax())
-            words.append(Word(*match.span(), int(starts_S[best])))
-        return words
+        words = [match.span() for match in _WORD.finditer(pair.target)]
+        begin_W1, end_W1 = np.array(words, int).reshape(-1, 2, 1).swapaxes(0, 1)
+        is_part_WT = (starts_T < end_W1) & (ends_T > begin_W1)
+        # The model may not take all pieces; the source is padded.
+        is_part_WT = is_part_WT[:, : len(weights_TS)]
+        sums_WS = is_part_WT @ weights_TS[:, : len(source[0])]
+        counts_W1 = is_part_WT.sum(axis=1, keepdims=True)
+        return WordWeights(words, sums_WS / np.maximum(counts_W1, 1), *source)
+
+
+def _stand_for(weights: WordWeights) -> list[Word]:
+    """Returns the Words of a target."""
+    if not len(weights.starts_S):  # Of what the vocabulary leaves out.
+        return []
+    words, best = [], 0
+    for span, weight_S in zip(weights.words, weights.weights_WS, strict=True):
+        if weight_S.any():  # Else the model takes no piece of it.
+            best = int(weight_S.argmax())
+        words.append(Word(*span, int(weights.starts_S[best])))
+    return words
 
 
 def _links(

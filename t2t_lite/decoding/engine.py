@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from t2t_lite.decoding import beginnings
@@ -19,6 +20,7 @@ from t2t_lite.decoding.term_search import TermSearch
 from t2t_lite.decoding.terms import Term
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.text.vocabulary import Vocabulary
+from t2t_lite.token_ids import EOS
 
 
 class Engine(NamedTuple):
@@ -37,6 +39,9 @@ class Engine(NamedTuple):
     find_alternatives: Callable | None = None
     # As `translate_prefixed`, but with the Terms of each as the last argument.
     translate_with_terms: Callable | None = None
+    # A function of ids as above, and str, to the score of each as a
+    # translation, -inf for what the options do not allow; or None.
+    score_texts: Callable | None = None
 
 
 def model_engine(
@@ -78,6 +83,7 @@ def model_engine(
         translate_prefixed=searches.translate_prefixed,
         find_alternatives=searches.find_alternatives,
         translate_with_terms=searches.translate_with_terms,
+        score_texts=searches.score_texts,
     )
 
 
@@ -129,6 +135,21 @@ class _Searches:
             search = self._term_search
         return search(ids, self._encode(prefixes, ends_there), asked)
 
+    def score_texts(
+        self, ids: tf.RaggedTensor, texts: Sequence[str]
+    ) -> np.ndarray:
+        """Returns float32 [B]: the scores of texts as translations.
+
+        What the options do not allow, or there is no room for, has -inf.
+        """
+        with self._making:
+            tokens = self._steering.prefix_tokens
+            search = self._text_search
+        begun = self._encode(texts, [True] * len(texts))
+        found = search(ids, tokens.only(begun))
+        is_whole_B = np.any(found.ids_BWT[:, 0] == EOS, axis=-1)
+        return np.where(is_whole_B, found.scores_BW[:, 0], -np.inf)
+
     def find_alternatives(
         self, ids: tf.RaggedTensor, prefixes: Sequence[str], count: int
     ) -> Hypotheses:
@@ -148,6 +169,14 @@ class _Searches:
     @functools.cached_property
     def _term_search(self) -> TermSearch:
         return TermSearch(self._make_translator, self._options, self._steering)
+
+    @functools.cached_property
+    def _text_search(self) -> Callable:
+        return self._make_translator(
+            self._options._replace(beam_width=1, nbest=1),
+            constraint=self._steering.through_prefixes(),
+            given=("prefixes_BK3",),
+        )
 
     @functools.cached_property
     def _alternatives_search(self) -> AlternativesSearch:

@@ -17,7 +17,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from t2t_lite.decoding.terms import Term
+from t2t_lite.decoding.terms import Term, merged
 from t2t_lite.errors import InputError, require
 from t2t_lite.text.vocabulary import SPACE, Vocabulary
 
@@ -27,7 +27,8 @@ _WORD = re.compile(r"\w+|[^\w\s]")
 class _Match(NamedTuple):
     """A source term that was found in a text."""
 
-    end: int  # behind its last word
+    first: int  # its words, by their numbers
+    end: int
     source: str
     target: str
 
@@ -101,15 +102,21 @@ class Glossary:
                 continue
             room -= size
             kept[target] = number
-        asked = collections.Counter()
+        words = _spans(text)
+        spans = collections.defaultdict(tuple)
+        for match in matches if words else ():
+            start, end = words[match.first][0], words[match.end - 1][1]
+            spans[match.target] += ((start, end),)
+        asked = []
         for target, number in kept.items():
             # One within a longer term is there, too, beside its own.
-            asked[self._ids[target]] += number + sum(
+            number += sum(
                 others * self._count_within(target, other)
                 for other, others in kept.items()
                 if other != target
             )
-        return [Term(*each) for each in asked.items()], messages
+            asked.append(Term(self._ids[target], number, spans[target]))
+        return merged(asked), messages
 
     def _count_within(self, target: str, other: str) -> int:
         """Returns how often a target term stands in another, as words of it."""
@@ -147,7 +154,7 @@ class Glossary:
             lowercase = tuple(word.lower() for word in found)
             for key in (found, lowercase):
                 if key in self._targets:
-                    return _Match(end, *self._targets[key])
+                    return _Match(place, end, *self._targets[key])
         return None
 
 
@@ -158,6 +165,17 @@ def _words(text: str) -> list[str]:
     ['The', 'red', 'car', "'", 's', 'door', '.']
     """
     return _WORD.findall(unicodedata.normalize("NFKC", text))
+
+
+def _spans(text: str) -> list[tuple[int, int]]:
+    """Returns where each of the words of a text begins and ends.
+
+    None has a place where NFKC makes the text shorter or longer.
+    """
+    normalized = unicodedata.normalize("NFKC", text)
+    if len(normalized) != len(text):
+        return []
+    return [match.span() for match in _WORD.finditer(normalized)]
 
 
 def _count(part: Sequence, whole: Sequence) -> int:

@@ -174,11 +174,12 @@ class Keeper:
         terms, messages = [], []
         for word, item in kept.items.items():
             is_word = _as_word(word)
-            if not is_word.search(text) or is_word.search(prefix):
+            found = is_word.search(text)
+            if not found or is_word.search(prefix):
                 continue
             room -= len(self._ids[word])
             if room >= 0:
-                terms.append(Term(self._ids[word], 1))
+                terms.append(Term(self._ids[word], 1, (found.span(),)))
             else:
                 messages.append(
                     f"there is no room for {item!r}: it is left out"

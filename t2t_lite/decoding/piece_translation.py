@@ -1,15 +1,19 @@
 """Pieces of lines to their translations: plain, with terms, alternatives."""
 
+import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
+from t2t_lite.decoding.alignment import Pair, WordWeights
 from t2t_lite.decoding.beam_search import Hypotheses
 from t2t_lite.decoding.beginnings import ANYTHING, Beginning
 from t2t_lite.decoding.engine import Engine
 from t2t_lite.decoding.line_predictor import Translation
+from t2t_lite.decoding.term_places import TermPlaces
 from t2t_lite.decoding.terms import Term
 from t2t_lite.text.vocabulary import Vocabulary
 
@@ -18,8 +22,16 @@ class Request(NamedTuple):
     """A piece, and what is asked of its translation."""
 
     ids: list[int]  # EOS at the end
+    text: str
     beginning: Beginning
     terms: Sequence[Term]
+
+
+class _Drafted(NamedTuple):
+    """A Request, and its best Translations but for its terms."""
+
+    request: Request
+    drafts: list[Translation]
 
 
 class PieceTranslator:
@@ -29,22 +41,106 @@ class PieceTranslator:
         engine: Engine.
         vocabulary: Vocabulary of targets.
         nbest: int, how many translations each piece has.
+        weigh: a function of Pairs to the WordWeights of each, for terms.
     """
 
-    def __init__(self, engine: Engine, vocabulary: Vocabulary, nbest: int):
+    def __init__(
+        self,
+        engine: Engine,
+        vocabulary: Vocabulary,
+        nbest: int,
+        weigh: Callable[[Sequence[Pair]], list[WordWeights]],
+    ):
         self._engine, self._vocabulary = engine, vocabulary
         self._nbest = nbest
+        self._weigh = weigh
+        self._term_places = TermPlaces(vocabulary)
 
     def best(self, requests: Sequence[Request]) -> list[list[Translation]]:
         """Returns the `nbest` best Translations of each piece.
 
-        One that ends with its beginning is that, whatever its terms are.
+        One that ends with its beginning is that, whatever its terms are. Terms
+        that others lack are put in the places of words, or else searched for.
         """
-        has_terms = [
-            bool(each.terms) and not each.beginning.ends_there
-            for each in requests
+        if not requests:
+            return []
+        drafted = list(map(_Drafted, requests, self._plain(requests)))
+        return _divided(
+            drafted,
+            [self._is_done(each) for each in drafted],
+            lambda some: [each.drafts for each in some],
+            self._with_terms,
+        )
+
+    def _is_done(self, drafted: _Drafted) -> bool:
+        request, drafts = drafted
+        return request.beginning.ends_there or all(
+            self._term_places.has_all(each.text, request.terms)
+            for each in drafts
+            if each.score > -math.inf
+        )
+
+    def _with_terms(
+        self, drafted: Sequence[_Drafted]
+    ) -> list[list[Translation]]:
+        found = self._filled(drafted)
+        missing = [n for n, each in enumerate(found) if len(each) < self._nbest]
+        if missing:
+            rest = [drafted[n].request for n in missing]
+            searched = self._engine.translate_with_terms(
+                *_as_arguments(rest), [each.terms for each in rest]
+            )
+            translations = self._as_translations(searched, self._nbest)
+            for n, others in zip(missing, translations, strict=True):
+                found[n] = _filled_up(
+                    _different([*found[n], *others]), self._nbest
+                )
+        return found
+
+    def _filled(self, drafted: Sequence[_Drafted]) -> list[list[Translation]]:
+        """Returns drafts with their terms in the places of words.
+
+        Returns:
+            for each of the pieces those Translations that differ, in the order
+            of the drafts; none if the best one cannot be.
+        """
+        pairs = [
+            (each.request, draft.text)
+            for each in drafted
+            for draft in each.drafts
         ]
-        return _divided(requests, has_terms, self._with_terms, self._plain)
+        texts = self._texts_with_terms(pairs)
+        filled = [n for n, text in enumerate(texts) if text is not None]
+        scores = np.full(len(texts), -math.inf)
+        if filled:
+            scores[filled] = self._engine.score_texts(
+                _ragged([pairs[n][0].ids for n in filled]),
+                [texts[n] for n in filled],
+            )
+        found = iter(map(Translation, texts, scores.tolist()))
+        by_piece = [[*itertools.islice(found, len(d))] for _, d in drafted]
+        return [
+            _different(each) if each[0].score > -math.inf else []
+            for each in by_piece
+        ]
+
+    def _texts_with_terms(
+        self, pairs: Sequence[tuple[Request, str]]
+    ) -> list[str | None]:
+        """Returns translations with the terms that they lack.
+
+        Args:
+            pairs: Requests, and a translation of each.
+        """
+        weights = self._weigh(
+            [Pair(each.ids, each.text, text) for each, text in pairs]
+        )
+        return [
+            self._term_places.filled(
+                text, each.terms, of_text, len(each.beginning.text)
+            )
+            for (each, text), of_text in zip(pairs, weights, strict=True)
+        ]
 
     def alternatives(
         self, requests: Sequence[Request], is_open: Sequence[bool], count: int
@@ -80,15 +176,6 @@ class PieceTranslator:
                 by_piece[n] = by_piece[n][:1] * self._nbest
         return by_piece
 
-    def _with_terms(
-        self, requests: Sequence[Request]
-    ) -> list[list[Translation]]:
-        terms = [each.terms for each in requests]
-        found = self._engine.translate_with_terms(
-            *_as_arguments(requests), terms
-        )
-        return self._as_translations(found, self._nbest)
-
     def _as_translations(
         self, found: Hypotheses, count: int
     ) -> list[list[Translation]]:
@@ -106,10 +193,35 @@ def _as_arguments(
 ) -> tuple[tf.RaggedTensor, list[str], list[bool]]:
     """Returns what engines take: ids, beginnings, whether they end there."""
     return (
-        tf.ragged.constant([each.ids for each in requests], tf.int32),
+        _ragged([each.ids for each in requests]),
         [each.beginning.text for each in requests],
         [each.beginning.ends_there for each in requests],
     )
+
+
+def _ragged(ids: Sequence[Sequence[int]]) -> tf.RaggedTensor:
+    return tf.ragged.constant(ids, tf.int32)
+
+
+def _different(translations: Sequence[Translation]) -> list[Translation]:
+    """Returns those Translations that are possible, each once.
+
+    >>> _different([("a", -0.5), ("b", -1.0), ("a", -0.5)])[1]
+    Translation(text='b', score=-1.0)
+    """
+    found = {}
+    for text, score in translations:
+        if score > -math.inf:
+            found.setdefault(text, Translation(text, score))
+    return [*found.values()]
+
+
+def _filled_up(
+    translations: Sequence[Translation], count: int
+) -> list[Translation]:
+    """Returns so many Translations, the last ones blank if there are fewer."""
+    blank = [Translation("", -math.inf)] * count
+    return [*translations, *blank][:count]
 
 
 def _divided(

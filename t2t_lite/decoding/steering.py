@@ -70,6 +70,16 @@ class Steering:
             else None,
         )
 
+    def through_prefixes(self) -> MakeConstraint:
+        """Returns the function for batches that have prefixes.
+
+        All is asked of what they say, too.
+        """
+        makers = [self.prefix_tokens.constraint, *self._makers]
+        return lambda batch: constraints.all_of(
+            [make(batch) for make in makers]
+        )
+
     def _all(self, batch: Batch) -> Constraint:
         return constraints.all_of([make(batch) for make in self._makers])
 

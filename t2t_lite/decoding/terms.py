@@ -13,7 +13,6 @@ Source: Post and Vilar 2018, "Fast lexically constrained decoding with dynamic
 beam allocation".
 """
 
-import collections
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -33,6 +32,8 @@ class Term(NamedTuple):
 
     ids: tuple[int, ...]  # tokens of the target
     count: int  # how often
+    # Where the source has what it is for: (start, end) of characters.
+    spans: tuple[tuple[int, int], ...] = ()
 
 
 class _Place(NamedTuple):
@@ -51,13 +52,16 @@ class _Place(NamedTuple):
 def merged(terms: Sequence[Term]) -> list[Term]:
     """Returns Terms that are all different.
 
-    >>> merged([Term((5,), 1), Term((6,), 2), Term((5,), 1)])
-    [Term(ids=(5,), count=2), Term(ids=(6,), count=2)]
+    >>> [*map(tuple, merged([Term((5,), 1), Term((6,), 2), Term((5,), 1)]))]
+    [((5,), 2, ()), ((6,), 2, ())]
     """
-    counts = collections.Counter()
-    for ids, count in terms:
-        counts[ids] += count
-    return [Term(*each) for each in counts.items()]
+    by_ids: dict[tuple[int, ...], Term] = {}
+    for term in terms:
+        other = by_ids.get(term.ids, Term(term.ids, 0))
+        by_ids[term.ids] = Term(
+            term.ids, other.count + term.count, other.spans + term.spans
+        )
+    return [*by_ids.values()]
 
 
 def packed(terms: Sequence[Sequence[Term]]) -> np.ndarray:
@@ -75,8 +79,8 @@ def packed(terms: Sequence[Sequence[Term]]) -> np.ndarray:
     C, L = (max(4, -(-size // 4) * 4) for size in (most, longest))
     terms_NCL = np.zeros((len(terms), C, 1 + L), np.int32)
     for n, each in enumerate(terms):
-        for c, (ids, count) in enumerate(each):
-            terms_NCL[n, c, : 1 + len(ids)] = [count, *ids]
+        for c, term in enumerate(each):
+            terms_NCL[n, c, : 1 + len(term.ids)] = [term.count, *term.ids]
     return terms_NCL
 
 

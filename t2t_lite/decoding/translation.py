@@ -85,7 +85,10 @@ class LineTranslator(LinePredictor):
         self._takes_beginnings = engine.translate_prefixed is not None
         self._finds_alternatives = engine.find_alternatives is not None
         self._piece_translator = PieceTranslator(
-            engine, vocabulary.target, options.nbest
+            engine,
+            vocabulary.target,
+            options.nbest,
+            weigh=lambda pairs: self._aligner.weights(pairs),
         )
         self._glossary = None
         if options.glossary:
@@ -111,9 +114,10 @@ class LineTranslator(LinePredictor):
         # `sha256` is of all weights, and these say what they compute.
         others = [each.hparams for each in models_of(self.model)[1:]]
         found = [*super()._shaping(), *others, self._splitting]
-        aligns = self.options.alignments or "tags" in self.options.keep
+        options = self.options
+        aligns = options.alignments or options.keep or options.glossary
         return found + [self._alignment_head] * (
-            aligns and self._alignment_head is not None
+            bool(aligns) and self._alignment_head is not None
         )
 
     @staticmethod
@@ -276,7 +280,7 @@ class LineTranslator(LinePredictor):
         asked = self._terms(pieces, begun, first_line, kept)
         requests = [
             Request(*each)
-            for each in zip(pieces.ids, begun, asked, strict=True)
+            for each in zip(pieces.ids, pieces.texts, begun, asked, strict=True)
         ]
         if num_alternatives:
             by_piece = self._alternatives(pieces, requests, num_alternatives)

@@ -246,6 +246,17 @@ def test_a_beam_of_one_is_greedy(model, vocabulary):
         assert ids_T[ids_T != PAD].tolist() == expected
 
 
+def score_of(model, source_ids, target_ids, alpha):
+    """Returns the log probability of a target over its length penalty."""
+    inputs = np.array([source_ids]), np.array([[EOS, *target_ids[:-1]]])
+    logits_TV = np.array(model(inputs)[0], np.float64)
+    # Padding is no token: its probability goes to the others.
+    logits_TV[:, PAD] = -1e9
+    log_probs_TV = logits_TV - np.logaddexp.reduce(logits_TV, 1, keepdims=True)
+    log_prob = sum(log_probs_TV[t, i] for t, i in enumerate(target_ids))
+    return log_prob / ((5 + len(target_ids)) / 6) ** alpha
+
+
 def test_scores_are_log_probabilities_over_the_length_penalty(
     model, vocabulary
 ):
@@ -253,16 +264,8 @@ def test_scores_are_log_probabilities_over_the_length_penalty(
     (ids,) = vocabulary.encode([LINES[0]])
     found = search(model, np.array([ids], np.int32), options)
     best = [i for i in np.array(found.ids_BWT)[0, 0].tolist() if i != PAD]
-    inputs = np.array([ids]), np.array([[EOS, *best[:-1]]])
-    logits_TV = np.array(model(inputs)[0], np.float64)
-    # Padding is no token: its probability goes to the others.
-    logits_TV[:, PAD] = -1e9
-    log_probs_TV = logits_TV - np.logaddexp.reduce(logits_TV, 1, keepdims=True)
-    log_prob = sum(log_probs_TV[t, i] for t, i in enumerate(best))
-    penalty = ((5 + len(best)) / 6) ** 0.7
-    assert float(found.scores_BW[0, 0]) == pytest.approx(
-        log_prob / penalty, abs=1e-4
-    )
+    expected = score_of(model, ids, best, alpha=0.7)
+    assert float(found.scores_BW[0, 0]) == pytest.approx(expected, abs=1e-4)
 
 
 @pytest.mark.parametrize("extra", [0, 1, 5])
@@ -1063,6 +1066,44 @@ def test_terms_go_with_whatever_else_steers(steered):
         assert text.startswith(prefix)
         for term in terms:
             assert words_in(text, term) == terms.count(term)
+
+
+def test_texts_have_the_scores_of_translations(model, vocabulary):
+    options = SearchOptions.from_hparams(TINY, length_penalty=0.7)
+    engine = model_engine(model, vocabulary, options, xla=False)
+    sources, targets = ["a red boat", "men, men"], ["the old cat", "two"]
+    encoded = [vocabulary.encode(each) for each in (sources, targets)]
+    ids = tf.ragged.constant(encoded[0], tf.int32)
+    np.testing.assert_allclose(
+        engine.score_texts(ids, targets),
+        [score_of(model, *pair, 0.7) for pair in zip(*encoded, strict=True)],
+        rtol=1e-5,
+    )
+    # There is no room for so much.
+    assert engine.score_texts(ids[:1], ["the dog " * 50])[0] == -math.inf
+
+
+def test_texts_that_the_options_rule_out_have_no_score(model, vocabulary):
+    options = SearchOptions.from_hparams(
+        TINY, suppress=["old"], min_length=2, no_repeat_ngram_size=1
+    )
+    engine = model_engine(model, vocabulary, options, xla=False)
+    texts = ["the dog", "the old dog", "", "the the"]
+    ids = tf.ragged.constant(vocabulary.encode(["a dog"] * 4), tf.int32)
+    is_possible = engine.score_texts(ids, texts) > -math.inf
+    assert is_possible.tolist() == [True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("options", "differs"),
+    [({"glossary": GLOSSARY}, True), ({"keep": ["urls"]}, True), ({}, False)],
+)
+def test_the_head_that_places_terms_shapes_what_is_translated(
+    steered, options, differs
+):
+    one, other = (steered(**options) for _ in range(2))
+    other._alignment_head = AlignmentHead(0, 0)
+    assert (one.sha256 != other.sha256) == differs
 
 
 def test_sentences_have_the_terms_of_their_own(steered):
