@@ -100,6 +100,7 @@ def test_an_export_translates_as_ever(tmp_path):
     assert_translations(translator.translate(LINES), EXPECTED["export"])
 
 
+@pytest.mark.slow
 def test_a_model_directory_parses_as_ever(parser):
     assert_translations(parser.translate(LINES), EXPECTED["parsing"])
 
@@ -157,6 +158,7 @@ def resume(directory, **overrides):
     run.train(directory.path, hparams, text, options)
 
 
+@pytest.mark.slow
 def test_a_run_is_resumed_to_the_same_weights(begun, monkeypatch):
     monkeypatch.setattr(run, "final_report", lambda *_: "")  # It translates.
     resume(begun, steps=604)

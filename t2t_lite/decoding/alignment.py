@@ -22,14 +22,14 @@ from t2t_lite.model.transformer import Transformer, shift_right
 from t2t_lite.text.pharaoh import Link
 from t2t_lite.text.vocabulary import Vocabulary
 
-_MARKS = "".join(
+MARKS = "".join(
     chr(n) for n in range(0x10000) if unicodedata.category(chr(n))[0] == "M"
 )
 # Accents, and an apostrophe between letters, are parts of a word; without
 # spaces between words, a character is one.
 _WORD = re.compile(
-    rf"[{UNSPACED}][{_MARKS}]*"
-    rf"|\w(?:(?![{UNSPACED}])[\w{_MARKS}]|['’](?=\w))*"  # noqa: RUF001
+    rf"[{UNSPACED}][{MARKS}]*"
+    rf"|\w(?:(?![{UNSPACED}])[\w{MARKS}]|['’](?=\w))*"  # noqa: RUF001
     r"|[^\w\s]"
 )
 SPACED = re.compile(r"\S+")  # What str.split gives.
@@ -48,6 +48,7 @@ class Pair(NamedTuple):
 class WordWeights(NamedTuple):
     """How much the words of a target attend to the pieces of its source."""
 
+    pair: Pair
     words: list[tuple[int, int]]  # where they begin and end in the target
     weights_WS: np.ndarray  # float, the mean over a word's pieces
     starts_S: np.ndarray  # int, where the pieces begin in the source
@@ -57,6 +58,17 @@ class WordWeights(NamedTuple):
         """Returns float [W]: the weight of some characters of the source."""
         is_part_S = (self.starts_S < end) & (self.ends_S > start)
         return self.weights_WS @ is_part_S
+
+    def greatest(self) -> np.ndarray:
+        """Returns float [W]: the greatest weight of a piece with a letter."""
+        pieces = zip(self.starts_S, self.ends_S, strict=True)
+        is_part_S = [has_letter(self.pair.source[a:b]) for a, b in pieces]
+        return np.where(is_part_S, self.weights_WS, 0).max(axis=1, initial=0)
+
+
+def has_letter(text: str) -> bool:
+    """Returns whether a text is more than signs: has a letter or a digit."""
+    return re.search(r"\w", text) is not None
 
 
 class Aligner:
@@ -168,7 +180,8 @@ class Aligner:
         is_part_WT = is_part_WT[:, : len(weights_TS)]
         sums_WS = is_part_WT @ weights_TS[:, : len(source[0])]
         counts_W1 = is_part_WT.sum(axis=1, keepdims=True)
-        return WordWeights(words, sums_WS / np.maximum(counts_W1, 1), *source)
+        mean_WS = sums_WS / np.maximum(counts_W1, 1)
+        return WordWeights(pair, words, mean_WS, *source)
 
 
 def _stand_for(weights: WordWeights) -> list[Word]:

@@ -19,9 +19,11 @@ from typing import NamedTuple
 
 from t2t_lite.decoding.terms import Term, merged
 from t2t_lite.errors import InputError, require
+from t2t_lite.text.sentences import LANGUAGE_TOKEN
 from t2t_lite.text.vocabulary import SPACE, Vocabulary
 
 _WORD = re.compile(r"\w+|[^\w\s]")
+_TOKEN = re.compile(LANGUAGE_TOKEN)
 
 
 class _Match(NamedTuple):
@@ -90,7 +92,8 @@ class Glossary:
         Returns:
             Terms, all different; and a message on each term that is left out.
         """
-        matches, messages = self._matches(_words(text))
+        words = _words_in(text)
+        matches, messages = self._matches([word.text for word in words])
         counts = collections.Counter(match.target for match in matches)
         kept = collections.Counter()
         for target, number in counts.items():
@@ -102,10 +105,9 @@ class Glossary:
                 continue
             room -= size
             kept[target] = number
-        words = _spans(text)
         spans = collections.defaultdict(tuple)
-        for match in matches if words else ():
-            start, end = words[match.first][0], words[match.end - 1][1]
+        for match in matches:
+            start, end = words[match.first].start, words[match.end - 1].end
             spans[match.target] += ((start, end),)
         asked = []
         for target, number in kept.items():
@@ -158,24 +160,39 @@ class Glossary:
         return None
 
 
+class _Word(NamedTuple):
+    """A word of a text, or another sign, and where it stands."""
+
+    text: str
+    start: int
+    end: int
+
+
+def _words_in(text: str) -> list[_Word]:
+    """Returns the words and the other signs of a text, but its language token.
+
+    Where NFKC makes what is between spaces shorter or longer, they stand where
+    all of that does.
+    """
+    token = _TOKEN.match(text)
+    words = []
+    for chunk in re.compile(r"\S+").finditer(text, token.end() if token else 0):
+        normalized = unicodedata.normalize("NFKC", chunk[0])
+        for match in _WORD.finditer(normalized):
+            start, end = chunk.span()
+            if len(normalized) == len(chunk[0]):
+                start, end = start + match.start(), start + match.end()
+            words.append(_Word(match[0], start, end))
+    return words
+
+
 def _words(text: str) -> list[str]:
     """Returns the words and the other signs of a text.
 
     >>> _words("The red car's door.")
     ['The', 'red', 'car', "'", 's', 'door', '.']
     """
-    return _WORD.findall(unicodedata.normalize("NFKC", text))
-
-
-def _spans(text: str) -> list[tuple[int, int]]:
-    """Returns where each of the words of a text begins and ends.
-
-    None has a place where NFKC makes the text shorter or longer.
-    """
-    normalized = unicodedata.normalize("NFKC", text)
-    if len(normalized) != len(text):
-        return []
-    return [match.span() for match in _WORD.finditer(normalized)]
+    return [word.text for word in _words_in(text)]
 
 
 def _count(part: Sequence, whole: Sequence) -> int:

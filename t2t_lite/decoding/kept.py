@@ -8,7 +8,7 @@ vocabulary knows and the line has not:
     translation     Senden Sie es bis 13 an 11.
                     Senden Sie es bis {date} an ann@example.org.
 
-The search sees to it that the translation has each of them once. Tags are taken
+The translation has each of them once, as with a glossary. Tags are taken
 out instead, and go around the words that stand for theirs (`tags`).
 """
 

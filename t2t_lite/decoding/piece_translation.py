@@ -28,7 +28,7 @@ class Request(NamedTuple):
 
 
 class _Drafted(NamedTuple):
-    """A Request, and its best Translations but for its terms."""
+    """A Request, and the best Translations if it had no terms."""
 
     request: Request
     drafts: list[Translation]
@@ -41,7 +41,7 @@ class PieceTranslator:
         engine: Engine.
         vocabulary: Vocabulary of targets.
         nbest: int, how many translations each piece has.
-        weigh: a function of Pairs to the WordWeights of each, for terms.
+        weigh: a function of Pairs to the WordWeights of each, called for terms.
     """
 
     def __init__(
@@ -59,16 +59,20 @@ class PieceTranslator:
     def best(self, requests: Sequence[Request]) -> list[list[Translation]]:
         """Returns the `nbest` best Translations of each piece.
 
-        One that ends with its beginning is that, whatever its terms are. Terms
-        that others lack are put in the places of words, or else searched for.
+        One that ends with its beginning is that, whatever its terms are. Those
+        without all their terms get them in the places of words, in the order in
+        which they were; or else are searched for, and come behind those.
         """
         if not requests:
             return []
-        drafted = list(map(_Drafted, requests, self._plain(requests)))
+        # Terms make some alike: several are made of all that there are.
+        is_of_all = self._nbest > 1 and any(each.terms for each in requests)
+        count = None if is_of_all else self._nbest
+        drafted = list(map(_Drafted, requests, self._plain(requests, count)))
         return _divided(
             drafted,
             [self._is_done(each) for each in drafted],
-            lambda some: [each.drafts for each in some],
+            lambda some: [each.drafts[: self._nbest] for each in some],
             self._with_terms,
         )
 
@@ -76,7 +80,7 @@ class PieceTranslator:
         request, drafts = drafted
         return request.beginning.ends_there or all(
             self._term_places.has_all(each.text, request.terms)
-            for each in drafts
+            for each in drafts[: self._nbest]
             if each.score > -math.inf
         )
 
@@ -92,10 +96,8 @@ class PieceTranslator:
             )
             translations = self._as_translations(searched, self._nbest)
             for n, others in zip(missing, translations, strict=True):
-                found[n] = _filled_up(
-                    _different([*found[n], *others]), self._nbest
-                )
-        return found
+                found[n] = _different([*found[n], *others])
+        return [_padded(each, self._nbest) for each in found]
 
     def _filled(self, drafted: Sequence[_Drafted]) -> list[list[Translation]]:
         """Returns drafts with their terms in the places of words.
@@ -104,43 +106,53 @@ class PieceTranslator:
             for each of the pieces those Translations that differ, in the order
             of the drafts; none if the best one cannot be.
         """
-        pairs = [
-            (each.request, draft.text)
-            for each in drafted
-            for draft in each.drafts
+        drafts = [
+            (each.request, draft) for each in drafted for draft in each.drafts
         ]
-        texts = self._texts_with_terms(pairs)
-        filled = [n for n, text in enumerate(texts) if text is not None]
-        scores = np.full(len(texts), -math.inf)
+        found = [
+            draft if self._term_places.has_all(draft.text, each.terms) else None
+            for each, draft in drafts
+        ]
+        lacking = [n for n, each in enumerate(found) if each is None]
+        texts = self._texts_with_terms([drafts[n] for n in lacking])
+        filled = dict(zip(lacking, texts, strict=True))
+        filled = {n: text for n, text in filled.items() if text is not None}
         if filled:
-            scores[filled] = self._engine.score_texts(
-                _ragged([pairs[n][0].ids for n in filled]),
-                [texts[n] for n in filled],
+            scores = self._engine.score_texts(
+                _ragged([drafts[n][0].ids for n in filled]), [*filled.values()]
             )
-        found = iter(map(Translation, texts, scores.tolist()))
-        by_piece = [[*itertools.islice(found, len(d))] for _, d in drafted]
+            for (n, text), score in zip(filled.items(), scores, strict=True):
+                found[n] = Translation(text, float(score))
+        rest = iter(found)
+        by_piece = [[*itertools.islice(rest, len(d))] for _, d in drafted]
         return [
-            _different(each) if each[0].score > -math.inf else []
-            for each in by_piece
+            _different(each) if _is_there(each[0]) else [] for each in by_piece
         ]
 
     def _texts_with_terms(
-        self, pairs: Sequence[tuple[Request, str]]
+        self, drafts: Sequence[tuple[Request, Translation]]
     ) -> list[str | None]:
-        """Returns translations with the terms that they lack.
-
-        Args:
-            pairs: Requests, and a translation of each.
-        """
+        """Returns the texts of translations with the terms that they lack."""
         weights = self._weigh(
-            [Pair(each.ids, each.text, text) for each, text in pairs]
+            [Pair(each.ids, each.text, draft.text) for each, draft in drafts]
         )
         return [
             self._term_places.filled(
-                text, each.terms, of_text, len(each.beginning.text)
+                of_draft, each.terms, self._length(each.beginning.text)
             )
-            for (each, text), of_text in zip(pairs, weights, strict=True)
+            for (each, _), of_draft in zip(drafts, weights, strict=True)
         ]
+
+    def _length(self, beginning: str) -> int:
+        """Returns how long a beginning is in translations.
+
+        The vocabulary may write it otherwise, as by NFKC.
+        """
+        if not beginning:
+            return 0
+        encoded = self._vocabulary.encode([beginning], num_threads=1)
+        (text,) = self._vocabulary.decode(encoded)
+        return len(text)
 
     def alternatives(
         self, requests: Sequence[Request], is_open: Sequence[bool], count: int
@@ -160,24 +172,27 @@ class PieceTranslator:
             return self._as_translations(found, count)
 
         def repeated(requests):
-            return [best[:1] * count for best in self._plain(requests)]
+            return [best * count for best in self._plain(requests, 1)]
 
         return _divided(requests, is_open, with_next_words, repeated)
 
-    def _plain(self, requests: Sequence[Request]) -> list[list[Translation]]:
+    def _plain(
+        self, requests: Sequence[Request], count: int | None
+    ) -> list[list[Translation]]:
+        """Returns the `count` best Translations without terms; None for all."""
         arguments = ids, _, ends_there = _as_arguments(requests)
         if all(each.beginning == ANYTHING for each in requests):
             found = self._engine.translate_ids(ids)
         else:
             found = self._engine.translate_prefixed(*arguments)
-        by_piece = self._as_translations(found, self._nbest)
+        by_piece = self._as_translations(found, count)
         for n, ends in enumerate(ends_there):
             if ends:  # There is no other.
-                by_piece[n] = by_piece[n][:1] * self._nbest
+                by_piece[n] = by_piece[n][:1] * len(by_piece[n])
         return by_piece
 
     def _as_translations(
-        self, found: Hypotheses, count: int
+        self, found: Hypotheses, count: int | None
     ) -> list[list[Translation]]:
         """Returns the first Translations of each row of Hypotheses."""
         ids_NWT = np.asarray(found.ids_BWT)[:, :count]
@@ -203,20 +218,26 @@ def _ragged(ids: Sequence[Sequence[int]]) -> tf.RaggedTensor:
     return tf.ragged.constant(ids, tf.int32)
 
 
-def _different(translations: Sequence[Translation]) -> list[Translation]:
-    """Returns those Translations that are possible, each once.
+def _is_there(translation: Translation | None) -> bool:
+    return translation is not None and translation.score > -math.inf
 
-    >>> _different([("a", -0.5), ("b", -1.0), ("a", -0.5)])[1]
-    Translation(text='b', score=-1.0)
+
+def _different(
+    translations: Sequence[Translation | None],
+) -> list[Translation]:
+    """Returns those that are there, the first ones of each text.
+
+    >>> found = [Translation("a", -0.5), None, Translation("a", -1.0)]
+    >>> _different(found)
+    [Translation(text='a', score=-0.5)]
     """
     found = {}
-    for text, score in translations:
-        if score > -math.inf:
-            found.setdefault(text, Translation(text, score))
+    for each in filter(_is_there, translations):
+        found.setdefault(each.text, each)
     return [*found.values()]
 
 
-def _filled_up(
+def _padded(
     translations: Sequence[Translation], count: int
 ) -> list[Translation]:
     """Returns so many Translations, the last ones blank if there are fewer."""

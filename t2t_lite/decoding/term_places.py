@@ -18,12 +18,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from t2t_lite.decoding.alignment import WordWeights
+from t2t_lite.decoding.alignment import MARKS, WordWeights, has_letter
 from t2t_lite.decoding.terms import Term
 from t2t_lite.text.vocabulary import Vocabulary
 
-_POSSIBLE = 0.5  # The least weight of a place, in that of the best one.
-_BESIDE = 0.8  # The least weight of a word that is replaced with its neighbor.
+_POSSIBLE = 0.5  # The least weight of a place, in the greatest ones.
+_ALIKE = 0.8  # The least weight, in the greatest, of what attends as much.
 
 
 class _Lacking(NamedTuple):
@@ -31,6 +31,7 @@ class _Lacking(NamedTuple):
 
     text: str
     weight_W: np.ndarray  # float, how much each word attends to its source
+    most: int  # how many words it may take the place of
 
 
 class _Place(NamedTuple):
@@ -44,43 +45,48 @@ class _Place(NamedTuple):
 class TermPlaces:
     """Finds terms in translations, and puts in those that they lack.
 
+    A term is wanted as often as it has spans, and beside that once for each
+    time that it is a part of another term.
+
     Args:
         vocabulary: Vocabulary of targets.
     """
 
     def __init__(self, vocabulary: Vocabulary):
         self._vocabulary = vocabulary
+        self._texts: dict[tuple[int, ...], str] = {}  # Of terms, by their ids.
 
     def has_all(self, text: str, terms: Sequence[Term]) -> bool:
-        """Returns whether a text has each term as often as it is asked for."""
+        """Returns whether a text has each term as often as it is wanted."""
         return all(
-            len(_spans(self._text(term), text)) == term.count for term in terms
+            len(self._spans(term, text)) == self._count(term, terms)
+            for term in terms
         )
 
     def filled(
-        self,
-        text: str,
-        terms: Sequence[Term],
-        weights: WordWeights,
-        first: int = 0,
+        self, weights: WordWeights, terms: Sequence[Term], first: int = 0
     ) -> str | None:
         """Returns a translation with the terms that it lacks.
 
         Args:
-            text: str.
+            weights: WordWeights of a source and the translation.
             terms: Terms.
-            weights: WordWeights of the text.
             first: int, how many characters of it stay as they are.
 
         Returns:
-            str; None if there is no place for a term.
+            str; None if there is no place for one of the terms, or the text has
+            one too often.
         """
+        text = weights.pair.target
         if not weights.words:
             return None
         is_free_W = np.array([start >= first for start, _ in weights.words])
+        for term in terms:
+            is_free_W &= ~_is_within(weights.words, self._spans(term, text))
         places = []
-        for lacking in self._lacking(text, terms, weights):
-            place = _place(lacking, is_free_W)
+        greatest_W = weights.greatest()
+        for lacking in self._lacking(weights, terms):
+            place = _place(lacking, is_free_W, greatest_W, weights.words)
             if place is None:
                 return None
             is_free_W[place.first : place.end] = False
@@ -92,57 +98,94 @@ class TermPlaces:
         return text if self.has_all(text, terms) else None
 
     def _lacking(
-        self, text: str, terms: Sequence[Term], weights: WordWeights
+        self, weights: WordWeights, terms: Sequence[Term]
     ) -> list[_Lacking]:
         """Returns what a translation lacks, surest places first."""
         found = []
         for term in terms:
-            term_text = self._text(term)
-            there = _spans(term_text, text)
-            is_there_W = np.array(
-                [
-                    any(start < b and a < end for a, b in there)
-                    for start, end in weights.words
-                ]
-            )
-            by_span = [weights.of_source(*span) for span in term.spans]
+            there = self._spans(term, weights.pair.target)
+            is_there_W = _is_within(weights.words, there)
+            by_span = [self._wanted(term, span, weights) for span in term.spans]
             # Where the source has it, the translation may have it already.
-            by_span = [w for w in by_span if not is_there_W[w.argmax()]]
-            by_span.sort(key=np.max, reverse=True)
-            count = max(0, term.count - len(there))
-            found += [_Lacking(term_text, w) for w in by_span[:count]]
+            by_span = [
+                each
+                for each in by_span
+                if not is_there_W[each.weight_W.argmax()]
+            ]
+            by_span.sort(key=lambda each: -each.weight_W.max())
+            found += by_span[: max(0, len(term.spans) - len(there))]
         return sorted(found, key=lambda each: -each.weight_W.max())
 
+    def _wanted(
+        self, term: Term, span: tuple[int, int], weights: WordWeights
+    ) -> _Lacking:
+        """Returns a term as what is lacking for a stretch of the source."""
+        _, source, target = weights.pair
+        source, text = source[slice(*span)], self._text(term)
+        weight_W = weights.of_source(*span)
+        if has_letter(source):  # A sign has no word's place.
+            is_word_W = [has_letter(target[a:b]) for a, b in weights.words]
+            weight_W = np.where(is_word_W, weight_W, 0)
+        return _Lacking(
+            text, weight_W, most=max(len(source.split()), len(text.split()))
+        )
+
+    def _count(self, term: Term, terms: Sequence[Term]) -> int:
+        """Returns how often a term is wanted beside others."""
+        return len(term.spans) + sum(
+            len(other.spans) * len(self._spans(term, self._text(other)))
+            for other in terms
+            if other.ids != term.ids
+        )
+
+    def _spans(self, term: Term, text: str) -> list[tuple[int, int]]:
+        """Returns where a term begins and ends in a text, as its own words."""
+        pattern = rf"(?<!\w){re.escape(self._text(term))}(?![\w{MARKS}])"
+        return [match.span() for match in re.finditer(pattern, text)]
+
     def _text(self, term: Term) -> str:
-        (text,) = self._vocabulary.decode([list(term.ids)])
-        return text
+        if term.ids not in self._texts:
+            (text,) = self._vocabulary.decode([term.ids])
+            self._texts[term.ids] = text
+        return self._texts[term.ids]
 
 
-def _place(lacking: _Lacking, is_free_W: np.ndarray) -> _Place | None:
+def _place(
+    lacking: _Lacking,
+    is_free_W: np.ndarray,
+    greatest_W: np.ndarray,
+    words: Sequence[tuple[int, int]],
+) -> _Place | None:
     """Returns the place of a term among free words; None if there is none.
 
-    It is the word that attends the most to what the term is for, with those
-    beside it that attend to that about as much.
+    It is the word that attends the most to what the term is for, and to nothing
+    else much more, with those beside it that attend to that about as much. Of
+    several such words it is the longest: "gefragt", not "hat", for "asked".
     """
     weight_W = np.where(is_free_W, lacking.weight_W, 0)
-    best = int(weight_W.argmax())
-    least = _POSSIBLE * lacking.weight_W.max()
-    if weight_W[best] < least or not weight_W[best]:
+    weight_W[weight_W < _POSSIBLE * greatest_W] = 0
+    most = weight_W.max()
+    if most <= 0 or most < _POSSIBLE * lacking.weight_W.max():
         return None
-    is_part_W = weight_W >= _BESIDE * weight_W[best]
-    first, end = best, best + 1
-    while first > 0 and is_part_W[first - 1]:
-        first -= 1
-    while end < len(is_part_W) and is_part_W[end]:
-        end += 1
+    is_part_W = weight_W >= _ALIKE * most
+    length_W = np.array([end - start for start, end in words])
+    first = int(np.where(is_part_W, length_W, 0).argmax())
+    end = first + 1
+    while end - first < lacking.most:
+        if end < len(is_part_W) and is_part_W[end]:
+            end += 1
+        elif first > 0 and is_part_W[first - 1]:
+            first -= 1
+        else:
+            break
     return _Place(first, end, lacking.text)
 
 
-def _spans(term: str, text: str) -> list[tuple[int, int]]:
-    """Returns where a term begins and ends in a text, as words of its own.
-
-    >>> _spans("Hund", "Hunde, Hund")
-    [(7, 11)]
-    """
-    pattern = rf"(?<!\w){re.escape(term)}(?!\w)"
-    return [match.span() for match in re.finditer(pattern, text)]
+def _is_within(
+    words: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]]
+) -> np.ndarray:
+    """Returns bool [W]: which words are a part of some spans of a text."""
+    return np.array(
+        [any(start < b and a < end for a, b in spans) for start, end in words],
+        bool,
+    )

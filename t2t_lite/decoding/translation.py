@@ -88,6 +88,7 @@ class LineTranslator(LinePredictor):
             engine,
             vocabulary.target,
             options.nbest,
+            # Made when it is asked for: what has no terms needs none.
             weigh=lambda pairs: self._aligner.weights(pairs),
         )
         self._glossary = None

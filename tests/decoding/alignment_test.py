@@ -223,6 +223,7 @@ def test_words_are_linked_by_the_heads_that_are_asked(model, vocabulary):
     assert any(count > num for count, num in zip(counts, words, strict=True))
 
 
+@pytest.mark.slow
 def test_the_first_head_says_what_words_stand_for(model, vocabulary, aligner):
     pairs = [as_pair(vocabulary, *texts) for texts in TEXTS]
     expected = Aligner(model, vocabulary, [HEADS[1]])(pairs)

@@ -46,6 +46,7 @@ def translators():
     ]
 
 
+@pytest.mark.slow
 def test_two_devices_find_what_one_finds_to_the_bit(
     translators, threads_at_work
 ):

@@ -77,6 +77,7 @@ def log_probs(model, source_ids, ids_WT):
     return np.where(ids_WT == PAD, 0.0, found_WT).sum(axis=1)
 
 
+@pytest.mark.slow
 def test_a_score_is_the_mean_of_the_models_log_probabilities(models):
     found = found_by(Ensemble(models))
     for n, source_ids in enumerate(VOCABULARY.encode(TEXTS)):
@@ -113,6 +114,7 @@ def test_several_devices_find_the_same(models):
     assert two.num_devices == 2
 
 
+@pytest.mark.slow
 def test_several_directories_translate_together(translator, directories):
     last = [
         random_model(TINY, VOCABULARY, 4),
@@ -167,6 +169,7 @@ def test_samples_are_drawn_from_all(directories):
     assert_same([nbest[:1] for nbest in drawn], greedy)
 
 
+@pytest.mark.slow
 def test_lengths_suit_all_models():
     learned = random_model(
         dataclasses.replace(LEARNED, max_length=9), VOCABULARY
@@ -276,6 +279,7 @@ def test_an_output_knows_each_of_its_models(models):
     assert sha256(TINY, TINY) == sha256(TINY, TINY) != sha256(TINY, other)
 
 
+@pytest.mark.slow
 def test_the_program_translates_with_several(translator, directories, tmp_path):
     path = tmp_path / "lines"
     path.write_text("".join(f"{line}\n" for line in LINES))

@@ -63,6 +63,30 @@ def test_the_longest_terms_are_found_in_whole_words(
     assert asked(glossary, vocabulary, text) == (expected, [])
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a red dog, RED!", ["red", "RED"]),
+        ("the red  boat", ["red  boat"]),
+        ("a dog's red", ["red"]),
+        # NFKC writes these longer or shorter: all between two spaces counts.
+        ("wait\N{HORIZONTAL ELLIPSIS} a red dog", ["red"]),
+        ("a red\N{HORIZONTAL ELLIPSIS} dog", ["red\N{HORIZONTAL ELLIPSIS}"]),
+        (
+            "\N{FULLWIDTH LATIN SMALL LETTER R}ed",
+            ["\N{FULLWIDTH LATIN SMALL LETTER R}ed"],
+        ),
+        (">>red<< a red dog", ["red"]),
+    ],
+)
+def test_a_term_says_where_the_source_has_it(glossary, text, expected):
+    (term,), _ = glossary.terms(text, room=50)
+    found = [text[start:end] for start, end in term.spans]
+    assert found == expected[: len(found)]
+    assert len(found) == term.count == len(expected)
+    assert term.spans[-1][0] == text.rindex(expected[-1])
+
+
 def test_what_overlaps_is_told(glossary, vocabulary):
     found, messages = asked(glossary, vocabulary, "a red boat on the hill")
     assert found == {"water": 1}

@@ -98,6 +98,8 @@ def test_stand_ins_are_words_of_their_own(line, expected, keeper):
         text = text.replace(word, name)
     assert text == expected
     terms, messages = keeper.terms(kept, kept.text, "", room=99)
+    spans = [span for term in terms for span in term.spans]
+    assert [kept.text[slice(*span)] for span in spans] == [*kept.items]
     assert len(terms) == len(kept.items)
     assert messages == []
 

@@ -40,6 +40,7 @@ def make(vocabulary):
     def weigh(pairs):
         return [
             WordWeights(
+                pair,
                 words := [m.span() for m in re.finditer(r"\w+", pair.target)],
                 np.eye(len(words), len(pair.source)),
                 np.arange(len(pair.source)),

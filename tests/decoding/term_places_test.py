@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tiny_translator import learn_vocabulary
 
-from t2t_lite.decoding.alignment import WordWeights
+from t2t_lite.decoding.alignment import Pair, WordWeights
 from t2t_lite.decoding.term_places import TermPlaces
 from t2t_lite.decoding.terms import Term
 
@@ -23,13 +23,11 @@ def places(vocabulary):
     return TermPlaces(vocabulary)
 
 
-def term(vocabulary, text, sources, count=None):
-    """Returns the Term of a text for some letters of SOURCE."""
+def term(vocabulary, text, sources):
+    """Returns the Term of a text for some stretches of SOURCE."""
     ((*ids, _),) = vocabulary.encode([text], num_threads=1)
-    spans = tuple(
-        (SOURCE.index(s[0]), SOURCE.index(s[-1]) + 1) for s in sources
-    )
-    return Term(tuple(ids), len(spans) if count is None else count, spans)
+    spans = [(SOURCE.index(s[0]), SOURCE.index(s[-1]) + 1) for s in sources]
+    return Term(tuple(ids), len(spans), tuple(spans))
 
 
 def weights_of(text, *attended):
@@ -40,7 +38,9 @@ def weights_of(text, *attended):
         [[each.get(piece, 0.0) for piece in pieces] for each in attended]
     ).reshape(len(words), len(pieces))
     starts_S = np.array([SOURCE.index(piece) for piece in pieces])
-    return WordWeights(words, weights_WS, starts_S, starts_S + 2)
+    return WordWeights(
+        Pair([], SOURCE, text), words, weights_WS, starts_S, starts_S + 2
+    )
 
 
 DOG = "the dog is old"
@@ -48,20 +48,21 @@ OF_DOG = {"A": 0.9}, {"B": 0.8, "A": 0.2}, {"B": 0.3, "C": 0.7}, {"D": 1.0}
 
 
 @pytest.mark.parametrize(
-    ("text", "count", "expected"),
+    ("text", "sources", "expected"),
     [
-        ("the cat is old", 1, True),
-        ("the cats are old", 1, False),
-        ("the old cat", 1, False),
-        ("the cat, the cat", 1, False),
-        ("the cat, the cat", 2, True),
-        ("", 1, False),
+        ("the cat is old", "B", True),
+        ("the cats are old", "B", False),
+        ("the cat\N{COMBINING ACUTE ACCENT} is", "B", False),
+        ("the old cat", "B", False),
+        ("the cat, the cat", "B", False),
+        ("the cat, the cat", "BD", True),
+        ("", "B", False),
     ],
 )
 def test_a_term_is_there_as_often_as_it_is_a_word(
-    places, vocabulary, text, count, expected
+    places, vocabulary, text, sources, expected
 ):
-    terms = [term(vocabulary, "the cat", "B", count)]
+    terms = [term(vocabulary, "the cat", sources)]
     assert places.has_all(text, terms) == expected
 
 
@@ -75,7 +76,6 @@ def test_nothing_is_lacking_without_terms(places):
         (["B"], "the cat is old"),
         (["A"], "cat dog is old"),
         (["C"], "the dog cat old"),
-        (["AB"], "cat is old"),  # Both attend about as much to both.
         (["A", "D"], "cat dog is cat"),
     ],
 )
@@ -83,27 +83,83 @@ def test_a_term_is_put_where_its_source_is_attended_to_the_most(
     places, vocabulary, sources, expected
 ):
     terms = [term(vocabulary, "cat", sources)]
-    found = places.filled(DOG, terms, weights_of(DOG, *OF_DOG))
+    found = places.filled(weights_of(DOG, *OF_DOG), terms)
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "expected"),
+    [
+        ("cat", "AB", "cat is old"),  # Both attend about as much to both.
+        ("cat", "B", "the cat is old"),
+        ("red cat", "B", "the red cat old"),
+    ],
+)
+def test_it_takes_the_place_of_as_many_words_as_it_or_its_source_has(
+    places, vocabulary, text, source, expected
+):
+    weights = weights_of(
+        DOG, {"A": 0.9}, {"B": 0.9}, {"B": 0.8, "C": 0.1}, {"B": 0.7, "D": 0.3}
+    )
+    found = places.filled(weights, [term(vocabulary, text, [source])])
+    assert found == expected
+
+
+def test_of_words_that_attend_as_much_it_takes_the_longest(places, vocabulary):
+    text = "he is asleep"
+    weights = weights_of(text, {"A": 1.0}, {"B": 0.9}, {"B": 0.8})
+    found = places.filled(weights, [term(vocabulary, "cat", "B")])
+    assert found == "he is cat"
+    weights = weights_of(text, {"A": 1.0}, {"B": 0.9}, {"B": 0.7})
+    found = places.filled(weights, [term(vocabulary, "cat", "B")])
+    assert found == "he cat asleep"
+
+
+def test_a_word_takes_the_place_of_no_sign(places, vocabulary):
+    weights = weights_of("the dog .", {"A": 1.0}, {"B": 0.4}, {"B": 0.5})
+    found = places.filled(weights, [term(vocabulary, "cat", "B")])
+    assert found == "the cat ."
+
+
+def test_what_attends_to_a_sign_is_a_place_all_the_same(places, vocabulary):
+    weights = weights_of("the dog", {"A": 1.0}, {"B": 0.2, "D": 0.8})
+    weights = weights._replace(pair=Pair([], "A B C .", "the dog"))
+    found = places.filled(weights, [term(vocabulary, "cat", "B")])
+    assert found == "the cat"
 
 
 def test_terms_of_one_word_have_different_places(places, vocabulary):
     terms = [term(vocabulary, "cat", "B"), term(vocabulary, "red", "C")]
     weights = weights_of(DOG, {}, {"B": 0.9, "C": 0.5}, {"C": 0.3}, {"D": 1})
-    assert places.filled(DOG, terms, weights) == "the cat red old"
+    assert places.filled(weights, terms) == "the cat red old"
     weights = weights_of(DOG, {}, {"B": 0.9, "C": 0.5}, {"C": 0.2}, {"D": 1})
-    assert places.filled(DOG, terms, weights) is None
+    assert places.filled(weights, terms) is None
+
+
+def test_no_word_that_attends_to_something_else_is_a_place(places, vocabulary):
+    terms = [term(vocabulary, "cat", "B")]
+    weights = weights_of(DOG, {}, {"B": 0.4, "C": 0.6}, {}, {})
+    assert places.filled(weights, terms) == "the cat is old"
+    weights = weights_of(DOG, {}, {"B": 0.2, "C": 0.6}, {}, {})
+    assert places.filled(weights, terms) is None
+
+
+def test_a_term_takes_no_place_of_another(places, vocabulary):
+    text = "the two is old"
+    terms = [term(vocabulary, "two", "A"), term(vocabulary, "cat", "B")]
+    weights = weights_of(text, {}, {"A": 0.9, "B": 0.5}, {"B": 0.4}, {})
+    assert places.filled(weights, terms) == "the two cat old"
 
 
 def test_what_is_there_is_not_put_there_again(places, vocabulary):
     text = "the cat and the dog"
     weights = weights_of(text, {}, {"B": 0.9}, {}, {}, {"D": 0.8})
     terms = [term(vocabulary, "cat", ["BD"])]
-    assert places.filled(text, terms, weights) == "the cat and the dog"
+    assert places.filled(weights, terms) == "the cat and the dog"
     terms = [term(vocabulary, "cat", ["B", "D"])]
-    assert places.filled(text, terms, weights) == "the cat and the cat"
+    assert places.filled(weights, terms) == "the cat and the cat"
     terms = [term(vocabulary, "old cat", ["D"])]
-    assert places.filled(text, terms, weights) == "the cat and the old cat"
+    assert places.filled(weights, terms) == "the cat and the old cat"
 
 
 def test_a_term_that_is_there_too_often_is_left_to_the_search(
@@ -111,37 +167,33 @@ def test_a_term_that_is_there_too_often_is_left_to_the_search(
 ):
     text = "cat and cat"
     weights = weights_of(text, {"A": 1}, {}, {"B": 1})
-    assert places.filled(text, [term(vocabulary, "cat", "A")], weights) is None
+    assert places.filled(weights, [term(vocabulary, "cat", "A")]) is None
 
 
 def test_what_stays_as_it_is_gets_no_term(places, vocabulary):
     terms = [term(vocabulary, "cat", "B")]
     weights = weights_of(DOG, *OF_DOG)
-    assert places.filled(DOG, terms, weights, first=4) == "the cat is old"
-    assert places.filled(DOG, terms, weights, first=5) is None
+    assert places.filled(weights, terms, first=4) == "the cat is old"
+    assert places.filled(weights, terms, first=5) is None
 
 
 def test_what_nothing_attends_to_has_no_place(places, vocabulary):
     weights = weights_of(DOG, {}, {}, {}, {})
-    assert places.filled(DOG, [term(vocabulary, "cat", "B")], weights) is None
-
-
-def test_a_term_without_a_place_in_the_source_has_none(places, vocabulary):
-    terms = [term(vocabulary, "cat", "", count=1)]
-    assert places.filled(DOG, terms, weights_of(DOG, *OF_DOG)) is None
+    assert places.filled(weights, [term(vocabulary, "cat", "B")]) is None
 
 
 def test_a_blank_translation_has_no_places(places, vocabulary):
-    assert (
-        places.filled("", [term(vocabulary, "cat", "B")], weights_of(""))
-        is None
-    )
+    assert places.filled(weights_of(""), [term(vocabulary, "cat", "B")]) is None
 
 
 def test_a_term_within_another_comes_beside_it(places, vocabulary):
-    terms = [
-        term(vocabulary, "the cat", ["B"]),
-        term(vocabulary, "cat", ["D"], count=2),
-    ]
-    found = places.filled(DOG, terms, weights_of(DOG, *OF_DOG))
+    terms = [term(vocabulary, "the cat", "B"), term(vocabulary, "cat", "D")]
+    found = places.filled(weights_of(DOG, *OF_DOG), terms)
     assert found == "the the cat is cat"
+    assert not places.has_all("the cat is", terms)
+
+
+def test_behind_a_sign_it_is_within_another_too(places, vocabulary):
+    terms = [term(vocabulary, "bird (cat)", "B"), term(vocabulary, "cat", "D")]
+    assert places.has_all("the bird (cat) is a cat", terms)
+    assert not places.has_all("the bird (cat) is", terms)

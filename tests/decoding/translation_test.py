@@ -116,6 +116,7 @@ def test_translations_come_in_the_order_of_their_lines(translator):
     assert_same(translator.translate(LINES[::-1]), found[::-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_parts", [1, 3, 4])
 def test_the_number_of_parts_changes_no_translation(
     model, vocabulary, translator, num_parts
@@ -555,6 +556,7 @@ def drawn_scores(vocabulary, policy):
     return [best.score for best, *_ in nbest]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
 def test_a_translator_works_in_mixed_precision(vocabulary, precision):
     # With such weights, all tokens are about as likely.
@@ -566,6 +568,7 @@ def test_a_translator_works_in_mixed_precision(vocabulary, precision):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
 def test_weights_rounded_once_give_the_same_scores(vocabulary, precision):
     rounded = drawn_scores(vocabulary, precision)
@@ -895,6 +898,7 @@ def test_a_translation_begins_with_its_prefix(translator):
     assert found[0] != "the c"
 
 
+@pytest.mark.slow
 def test_a_sentence_without_a_translation_leaves_its_line_without_one(
     steered, vocabulary, caplog
 ):
@@ -920,6 +924,7 @@ def test_without_a_prefix_nothing_changes(translator):
 # Alternatives.
 
 
+@pytest.mark.slow
 def test_alternatives_differ_in_the_next_word(translator):
     text, prefix = LINES[0], "the red "
     found = translator.alternatives(text, prefix, count=4)
@@ -945,6 +950,7 @@ def test_alternatives_begin_anywhere(translator):
         assert all(each.text.startswith(prefix) for each in found)
 
 
+@pytest.mark.slow
 def test_what_has_fewer_alternatives_has_no_others(steered, vocabulary):
     names = vocabulary.tokens(range(2, vocabulary.size))
     kept = "\N{LOWER ONE EIGHTH BLOCK}the"
@@ -959,6 +965,7 @@ def test_what_has_fewer_alternatives_has_no_others(steered, vocabulary):
         one.alternatives(" ", "the")
 
 
+@pytest.mark.slow
 def test_lines_have_alternatives_where_their_prefixes_end(steered):
     """Of sentences, the first one that the prefix leaves open."""
     several = steered(Splitting(), alternatives=3)
@@ -1054,6 +1061,43 @@ def test_translations_have_the_terms_of_a_glossary(steered, translator):
     assert_same(with_glossary.translate(WITH_TERMS[::-1]), found[::-1])
 
 
+def test_the_best_of_several_with_terms_is_the_best(steered):
+    lines = [*WITH_TERMS, *LINES]
+    alone, several = (
+        steered(glossary=GLOSSARY, nbest=n).translate(lines) for n in (1, 3)
+    )
+    assert_same(alone, [each[:1] for each in several])
+    for each in several:
+        texts = [text for text, _ in each if text]
+        assert len(set(texts)) == len(texts)
+
+
+def test_a_term_takes_the_place_of_the_word_that_attends_to_it(
+    steered, vocabulary
+):
+    plain = steered()
+    lines = LINES[1], LINES[4]
+    num_placed = 0
+    for line, text in zip(lines, plain(list(lines)), strict=True):
+        (ids,) = vocabulary.encode([line])
+        (weights,) = plain._aligner.weights([Pair(ids, line, text)])
+        for match in re.finditer(r"\w+", line):
+            weight_W = weights.of_source(*match.span())
+            best = int(weight_W.argmax())
+            greatest = weights.weights_WS[best].max()
+            is_word = line.split().count(match[0]) == 1 and "house" not in text
+            if not is_word or weight_W[best] < 0.5 * greatest:
+                continue
+            start, end = weights.words[best]
+            translator = steered(glossary={match[0]: "house"})
+            translator._aligner = plain._aligner  # To make one takes seconds.
+            expected = f"{text[:start]}house{text[end:]}"
+            assert translator(line) == expected
+            num_placed += 1
+    assert num_placed > 1
+
+
+@pytest.mark.slow
 def test_terms_go_with_whatever_else_steers(steered):
     translator = steered(glossary=GLOSSARY, suppress=["old"], min_length=3)
     prefixes = ["the ", "old ", "", "dog"]
@@ -1103,7 +1147,7 @@ def test_the_head_that_places_terms_shapes_what_is_translated(
 ):
     one, other = (steered(**options) for _ in range(2))
     other._alignment_head = AlignmentHead(0, 0)
-    assert (one.sha256 != other.sha256) == differs
+    assert (one.sha256() != other.sha256()) == differs
 
 
 def test_sentences_have_the_terms_of_their_own(steered):
@@ -1117,6 +1161,7 @@ def test_sentences_have_the_terms_of_their_own(steered):
     assert words_in(begun, "the water") == 1
 
 
+@pytest.mark.slow
 def test_a_term_that_is_left_out_is_warned_of(steered, caplog):
     translator = steered(
         glossary={"boat": "the old cat", "dog": "two"},
@@ -1175,6 +1220,7 @@ def test_a_tensor_is_refused_where_only_lines_do(steered, options):
         translator(tf.constant(["a dog"]))
 
 
+@pytest.mark.slow
 def test_prefixes_are_kept_on_several_devices(model, vocabulary, translator):
     expected = translator(LINES, prefix=PREFIXES)
     options = translator.options
@@ -1277,6 +1323,7 @@ def test_options_that_cannot_steer_are_refused(steered, options, message):
 # What is drawn at random.
 
 
+@pytest.mark.slow
 def test_what_is_drawn_depends_on_the_line_alone(steered):
     drawn = steered(sample_top_k=20, nbest=3, seed=5)
     found = drawn.translate(LINES)
@@ -1301,6 +1348,7 @@ def test_xla_draws_the_same(model, vocabulary):
     assert_same(*(each.translate(LINES) for each in found))
 
 
+@pytest.mark.slow
 def test_the_likeliest_alone_is_what_a_beam_of_one_finds(steered):
     drawn = steered(sample_top_k=1)
     greedy = steered(beam_width=1)
@@ -1374,6 +1422,7 @@ def test_what_is_kept_is_there_once(steered, translator):
     assert_same(keeping.translate(KEPT_LINES[::-1]), found[::-1])
 
 
+@pytest.mark.slow
 def test_tags_leave_the_words_as_they_are(steered, translator):
     keeping = steered(keep=["tags"])
     lines = ["the <b>red</b> <i>ball on</i> a boat", "<p>men<br/></p>"]
@@ -1408,6 +1457,7 @@ def test_prefixes_come_from_anywhere(steered):
             assert_same(translator.translate(lines, prefixes=given), expected)
 
 
+@pytest.mark.slow
 def test_a_prefix_may_have_what_is_kept(steered):
     keeping = steered(keep=["tags", "placeholders"])
     line = "the <b>dog</b> sees {name} and {other}"
@@ -1417,6 +1467,7 @@ def test_a_prefix_may_have_what_is_kept(steered):
         assert found.count(item) == 1
 
 
+@pytest.mark.slow
 def test_a_glossary_and_what_is_kept_go_together(steered):
     keeping = steered(keep=["placeholders"], glossary={"dog": "old cat"})
     found = keeping("the dog sees {name}")
@@ -1453,6 +1504,7 @@ def test_what_cannot_be_kept_is_refused(options, message):
         SearchOptions.from_hparams(TINY, **options)
 
 
+@pytest.mark.slow
 def test_alignments_change_no_translation(steered, translator, model):
     aligning = steered(Splitting(), alignments=True, nbest=3)
     lines = ["two men. The old cat sits.", "", "a red ball"]

@@ -3,6 +3,7 @@
 import json
 
 import in_process
+import pytest
 import tiny_run
 from tiny_translator import learn_vocabulary, write_model
 
@@ -10,6 +11,7 @@ from t2t_lite.evaluation import report
 from t2t_lite.storage import checkpoints
 
 
+@pytest.mark.slow
 def test_a_card_is_of_the_checkpoint_that_is_scored(tmp_path, monkeypatch):
     directory = write_model(tmp_path / "model", learn_vocabulary())
     _, weights = directory.weights()

@@ -83,6 +83,7 @@ def test_an_imported_model_is_fine_tuned_with_its_settings(opus, tmp_path):
     assert any((weights[name] != old[name]).any() for name in old)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["model directory", "exported folder"])
 def test_ctranslate2_translates_as_tensorflow_does(model, tmp_path, way):
     flags = ("--length_penalty=0", "--nbest=2")

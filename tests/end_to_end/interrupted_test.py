@@ -73,6 +73,7 @@ def test_an_interrupted_translation_goes_on_to_the_same_bytes(
     assert not (tmp_path / "output.partial").exists()
 
 
+@pytest.mark.slow
 def test_what_is_done_is_no_part_of_other_work(
     model_dir, source, tmp_path, monkeypatch
 ):

@@ -29,6 +29,7 @@ def _in_the_folder(folder, monkeypatch):
     monkeypatch.chdir(folder)
 
 
+@pytest.mark.slow
 def test_the_pipeline_translates_a_file(capsys):
     pathlib.Path("some.en").write_text("".join(f"{n}\n" for n in LINES))
     names = {}
@@ -47,6 +48,7 @@ def test_the_steps_of_a_pipeline_train_a_model():
     assert isinstance(names["translator"]("A dog runs."), str)
 
 
+@pytest.mark.slow
 def test_the_classifier_beats_chance():
     names = {}
     exec(example_with("keras.layers.Dense"), names)

@@ -33,6 +33,7 @@ def translate(model_dir, files, *flags):
     )
 
 
+@pytest.mark.slow
 def test_translations_begin_with_the_lines_of_a_file(model_dir, files):
     status, output, errors = translate(
         model_dir, files, "--batch_lines=1", "--nbest=2"
@@ -97,6 +98,7 @@ def test_a_glossary_is_a_file_of_terms(model_dir, files):
     assert "two men" in last.removeprefix("two men. ")
 
 
+@pytest.mark.slow
 def test_what_is_kept_comes_out_as_it_went_in(model_dir):
     found = in_process.run(
         "translate",

@@ -42,6 +42,7 @@ def model_dir(tmp_path_factory):
     return write_model(path, learn_vocabulary()).path
 
 
+@pytest.mark.slow
 def test_the_links_of_words_stand_behind_translations(model_dir):
     flags = ["--alignments", "--sentences=split", "--nbest=2"]
     lines = [*LINES[:3], "two men. The old cat sits."]

@@ -563,6 +563,7 @@ def test_standard_input_must_be_utf8(model):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_file", [True, False])
 def test_lines_that_end_in_carriage_returns_are_not_taken_for_one(
     model, files, is_file
@@ -916,6 +917,7 @@ def test_dev_files_of_unequal_length_leave_no_run_behind(corpus, tmp_path):
     assert not (tmp_path / "model").exists()
 
 
+@pytest.mark.slow
 def test_json_on_stdout_is_not_mixed_with_text(model):
     status, out, errors = in_process.run(
         "evaluate", f"--model_dir={model}", "--splits=test", "--json=-"

@@ -40,6 +40,7 @@ def links_by(head, model, vocabulary):
     return [*found[:2], [], found[2]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "head",
     [AlignmentHead(0, 2), AlignmentHead(1), AlignmentHead(1, 0, reads=True)],

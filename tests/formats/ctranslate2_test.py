@@ -205,6 +205,7 @@ def log_probs(model, sources, targets):
 # What is found.
 
 
+@pytest.mark.slow
 def test_beam_search_finds_what_ours_finds(parts, tmp_path):
     options = search_options(parts, nbest=4)
     ids = encoded(parts, random_sentences())

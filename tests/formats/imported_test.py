@@ -79,6 +79,7 @@ def test_what_is_written_is_what_was_imported(model, tmp_path):
         np.testing.assert_array_equal(weights[name], weight)
 
 
+@pytest.mark.slow
 def test_a_translator_opens_it(model, tmp_path):
     imported.write(model, tmp_path / "m")
     translator = Translator(tmp_path / "m", beam_width=2)

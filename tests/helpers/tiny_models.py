@@ -5,6 +5,7 @@ that a wrong axis fails.
 import dataclasses
 
 import numpy as np
+import pytest
 
 from t2t_lite.hparams import HParams
 
@@ -60,6 +61,15 @@ TINY_MODELS = {
         embedding_scale=1.0,
     ),
 }
+
+# Of what takes seconds for each of them, the first is a quick test.
+SLOW_BUT_ONE = pytest.mark.parametrize(
+    "tiny_hparams",
+    [
+        pytest.param(hparams, id=name, marks=[pytest.mark.slow] if n else [])
+        for n, (name, hparams) in enumerate(TINY_MODELS.items())
+    ],
+)
 
 
 def tiny_transformer(hparams, seed=0, **kwargs):

@@ -6,7 +6,7 @@ import math
 import keras
 import pytest
 import tensorflow as tf
-from tiny_models import TINY_MODELS
+from tiny_models import SLOW_BUT_ONE, TINY_MODELS
 
 from t2t_lite.hparams import PRESETS, HParams
 from t2t_lite.model import loss
@@ -88,6 +88,7 @@ def update_graph(model):
     return traced_graph(gradients)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["transformer_base", "transformer_big"])
 def test_the_formula_counts_the_products_of_the_traced_graph(name):
     """At the preset's depth, by the graphs of one layer and of two."""
@@ -101,6 +102,7 @@ def test_the_formula_counts_the_products_of_the_traced_graph(name):
     )
 
 
+@SLOW_BUT_ONE
 def test_the_formula_counts_what_windows_depths_and_positions_cost(
     tiny_hparams,
 ):

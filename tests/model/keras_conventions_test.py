@@ -171,6 +171,7 @@ def test_results_follow_the_policy_and_weights_stay_float32(case, precision):
     assert np.abs(difference).max() > 0  # It was computed in that precision.
 
 
+@pytest.mark.slow
 # The other layers are parts of a Transformer.
 @for_each({_WINDOW: CASES[_WINDOW]} | TRANSFORMERS)
 def test_xla_gives_the_same(case):

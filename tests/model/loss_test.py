@@ -326,6 +326,7 @@ def test_a_graph_has_no_array_of_all_logits(monkeypatch):
     assert 64_000 * 0.9 < max(sizes) < num_tokens * size_of_vocabulary / 4
 
 
+@pytest.mark.slow
 def test_the_alignment_loss_is_the_cross_entropy_with_equal_shares():
     generator = np.random.default_rng(1)
     weights = generator.dirichlet(np.ones(4), (2, 3)).astype(np.float32)

@@ -360,6 +360,7 @@ def test_sums_of_embeddings_and_positions_are_dropped():
 # As a Keras model.
 
 
+@pytest.mark.slow
 def test_compile_and_fit_learn_to_copy():
     hparams = without_dropout(TINY_MODELS["sinusoidal"])
     model = tiny_transformer(dataclasses.replace(hparams, num_layers=1))

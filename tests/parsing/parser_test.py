@@ -127,6 +127,7 @@ def test_xla_changes_no_tree(vocabulary):
     assert compiled == plain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_extra_length", [2, 7])
 def test_output_is_whole_where_there_is_little_room(
     vocabulary, max_extra_length
@@ -136,6 +137,7 @@ def test_output_is_whole_where_there_is_little_room(
         assert_parses(tree, line.split())
 
 
+@pytest.mark.slow
 def test_words_have_only_the_tags_of_a_dictionary(vocabulary, parser):
     forest = [trees.read_one(line) for line in TREES] * 5
     dictionary = tag_dictionary.learn(forest, vocabulary)
@@ -219,6 +221,7 @@ def test_a_string_tensor_is_refused(parser):
         parser(tf.constant(["the cat"]))
 
 
+@pytest.mark.slow
 def test_learned_positions_end_with_a_message(vocabulary):
     hparams = dataclasses.replace(
         PARSING, positions="learned", learned_positions=48

@@ -40,6 +40,8 @@ from t2t_lite.text import learning
 from t2t_lite.text.sentences import Splitting
 from t2t_lite.token_ids import EOS
 
+pytestmark = pytest.mark.slow  # The first export takes half a minute.
+
 SEARCH = SearchOptions.from_hparams(TINY)
 LONG = " ".join(WORDS * 2)  # Twice the words that the model takes.
 ODD = [
@@ -361,7 +363,6 @@ def test_a_text_is_truncated_where_one_of_its_sentences_is(signatures):
     assert found["truncated"].tolist() == [True, False]
 
 
-@pytest.mark.slow
 def test_an_export_splits_what_its_model_takes_as_too_long(tmp_path):
     splitting = Splitting(whole_up_to=15)
     _, path = tiny_export(tmp_path, splitting=splitting)
@@ -531,7 +532,6 @@ def has_xla(path):
     return b"_XlaMustCompile" in (path / "saved_model.pb").read_bytes()
 
 
-@pytest.mark.slow
 def test_a_learned_and_shorter_export_with_xla_translates_as_its_model(
     other, exported
 ):
@@ -546,7 +546,6 @@ def test_a_learned_and_shorter_export_with_xla_translates_as_its_model(
     assert not has_xla(exported[1])
 
 
-@pytest.mark.slow
 def test_a_bfloat16_export_translates_as_its_model(tmp_path):
     hparams = dataclasses.replace(TINY, num_layers=1)
     model_dir, path = tiny_export(tmp_path, hparams, "bfloat16")
@@ -749,7 +748,6 @@ def test_a_loaded_export_has_what_a_translator_has(
     assert loaded.options == translator.options == SEARCH
 
 
-@pytest.mark.slow
 def test_an_export_is_read_where_tensorflow_does_not_find_it(
     exported, translator, tmp_path, monkeypatch, caplog
 ):

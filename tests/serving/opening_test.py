@@ -18,6 +18,7 @@ def model_dir(tmp_path_factory):
     return write_model(folder, learn_vocabulary()).path
 
 
+@pytest.mark.slow
 def test_a_model_directory_translates_as_the_translator_does(model_dir):
     opened = opening.opened_directory(model_dir, **WEIGHTS, **OPTIONS)
     translate = opened.signatures["serving_default"]

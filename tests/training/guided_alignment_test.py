@@ -85,6 +85,7 @@ def test_xla_gives_the_same_gradients(trainers):
     assert_near(gradients(compiled), gradients(trainers["whole"]), 1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("precision", "rounding"), [("bfloat16", 2**-8), ("float16", 2**-11)]
 )
@@ -115,6 +116,7 @@ def assert_near(found, expected, tolerance):
     assert difference < tolerance * np.linalg.norm(expected)
 
 
+@pytest.mark.slow
 def test_how_a_batch_is_divided_changes_nothing(trainers):
     source_ids, target_ids, is_linked = make_batch()
     found = []
@@ -129,6 +131,7 @@ def test_how_a_batch_is_divided_changes_nothing(trainers):
             np.testing.assert_allclose(our, their, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_without_links_there_is_one_loss(trainers):
     source_ids, target_ids, is_linked = make_batch()
     found = []
@@ -150,6 +153,7 @@ def test_without_links_there_is_one_loss(trainers):
     )
 
 
+@pytest.mark.slow
 def test_the_head_learns_what_is_linked(trainers):
     trainer = trainers["parts"]
     assert guided_head(GUIDED) == (0, 0, True)

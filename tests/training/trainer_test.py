@@ -119,6 +119,7 @@ def test_loss_falls_over_updates_of_one_batch(without_dropout):
     assert losses[-1] < losses[0] - 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "tolerance"), [("no dropout", 1e-6), ("float16", 2**-8)]
 )
@@ -211,6 +212,7 @@ def test_parts_side_by_side_add_up_to_the_whole(
         np.testing.assert_allclose(other, one, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_parts_have_masks_of_their_own(trainer_of):
     trainer = trainer_of("dropout, parts")
     row, nothing = [5, 6, 7, 8, 1], [0] * 5
@@ -248,6 +250,7 @@ def test_a_worker_that_is_alone_has_nobody_to_agree_with_on_a_stop(
     assert with_dropout.agree_to_stop()
 
 
+@pytest.mark.slow
 def test_a_restored_trainer_goes_on_to_the_same_bits(with_dropout, monkeypatch):
     for step in range(2):
         with_dropout.update(*_batch(step))
@@ -306,9 +309,9 @@ def test_xla_gives_the_same_gradients(without_dropout, monkeypatch):
     ("kind", "tolerance"),
     [
         ("dropout", 1e-5),
-        ("no dropout", 1e-5),
-        ("bfloat16", 2**-5),
-        ("float16", 2**-8),
+        pytest.param("no dropout", 1e-5, marks=pytest.mark.slow),
+        pytest.param("bfloat16", 2**-5, marks=pytest.mark.slow),
+        pytest.param("float16", 2**-8, marks=pytest.mark.slow),
     ],
 )
 def test_chunks_of_the_loss_give_the_gradient_of_every_weight(

@@ -46,6 +46,7 @@ def test_what_fits_at_once_is_taken_whole(trainer):
     assert first_fitting(trainer, SHAPE, 2048, CPU) == 2048
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_is_halved_until_it_does(trainer, memory_for, caplog):
     memory_for(600)
     caplog.set_level(logging.INFO, "absl")

@@ -127,6 +127,7 @@ def test_a_run_that_skips_goes_back_and_on_past_the_window(
     assert 1 < record["target_tokens"] <= HPARAMS.tokens_per_batch
 
 
+@pytest.mark.slow
 def test_a_run_that_stops_keeps_the_last_good_checkpoint(directory, updates):
     updates.break_batches(50)
     with pytest.raises(InputError) as error:
