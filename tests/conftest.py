@@ -19,7 +19,7 @@ os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
 
 import checkout  # noqa: F401, the code that these tests belong to
 import pytest
-from tiny_models import TINY_MODELS, tiny_transformer
+from tiny_models import parameters, tiny_transformer
 
 
 def pytest_collection_finish():
@@ -57,7 +57,7 @@ def _memory_is_given_back():
         libc.malloc_trim(0)
 
 
-@pytest.fixture(params=TINY_MODELS.values(), ids=TINY_MODELS.keys())
+@pytest.fixture(params=parameters())
 def tiny_hparams(request):
     """Each of TINY_MODELS."""
     return request.param

@@ -366,6 +366,7 @@ def test_a_name_like_no_other_is_refused_without_a_guess():
         corpora.named("x")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", corpora.SPLITS)
 def test_the_embedded_corpus_has_every_split(split):
     assert list(corpora.named("embedded").pairs(split))

@@ -942,6 +942,7 @@ def test_alternatives_differ_in_the_next_word(translator):
     assert_same([fewer], [found[:2]])
 
 
+@pytest.mark.slow
 def test_alternatives_begin_anywhere(translator):
     """At the start, within a word, and behind a word without a space."""
     for prefix in ("", "the r", "the red"):
@@ -1048,6 +1049,7 @@ def words_in(text, term):
     return len(re.findall(rf"(?<!\w){re.escape(term)}(?!\w)", text))
 
 
+@pytest.mark.slow
 def test_translations_have_the_terms_of_a_glossary(steered, translator):
     with_glossary = steered(glossary=GLOSSARY, nbest=3)
     found = with_glossary.translate(WITH_TERMS)
@@ -1061,6 +1063,7 @@ def test_translations_have_the_terms_of_a_glossary(steered, translator):
     assert_same(with_glossary.translate(WITH_TERMS[::-1]), found[::-1])
 
 
+@pytest.mark.slow
 def test_the_best_of_several_with_terms_is_the_best(steered):
     lines = [*WITH_TERMS, *LINES]
     alone, several = (

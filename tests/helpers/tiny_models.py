@@ -62,13 +62,27 @@ TINY_MODELS = {
     ),
 }
 
-# Of what takes seconds for each of them, the first is a quick test.
+# Quick tests take these, slow ones the others.
+_QUICK = "sinusoidal", "restricted", "marian", "pre_norm"
+
+
+def parameters(quick=_QUICK):
+    """Returns the parameters of a test or fixture that takes each of them.
+
+    Args:
+        quick: names of TINY_MODELS, those that quick tests take.
+    """
+    return [
+        pytest.param(
+            hparams, id=name, marks=() if name in quick else pytest.mark.slow
+        )
+        for name, hparams in TINY_MODELS.items()
+    ]
+
+
+# Of what takes seconds for each of them, one is a quick test.
 SLOW_BUT_ONE = pytest.mark.parametrize(
-    "tiny_hparams",
-    [
-        pytest.param(hparams, id=name, marks=[pytest.mark.slow] if n else [])
-        for n, (name, hparams) in enumerate(TINY_MODELS.items())
-    ],
+    "tiny_hparams", parameters(quick=["sinusoidal"])
 )
 
 

@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
-from tiny_models import TINY_MODELS, tiny_transformer
+from tiny_models import (
+    SLOW_BUT_ONE,
+    TINY_MODELS,
+    parameters,
+    tiny_transformer,
+)
 
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import HParams
@@ -23,9 +28,7 @@ SOURCE = np.array([[2, 9, 4, 3, 1], [5, 8, 1, 0, 0]], "int32")
 TARGET = np.array([[EOS, 6, 2, 7, 7, 3, 10], [EOS, 5, 9, 4, 2, 6, 8]], "int32")
 
 
-@pytest.fixture(
-    scope="module", params=TINY_MODELS.values(), ids=TINY_MODELS.keys()
-)
+@pytest.fixture(scope="module", params=parameters())
 def model(request):
     """Each of TINY_MODELS with random weights, which no test changes."""
     return tiny_transformer(request.param)
@@ -293,16 +296,15 @@ def test_mixed_precision_logits_are_float32_and_near(model, logits, precision):
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
-@pytest.mark.parametrize("kind", TINY_MODELS)
-def test_weights_rounded_once_give_the_same_logits(kind, precision):
-    hparams = TINY_MODELS[kind]
+@SLOW_BUT_ONE
+def test_weights_rounded_once_give_the_same_logits(tiny_hparams, precision):
     mixed, rounded = (
-        Transformer(hparams, dtype=policy)
+        Transformer(tiny_hparams, dtype=policy)
         for policy in (f"mixed_{precision}", precision)
     )
     for each in (mixed, rounded):
         each.build()
-    weights = tiny_transformer(hparams).get_weights()
+    weights = tiny_transformer(tiny_hparams).get_weights()
     mixed.set_weights(weights)
     rounded.set_weights(weights)
     for weight in rounded.weights:

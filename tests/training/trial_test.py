@@ -57,6 +57,7 @@ def test_what_does_not_fit_is_halved_until_it_does(trainer, memory_for, caplog):
     ]
 
 
+@pytest.mark.slow
 def test_a_model_that_fits_in_no_way_is_refused(trainer, memory_for):
     memory_for(10)
     with pytest.raises(InputError, match="runs out by micro-batches of 256"):

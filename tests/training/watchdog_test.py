@@ -178,9 +178,8 @@ def test_an_interrupted_run_skips_to_the_same_bits(
         np.testing.assert_array_equal(found[name], expected[name], name)
 
 
-@pytest.mark.parametrize(
-    "weights", [(), pytest.param((2.0, 1.0), marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("weights", [(), (2.0, 1.0)])
 def test_without_a_checkpoint_it_begins_anew_past_the_window(
     directory, updates, trainers, weights
 ):
