@@ -19,6 +19,7 @@ from t2t_lite.training.trainer import Trainer
 PRINTED = {
     name: row for name, row in paper.TABLE_3.items() if row.million_parameters
 }
+_QUICK = "transformer_base", "transformer_big", "transformer_tiny"
 
 
 @pytest.fixture
@@ -31,8 +32,17 @@ def undrawn_weights():
 
 @pytest.mark.parametrize(
     "hparams",
-    [*settings.PRESETS.values(), HParams(num_decoder_layers=2)],
-    ids=[*settings.PRESETS, "a shallow decoder"],
+    [
+        pytest.param(HParams(num_decoder_layers=2), id="a shallow decoder"),
+        *(
+            pytest.param(
+                hparams,
+                id=name,
+                marks=() if name in _QUICK else pytest.mark.slow,
+            )
+            for name, hparams in settings.PRESETS.items()
+        ),
+    ],
 )
 def test_number_of_parameters_is_that_of_the_model(hparams, undrawn_weights):
     with undrawn_weights:

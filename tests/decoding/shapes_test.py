@@ -7,7 +7,10 @@ import tensorflow as tf
 from t2t_lite.decoding import shapes
 from t2t_lite.hardware import Hardware
 
-MAX_LENGTHS = [5, 8, 23, 32, 100, 3000]
+MAX_LENGTHS = [
+    *(5, 23, 3000),
+    *(pytest.param(n, marks=pytest.mark.slow) for n in (8, 32, 100)),
+]
 
 
 def run_squares(lengths, max_length, fixed_shapes, capacity=None):

@@ -1153,6 +1153,7 @@ def test_the_head_that_places_terms_shapes_what_is_translated(
     assert (one.sha256() != other.sha256()) == differs
 
 
+@pytest.mark.slow
 def test_sentences_have_the_terms_of_their_own(steered):
     translator = steered(Splitting(), glossary=GLOSSARY, nbest=3)
     line = "A red boat. Two men. The dog."
@@ -1410,6 +1411,7 @@ def without(text, items):
     return " ".join(text.split())
 
 
+@pytest.mark.slow
 def test_what_is_kept_is_there_once(steered, translator):
     keeping = steered(Splitting(), keep=ALL_KINDS, nbest=3)
     found = keeping.translate(KEPT_LINES)

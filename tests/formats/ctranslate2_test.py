@@ -722,6 +722,7 @@ def test_a_damaged_checkpoint_is_not_converted_from_the_one_before(
     assert [t.text for t, *_ in second] != [t.text for t, *_ in first]
 
 
+@pytest.mark.slow
 def test_a_written_folder_is_translated_with_alone(parts, tmp_path):
     folder = ctranslate2.write(parts, tmp_path / "model")
     directory = write_directory(tmp_path / "run", parts)

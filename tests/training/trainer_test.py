@@ -151,6 +151,7 @@ def test_an_update_knows_its_step_and_its_batch(with_dropout):
     assert all(a is b for a, b in zip(update.batch, batch, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["dropout", "float16"])
 def test_a_trainer_that_is_reset_is_as_it_was_made(kind, trainer_of):
     hparams, options = _KINDS[kind]
@@ -347,6 +348,7 @@ def test_chunks_of_the_loss_train_the_same_weights(trainer_of):
     assert np.linalg.norm(ours - theirs) < 1e-4 * np.linalg.norm(theirs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
 def test_mixed_precision_keeps_float32_weights_and_nearly_the_loss(
     precision, trainer_of, without_dropout

@@ -64,6 +64,7 @@ def test_a_model_that_fits_in_no_way_is_refused(trainer, memory_for):
         first_fitting(trainer, SHAPE, 2048, CPU)
 
 
+@pytest.mark.slow
 def test_a_peak_above_the_limit_is_warned_of(trainer, caplog):
     tiny = Hardware("CPU", GIB // 100, num_cores=2)
     assert first_fitting(trainer, SHAPE, 2048, tiny) == 2048

@@ -193,6 +193,7 @@ def test_without_a_checkpoint_it_begins_anew_past_the_window(
     assert tensors["skipped_batches"] == 5
 
 
+@pytest.mark.slow
 def test_a_run_that_keeps_diverging_stops_after_some_skips(
     directory, updates, caplog
 ):
