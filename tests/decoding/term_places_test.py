@@ -4,6 +4,8 @@ import re
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tiny_translator import learn_vocabulary
 
 from t2t_lite.decoding.alignment import Pair, WordWeights
@@ -184,6 +186,36 @@ def test_what_nothing_attends_to_has_no_place(places, vocabulary):
 
 def test_a_blank_translation_has_no_places(places, vocabulary):
     assert places.filled(weights_of(""), [term(vocabulary, "cat", "B")]) is None
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_all_but_the_places_stays_as_it_was(places, vocabulary, data):
+    size = data.draw(st.integers(3, 8))
+    words = st.sampled_from(["the", "old", "dog", "cat", "two", "."])
+    text = " ".join(data.draw(st.lists(words, min_size=size, max_size=size)))
+    letters = st.sampled_from("ABCD")
+    weights = st.dictionaries(letters, st.floats(0.2, 1), max_size=2)
+    attended = data.draw(st.lists(weights, min_size=size, max_size=size))
+    sources = st.lists(letters, unique=True, min_size=1, max_size=2)
+    terms = [
+        term(vocabulary, name, data.draw(sources)) for name in ("cat", "bird")
+    ]
+    found = places.filled(weights_of(text, *attended), terms)
+    if found is None:
+        return
+    assert places.has_all(found, terms)
+    num_new = 0
+    old = text.split()
+    for word in found.split():
+        if old and word == old[0]:
+            old.pop(0)
+        else:
+            assert word in ("cat", "bird")
+            num_new += 1
+            old.pop(0)
+    assert old == []
+    assert num_new <= sum(each.count for each in terms)
 
 
 def test_a_term_within_another_comes_beside_it(places, vocabulary):
