@@ -60,10 +60,14 @@ class WordWeights(NamedTuple):
         return self.weights_WS @ is_part_S
 
     def greatest(self) -> np.ndarray:
-        """Returns float [W]: the greatest weight of a piece with a letter."""
-        pieces = zip(self.starts_S, self.ends_S, strict=True)
-        is_part_S = [has_letter(self.pair.source[a:b]) for a, b in pieces]
-        return np.where(is_part_S, self.weights_WS, 0).max(axis=1, initial=0)
+        """Returns float [W]: the greatest weight of a word of the source."""
+        found = [
+            self.of_source(*match.span())
+            for match in _WORD.finditer(self.pair.source)
+            if has_letter(match[0])  # No sign.
+        ]
+        none_W = np.zeros(len(self.words))
+        return np.max([none_W, *found], axis=0)
 
 
 def has_letter(text: str) -> bool:
@@ -139,8 +143,13 @@ class Aligner:
         found = [[[] for _ in pairs] for _ in self.heads]
         for n, target_ids, weights_HTS in self._attended(pairs):
             pair, vocabulary = pairs[n], self._vocabulary
-            is_part_WS = _parts(vocabulary, pair.source_ids, pair.source)
-            is_part_WT = _parts(vocabulary.target, target_ids, pair.target)
+            is_part_WS, is_part_WT = (
+                _parts(side, ids, text, _spaced(text))
+                for side, ids, text in (
+                    (vocabulary, pair.source_ids, pair.source),
+                    (vocabulary.target, target_ids, pair.target),
+                )
+            )
             for links, weights_TS in zip(found, weights_HTS, strict=True):
                 links[n] = _links(is_part_WS, is_part_WT, weights_TS)
         return found
@@ -170,12 +179,10 @@ class Aligner:
         self, pair: Pair, target_ids: list[int], weights_TS: np.ndarray
     ) -> WordWeights:
         source = _spans(self._vocabulary, pair.source_ids, pair.source)
-        starts_T, ends_T = _spans(
-            self._vocabulary.target, target_ids, pair.target
-        )
         words = [match.span() for match in _WORD.finditer(pair.target)]
-        begin_W1, end_W1 = np.array(words, int).reshape(-1, 2, 1).swapaxes(0, 1)
-        is_part_WT = (starts_T < end_W1) & (ends_T > begin_W1)
+        is_part_WT = _parts(
+            self._vocabulary.target, target_ids, pair.target, words
+        )
         # The model may not take all pieces; the source is padded.
         is_part_WT = is_part_WT[:, : len(weights_TS)]
         sums_WS = is_part_WT @ weights_TS[:, : len(source[0])]
@@ -216,10 +223,18 @@ def _links(
     return sorted(zip(sources.tolist(), targets.tolist(), strict=True))
 
 
-def _parts(vocabulary: Vocabulary, ids: list[int], text: str) -> np.ndarray:
+def _spaced(text: str) -> list[tuple[int, int]]:
+    return [match.span() for match in SPACED.finditer(text)]
+
+
+def _parts(
+    vocabulary: Vocabulary,
+    ids: list[int],
+    text: str,
+    words: Sequence[tuple[int, int]],
+) -> np.ndarray:
     """Returns bool [words, pieces]: which pieces each word of a text has."""
     starts, ends = _spans(vocabulary, ids, text)
-    words = [match.span() for match in SPACED.finditer(text)]
     begin, end = np.array(words, int).reshape(-1, 2, 1).swapaxes(0, 1)
     return (starts < end) & (ends > begin)
 

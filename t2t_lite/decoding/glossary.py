@@ -17,6 +17,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from t2t_lite.decoding.alignment import SPACED
 from t2t_lite.decoding.terms import Term, merged
 from t2t_lite.errors import InputError, require
 from t2t_lite.text.sentences import LANGUAGE_TOKEN
@@ -94,30 +95,30 @@ class Glossary:
         """
         words = _words_in(text)
         matches, messages = self._matches([word.text for word in words])
-        counts = collections.Counter(match.target for match in matches)
-        kept = collections.Counter()
-        for target, number in counts.items():
-            size = len(self._ids[target]) * number
+        spans = collections.defaultdict(tuple)
+        for match in matches:
+            start, end = words[match.first].start, words[match.end - 1].end
+            spans[match.target] += ((start, end),)
+        kept = {}
+        for target, its_spans in spans.items():
+            size = len(self._ids[target]) * len(its_spans)
             if size > room:
                 messages.append(
                     f"there is no room for {target!r}: it is left out"
                 )
                 continue
             room -= size
-            kept[target] = number
-        spans = collections.defaultdict(tuple)
-        for match in matches:
-            start, end = words[match.first].start, words[match.end - 1].end
-            spans[match.target] += ((start, end),)
+            kept[target] = its_spans
         asked = []
-        for target, number in kept.items():
+        for target, its_spans in kept.items():
             # One within a longer term is there, too, beside its own.
-            number += sum(
-                others * self._count_within(target, other)
+            within = sum(
+                len(others) * self._count_within(target, other)
                 for other, others in kept.items()
                 if other != target
             )
-            asked.append(Term(self._ids[target], number, spans[target]))
+            count = len(its_spans) + within
+            asked.append(Term(self._ids[target], count, its_spans))
         return merged(asked), messages
 
     def _count_within(self, target: str, other: str) -> int:
@@ -176,7 +177,7 @@ def _words_in(text: str) -> list[_Word]:
     """
     token = _TOKEN.match(text)
     words = []
-    for chunk in re.compile(r"\S+").finditer(text, token.end() if token else 0):
+    for chunk in SPACED.finditer(text, token.end() if token else 0):
         normalized = unicodedata.normalize("NFKC", chunk[0])
         for match in _WORD.finditer(normalized):
             start, end = chunk.span()

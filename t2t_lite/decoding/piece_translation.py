@@ -1,6 +1,5 @@
 """Pieces of lines to their translations: plain, with terms, alternatives."""
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -60,28 +59,25 @@ class PieceTranslator:
         """Returns the `nbest` best Translations of each piece.
 
         One that ends with its beginning is that, whatever its terms are. Those
-        without all their terms get them in the places of words, in the order in
-        which they were; or else are searched for, and come behind those.
+        that lack some get them in the places of words, if the best one can, in
+        the order in which they were; what was searched for comes behind them.
         """
         if not requests:
             return []
-        # Terms make some alike: several are made of all that there are.
-        is_of_all = self._nbest > 1 and any(each.terms for each in requests)
-        count = None if is_of_all else self._nbest
-        drafted = list(map(_Drafted, requests, self._plain(requests, count)))
+        found = self._plain(requests)
+        drafted = list(map(_Drafted, requests, found))
         return _divided(
             drafted,
             [self._is_done(each) for each in drafted],
-            lambda some: [each.drafts[: self._nbest] for each in some],
+            lambda some: [each.drafts for each in some],
             self._with_terms,
         )
 
     def _is_done(self, drafted: _Drafted) -> bool:
-        request, drafts = drafted
+        request, (best, *others) = drafted
         return request.beginning.ends_there or all(
             self._term_places.has_all(each.text, request.terms)
-            for each in drafts[: self._nbest]
-            if each.score > -math.inf
+            for each in (best, *filter(_is_there, others))
         )
 
     def _with_terms(
@@ -113,18 +109,26 @@ class PieceTranslator:
             draft if self._term_places.has_all(draft.text, each.terms) else None
             for each, draft in drafts
         ]
-        lacking = [n for n, each in enumerate(found) if each is None]
+        lacking = [
+            n
+            for n, (_, draft) in enumerate(drafts)
+            if found[n] is None and _is_there(draft)
+        ]
         texts = self._texts_with_terms([drafts[n] for n in lacking])
-        filled = dict(zip(lacking, texts, strict=True))
-        filled = {n: text for n, text in filled.items() if text is not None}
-        if filled:
+        possible = [
+            (n, text)
+            for n, text in zip(lacking, texts, strict=True)
+            if text is not None
+        ]
+        if possible:
+            ids = _ragged([drafts[n][0].ids for n, _ in possible])
             scores = self._engine.score_texts(
-                _ragged([drafts[n][0].ids for n in filled]), [*filled.values()]
+                ids, [text for _, text in possible]
             )
-            for (n, text), score in zip(filled.items(), scores, strict=True):
+            for (n, text), score in zip(possible, scores, strict=True):
                 found[n] = Translation(text, float(score))
-        rest = iter(found)
-        by_piece = [[*itertools.islice(rest, len(d))] for _, d in drafted]
+        W = self._nbest
+        by_piece = [found[n : n + W] for n in range(0, len(found), W)]
         return [
             _different(each) if _is_there(each[0]) else [] for each in by_piece
         ]
@@ -172,27 +176,25 @@ class PieceTranslator:
             return self._as_translations(found, count)
 
         def repeated(requests):
-            return [best * count for best in self._plain(requests, 1)]
+            return [best[:1] * count for best in self._plain(requests)]
 
         return _divided(requests, is_open, with_next_words, repeated)
 
-    def _plain(
-        self, requests: Sequence[Request], count: int | None
-    ) -> list[list[Translation]]:
-        """Returns the `count` best Translations without terms; None for all."""
+    def _plain(self, requests: Sequence[Request]) -> list[list[Translation]]:
+        """Returns the `nbest` best Translations, whatever their terms are."""
         arguments = ids, _, ends_there = _as_arguments(requests)
         if all(each.beginning == ANYTHING for each in requests):
             found = self._engine.translate_ids(ids)
         else:
             found = self._engine.translate_prefixed(*arguments)
-        by_piece = self._as_translations(found, count)
+        by_piece = self._as_translations(found, self._nbest)
         for n, ends in enumerate(ends_there):
             if ends:  # There is no other.
-                by_piece[n] = by_piece[n][:1] * len(by_piece[n])
+                by_piece[n] = by_piece[n][:1] * self._nbest
         return by_piece
 
     def _as_translations(
-        self, found: Hypotheses, count: int | None
+        self, found: Hypotheses, count: int
     ) -> list[list[Translation]]:
         """Returns the first Translations of each row of Hypotheses."""
         ids_NWT = np.asarray(found.ids_BWT)[:, :count]

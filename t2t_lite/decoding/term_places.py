@@ -22,7 +22,10 @@ from t2t_lite.decoding.alignment import MARKS, WordWeights, has_letter
 from t2t_lite.decoding.terms import Term
 from t2t_lite.text.vocabulary import Vocabulary
 
-_POSSIBLE = 0.5  # The least weight of a place, in the greatest ones.
+_POSSIBLE = 0.5  # The least weight of a place, in that to any other word.
+_SURE = (
+    0.5  # The least weight of a place, in that of the best if all were free.
+)
 _ALIKE = 0.8  # The least weight, in the greatest, of what attends as much.
 
 
@@ -45,8 +48,8 @@ class _Place(NamedTuple):
 class TermPlaces:
     """Finds terms in translations, and puts in those that they lack.
 
-    A term is wanted as often as it has spans, and beside that once for each
-    time that it is a part of another term.
+    A term is wanted as often as it has spans, apart from where it is a part of
+    another term.
 
     Args:
         vocabulary: Vocabulary of targets.
@@ -59,7 +62,7 @@ class TermPlaces:
     def has_all(self, text: str, terms: Sequence[Term]) -> bool:
         """Returns whether a text has each term as often as it is wanted."""
         return all(
-            len(self._spans(term, text)) == self._count(term, terms)
+            len(self._own_spans(term, terms, text)) == len(term.spans)
             for term in terms
         )
 
@@ -84,9 +87,8 @@ class TermPlaces:
         for term in terms:
             is_free_W &= ~_is_within(weights.words, self._spans(term, text))
         places = []
-        greatest_W = weights.greatest()
         for lacking in self._lacking(weights, terms):
-            place = _place(lacking, is_free_W, greatest_W, weights.words)
+            place = _place(lacking, is_free_W, weights)
             if place is None:
                 return None
             is_free_W[place.first : place.end] = False
@@ -94,7 +96,11 @@ class TermPlaces:
         for place in sorted(places, reverse=True):
             start, _ = weights.words[place.first]
             _, end = weights.words[place.end - 1]
-            text = text[:start] + place.text + text[end:]
+            text = (
+                text[:start]
+                + _instead(text[start:end], place.text)
+                + text[end:]
+            )
         return text if self.has_all(text, terms) else None
 
     def _lacking(
@@ -103,7 +109,7 @@ class TermPlaces:
         """Returns what a translation lacks, surest places first."""
         found = []
         for term in terms:
-            there = self._spans(term, weights.pair.target)
+            there = self._own_spans(term, terms, weights.pair.target)
             is_there_W = _is_within(weights.words, there)
             by_span = [self._wanted(term, span, weights) for span in term.spans]
             # Where the source has it, the translation may have it already.
@@ -130,17 +136,27 @@ class TermPlaces:
             text, weight_W, most=max(len(source.split()), len(text.split()))
         )
 
-    def _count(self, term: Term, terms: Sequence[Term]) -> int:
-        """Returns how often a term is wanted beside others."""
-        return len(term.spans) + sum(
-            len(other.spans) * len(self._spans(term, self._text(other)))
+    def _own_spans(
+        self, term: Term, terms: Sequence[Term], text: str
+    ) -> list[tuple[int, int]]:
+        """Returns where a term stands in a text, but as a part of another."""
+        others = [
+            span
             for other in terms
-            if other.ids != term.ids
-        )
+            if other.ids != term.ids and self._spans(term, self._text(other))
+            for span in self._spans(other, text)
+        ]
+        return [
+            (start, end)
+            for start, end in self._spans(term, text)
+            if not any(a <= start and end <= b for a, b in others)
+        ]
 
     def _spans(self, term: Term, text: str) -> list[tuple[int, int]]:
         """Returns where a term begins and ends in a text, as its own words."""
-        pattern = rf"(?<!\w){re.escape(self._text(term))}(?![\w{MARKS}])"
+        pattern = (
+            rf"(?<![\w{MARKS}]){re.escape(self._text(term))}(?![\w{MARKS}])"
+        )
         return [match.span() for match in re.finditer(pattern, text)]
 
     def _text(self, term: Term) -> str:
@@ -151,24 +167,22 @@ class TermPlaces:
 
 
 def _place(
-    lacking: _Lacking,
-    is_free_W: np.ndarray,
-    greatest_W: np.ndarray,
-    words: Sequence[tuple[int, int]],
+    lacking: _Lacking, is_free_W: np.ndarray, weights: WordWeights
 ) -> _Place | None:
     """Returns the place of a term among free words; None if there is none.
 
-    It is the word that attends the most to what the term is for, and to nothing
-    else much more, with those beside it that attend to that about as much. Of
-    several such words it is the longest: "gefragt", not "hat", for "asked".
+    It is the word that attends the most to what the term is for, and to no
+    other word much more, with those beside it that attend to that about as
+    much. Of several such words it is the longest: "gefragt", not "hat", for
+    "asked".
     """
     weight_W = np.where(is_free_W, lacking.weight_W, 0)
-    weight_W[weight_W < _POSSIBLE * greatest_W] = 0
+    weight_W[weight_W < _POSSIBLE * weights.greatest()] = 0
     most = weight_W.max()
-    if most <= 0 or most < _POSSIBLE * lacking.weight_W.max():
+    if most <= 0 or most < _SURE * lacking.weight_W.max():
         return None
     is_part_W = weight_W >= _ALIKE * most
-    length_W = np.array([end - start for start, end in words])
+    length_W = np.array([end - start for start, end in weights.words])
     first = int(np.where(is_part_W, length_W, 0).argmax())
     end = first + 1
     while end - first < lacking.most:
@@ -178,7 +192,37 @@ def _place(
             first -= 1
         else:
             break
+    while _is_hyphen(weights, end) and weight_W[end + 1] > 0:
+        end += 2
+    while _is_hyphen(weights, first - 1) and weight_W[first - 2] > 0:
+        first -= 2
     return _Place(first, end, lacking.text)
+
+
+def _is_hyphen(weights: WordWeights, number: int) -> bool:
+    """Returns whether one of the words is a hyphen within a word."""
+    if not 0 < number < len(weights.words) - 1:
+        return False
+    (_, before), (start, end), (behind, _) = weights.words[
+        number - 1 : number + 2
+    ]
+    is_within = before == start and end == behind
+    return is_within and weights.pair.target[start:end] == "-"
+
+
+def _instead(words: str, term: str) -> str:
+    """Returns a term in the place of words, with what is tied to these.
+
+    >>> _instead("l'homme", "chat"), _instead("the man's", "cat")
+    ("l'chat", "cat's")
+    """
+    begin, _, end = re.fullmatch(
+        r"(\w{1,2}['\N{RIGHT SINGLE QUOTATION MARK}])?(.+?)"
+        r"(['\N{RIGHT SINGLE QUOTATION MARK}]s)?",
+        words,
+        re.DOTALL,
+    ).groups(default="")
+    return begin + term + end
 
 
 def _is_within(

@@ -198,6 +198,7 @@ class LineTranslator(LinePredictor):
     ) -> list[list[Translation]]:
         """Returns for each line a list of `nbest` Translations, best first.
 
+        What terms were put into comes in the order that it had without them.
         With the option `alternatives` these are listed, as by the method of
         that name, and -inf is the score of what is missing. With the option
         `alignments` they are AlignedTranslations.

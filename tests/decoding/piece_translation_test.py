@@ -122,6 +122,14 @@ def test_what_cannot_be_put_in_is_searched_for(
     assert len(calls) == num_calls
 
 
+def test_what_no_plain_search_finds_is_searched_for(make, cat):
+    drafts, found = [[("", -math.inf)]], [[("a cat", -9.0)]]
+    translator, calls = make(drafts, searched=found)
+    assert translator.best([request(cat)]) == [[Translation("a cat", -9.0)]]
+    assert calls == [[(cat,)]]
+    assert translator.best([request()]) == [[Translation("", -math.inf)]]
+
+
 def test_those_that_become_alike_are_one_and_others_are_searched_for(make, cat):
     drafts = ("the dog", -1.0), ("the hill", -2.0), ("a dog", -3.0)
     scores = {"the cat": -6.0, "a cat": -5.0}

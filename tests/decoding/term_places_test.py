@@ -56,6 +56,7 @@ OF_DOG = {"A": 0.9}, {"B": 0.8, "A": 0.2}, {"B": 0.3, "C": 0.7}, {"D": 1.0}
         ("the cats are old", "B", False),
         ("the cat\N{COMBINING ACUTE ACCENT} is", "B", False),
         ("the old cat", "B", False),
+        ("\N{COMBINING ACUTE ACCENT}the cat", "B", False),
         ("the cat, the cat", "B", False),
         ("the cat, the cat", "BD", True),
         ("", "B", False),
@@ -117,6 +118,36 @@ def test_of_words_that_attend_as_much_it_takes_the_longest(places, vocabulary):
     assert found == "he cat asleep"
 
 
+@pytest.mark.parametrize(
+    ("text", "attended", "expected"),
+    [
+        ("the T-Shirt", [{"A": 1}, {"B": 0.4}, {}, {"B": 1}], "the cat"),
+        ("the T-Shirt", [{"A": 1}, {"B": 1}, {}, {"B": 0.4}], "the cat"),
+        ("a Mini-Hund", [{}, {"C": 1}, {}, {"B": 1}], "a Mini-cat"),
+        ("a dog - old", [{}, {"B": 1}, {}, {"B": 0.4}], "a cat - old"),
+    ],
+)
+def test_parts_of_a_word_with_hyphens_go_together(
+    places, vocabulary, text, attended, expected
+):
+    terms = [term(vocabulary, "cat", "B")]
+    assert places.filled(weights_of(text, *attended), terms) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("the man's hat", "the cat's hat"), ("le l'homme a", "le l'cat a")],
+)
+def test_what_is_tied_to_a_word_by_an_apostrophe_stays(
+    places, vocabulary, text, expected
+):
+    words = [match.span() for match in re.finditer(r"[\w']+", text)]
+    weights = weights_of("a b c", {}, {"B": 1}, {})
+    weights = weights._replace(pair=Pair([], SOURCE, text), words=words)
+    terms = [term(vocabulary, "cat", "B")]
+    assert places.filled(weights, terms) == expected
+
+
 def test_a_word_takes_the_place_of_no_sign(places, vocabulary):
     weights = weights_of("the dog .", {"A": 1.0}, {"B": 0.4}, {"B": 0.5})
     found = places.filled(weights, [term(vocabulary, "cat", "B")])
@@ -128,6 +159,14 @@ def test_what_attends_to_a_sign_is_a_place_all_the_same(places, vocabulary):
     weights = weights._replace(pair=Pair([], "A B C .", "the dog"))
     found = places.filled(weights, [term(vocabulary, "cat", "B")])
     assert found == "the cat"
+
+
+def test_pieces_of_a_word_of_the_source_count_together(places, vocabulary):
+    weights = weights_of("the dog", {"A": 1}, {"B": 0.3, "C": 0.4, "D": 0.3})
+    terms = [term(vocabulary, "cat", "B")]
+    assert places.filled(weights, terms) == "the cat"
+    weights = weights._replace(pair=Pair([], "A B CCC", "the dog"))
+    assert places.filled(weights, terms) is None
 
 
 def test_terms_of_one_word_have_different_places(places, vocabulary):
@@ -223,6 +262,8 @@ def test_a_term_within_another_comes_beside_it(places, vocabulary):
     found = places.filled(weights_of(DOG, *OF_DOG), terms)
     assert found == "the the cat is cat"
     assert not places.has_all("the cat is", terms)
+    weights = weights_of("the cat dog", {}, {"B": 1}, {"D": 1})
+    assert places.filled(weights, terms) == "the cat cat"
 
 
 def test_behind_a_sign_it_is_within_another_too(places, vocabulary):
