@@ -27,6 +27,10 @@ _SURE = (
     0.5  # The least weight of a place, in that of the best if all were free.
 )
 _ALIKE = 0.8  # The least weight, in the greatest, of what attends as much.
+_APOSTROPHE = "['\N{RIGHT SINGLE QUOTATION MARK}]"
+_TIED = re.compile(
+    rf"(\w{{1,2}}{_APOSTROPHE}(?!s$))?.+?({_APOSTROPHE}s)?", re.DOTALL
+)
 
 
 class _Lacking(NamedTuple):
@@ -213,15 +217,10 @@ def _is_hyphen(weights: WordWeights, number: int) -> bool:
 def _instead(words: str, term: str) -> str:
     """Returns a term in the place of words, with what is tied to these.
 
-    >>> _instead("l'homme", "chat"), _instead("the man's", "cat")
+    >>> _instead("l'homme", "chat"), _instead("it's", "cat")
     ("l'chat", "cat's")
     """
-    begin, _, end = re.fullmatch(
-        r"(\w{1,2}['\N{RIGHT SINGLE QUOTATION MARK}])?(.+?)"
-        r"(['\N{RIGHT SINGLE QUOTATION MARK}]s)?",
-        words,
-        re.DOTALL,
-    ).groups(default="")
+    begin, end = _TIED.fullmatch(words).groups(default="")
     return begin + term + end
 
 
