@@ -21,7 +21,7 @@ from search_tables import (
     table_step,
     without_padding,
 )
-from tiny_models import SLOW_BUT_ONE, tiny_transformer
+from tiny_models import tiny_transformer
 
 from t2t_lite.decoding import beam_search as search_module
 from t2t_lite.decoding.beam_search import beam_search, with_log_probs
@@ -415,7 +415,7 @@ def without_padding_id(step):
     return with_log_probs(step_without)
 
 
-@SLOW_BUT_ONE
+@pytest.mark.slow
 def test_cached_decoding_finds_what_full_passes_do(tiny_hparams):
     """The Transformer's own step and cache against a step that has none.
 

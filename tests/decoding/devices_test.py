@@ -56,6 +56,7 @@ def test_two_devices_find_what_one_finds_to_the_bit(
     assert not threads_at_work()
 
 
+@pytest.mark.slow
 def test_a_line_at_a_time_is_translated_before_the_next_is_read(translators):
     read = []
     results = translators[1].stream((read.append(n) or n for n in LINES), 1)

@@ -269,6 +269,7 @@ def test_what_takes_one_model_refuses_several(directories):
         evaluate(translator, {"dev": [("a dog", "a dog")]}, score_text)
 
 
+@pytest.mark.slow
 def test_an_output_knows_each_of_its_models(models):
     def sha256(*hparams):
         weights = [random_model(each, VOCABULARY) for each in hparams]

@@ -1451,6 +1451,7 @@ def test_all_sentences_of_a_line_share_its_tags(steered):
     assert len(bold.split()) >= 2
 
 
+@pytest.mark.slow
 def test_prefixes_come_from_anywhere(steered):
     prefixes = ["the {name} a", "dog"]
     lines = ["the dog sees {name}", "two men"]

@@ -70,6 +70,7 @@ def directory(tmp_path, vocabulary):
     return write_model(tmp_path / "model", vocabulary)
 
 
+@pytest.mark.slow
 def test_the_best_head_is_kept(directory, model, vocabulary):
     links = links_by(AlignmentHead(1, 2, reads=True), model, vocabulary)
     before = directory.settings()

@@ -80,6 +80,7 @@ def rows_of(markdown):
     return rows
 
 
+@pytest.mark.slow
 def test_a_reader_finds_every_figure_of_each_split(card):
     rows = rows_of(card.as_markdown())
     assert rows["sentence pairs"] == ["4", "6"]

@@ -90,6 +90,7 @@ def loss_by_hand(model, pairs):
     return nats, sum(len(target) for _, target in pairs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("num_pairs", "max_tokens_per_batch"),
     [(1, 4096), (19, 4096), (19, 59), (7, 13)],

@@ -63,10 +63,10 @@ TINY_MODELS = {
 }
 
 # Quick tests take these, slow ones the others.
-_QUICK = "sinusoidal", "restricted", "marian", "pre_norm"
+QUICK = "sinusoidal", "restricted", "marian", "pre_norm"
 
 
-def parameters(quick=_QUICK):
+def parameters(quick=QUICK):
     """Returns the parameters of a test or fixture that takes each of them.
 
     Args:

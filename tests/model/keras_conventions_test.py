@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny_models import TINY_MODELS
+from tiny_models import QUICK, TINY_MODELS
 
 import t2t_lite
 
@@ -106,10 +106,19 @@ TRANSFORMERS = {
     )
     for name, hparams in TINY_MODELS.items()
 }
+_SLOW = {f"Transformer, {name}" for name in TINY_MODELS if name not in QUICK}
 
 
 def for_each(cases):
-    return pytest.mark.parametrize("case", cases.values(), ids=cases.keys())
+    return pytest.mark.parametrize(
+        "case",
+        [
+            pytest.param(
+                case, id=name, marks=pytest.mark.slow if name in _SLOW else ()
+            )
+            for name, case in cases.items()
+        ],
+    )
 
 
 @for_each(CASES | TRANSFORMERS)

@@ -184,6 +184,7 @@ def test_one_graph_takes_any_batch_in_chunks(chunks):
     assert_one_graph_takes_any_batch(xla=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunks", [3, 100], indirect=True)
 def test_one_program_of_xla_takes_any_batch_in_chunks(chunks):
     assert_one_graph_takes_any_batch(xla=True)

@@ -103,6 +103,7 @@ def assert_parses(line, words):
     assert trees.normalize(tree) == tree
 
 
+@pytest.mark.slow
 def test_every_output_is_a_tree_over_exactly_the_words(vocabulary):
     """With a wide beam."""
     parser = parser_of(vocabulary, beam_width=9, max_extra_length=80)

@@ -360,6 +360,7 @@ def test_mixed_precision_keeps_float32_weights_and_nearly_the_loss(
     assert math.isclose(found, expected, rel_tol=0.02)
 
 
+@pytest.mark.slow
 def test_float16_halves_its_scale_and_repeats_the_batch(trainer_of):
     trainer = trainer_of("float16")
     trainer.loss_scale = LossScale(2.0**40)

@@ -71,6 +71,7 @@ def test_a_peak_above_the_limit_is_warned_of(trainer, caplog):
     assert "more than the 0.0 GiB that there are" in caplog.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tokens", "expected"), [(2048, 1), (512, 2), (256, 4)]
 )

@@ -210,6 +210,7 @@ def test_a_run_that_keeps_diverging_stops_after_some_skips(
     assert names(directory) == ["step-5"]
 
 
+@pytest.mark.slow
 def test_a_run_that_hangs_is_ended(directory, updates, monkeypatch):
     ended, found = threading.Event(), []
     monkeypatch.setattr(HangWatch, "_end", lambda _: ended.set())

@@ -131,6 +131,7 @@ def test_the_row_of_a_token_depends_on_the_tokens_before_it_alone(translator):
         assert np.abs(old[:, :, 3] - new[:, :, 3]).max() > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", [line for line in LINES if line])
 def test_without_a_translation_it_is_the_translators(translator, line):
     maps = attention_maps.compute_maps(translator, line)
