@@ -23,9 +23,7 @@ from t2t_lite.decoding.terms import Term
 from t2t_lite.text.vocabulary import Vocabulary
 
 _POSSIBLE = 0.5  # The least weight of a place, in that to any other word.
-_SURE = (
-    0.5  # The least weight of a place, in that of the best if all were free.
-)
+_SURE = 0.5  # The least weight of a place, in that of the best, free or not.
 _ALIKE = 0.8  # The least weight, in the greatest, of what attends as much.
 _APOSTROPHE = "['\N{RIGHT SINGLE QUOTATION MARK}]"
 _TIED = re.compile(
@@ -90,9 +88,10 @@ class TermPlaces:
         is_free_W = np.array([start >= first for start, _ in weights.words])
         for term in terms:
             is_free_W &= ~_is_within(weights.words, self._spans(term, text))
+        least_W = _POSSIBLE * weights.greatest()
         places = []
         for lacking in self._lacking(weights, terms):
-            place = _place(lacking, is_free_W, weights)
+            place = _place(lacking, is_free_W, least_W, weights)
             if place is None:
                 return None
             is_free_W[place.first : place.end] = False
@@ -171,7 +170,10 @@ class TermPlaces:
 
 
 def _place(
-    lacking: _Lacking, is_free_W: np.ndarray, weights: WordWeights
+    lacking: _Lacking,
+    is_free_W: np.ndarray,
+    least_W: np.ndarray,
+    weights: WordWeights,
 ) -> _Place | None:
     """Returns the place of a term among free words; None if there is none.
 
@@ -181,7 +183,7 @@ def _place(
     "asked".
     """
     weight_W = np.where(is_free_W, lacking.weight_W, 0)
-    weight_W[weight_W < _POSSIBLE * weights.greatest()] = 0
+    weight_W[weight_W < least_W] = 0
     most = weight_W.max()
     if most <= 0 or most < _SURE * lacking.weight_W.max():
         return None
