@@ -45,6 +45,7 @@ def refusal(folder, program, arguments):
         ),
         ("alignments", ["none"], "none is not a model directory"),
         ("clients", ["m", "none"], "none does not exist"),
+        ("gpu", ["sorting"], "invalid choice: 'sorting'"),
         ("steering", ["m", "none.en", "x"], "no file matches 'none.en'"),
         ("feeding_benchmark", [], "give --source and --target, or"),
         ("feeding_benchmark", ["--source=a.en"], "give --source and"),

@@ -63,12 +63,7 @@ flags.DEFINE_enum(
     ["float32", "bfloat16", "float16"],
     "Precision of the computation; weights, softmax and loss stay float32.",
 )
-flags.DEFINE_bool(
-    "xla",
-    None,
-    "Compile forward and backward pass with XLA. Default: on a GPU, in a run "
-    "of 1,000 updates and more for each shape of batch.",
-)
+flags.DEFINE_bool("xla", False, "Compile forward and backward pass with XLA.")
 flags.DEFINE_integer(
     "micro_batch_tokens",
     None,

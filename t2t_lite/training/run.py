@@ -58,7 +58,6 @@ from t2t_lite.training.strategies import (
     make_strategy,
     value_from_chief,
     waits_for_news,
-    xla_pays,
 )
 from t2t_lite.training.summaries import Summaries
 from t2t_lite.training.trainer import Trainer
@@ -198,10 +197,6 @@ def _begin(
     scratch = tokens if is_remote else directory.path
     feed = make_feed(prepared, hparams, task, scratch)
     require_chiefs_shapes(strategy, feed.shapes)
-    hardware = find_hardware(options.memory_limit_gib)
-    if options.xla is None:
-        xla = xla_pays(hardware, hparams.steps, len(feed.shapes))
-        options = dataclasses.replace(options, xla=xla)
     return _Beginning(
         directory=directory,
         hparams=hparams,
@@ -214,7 +209,7 @@ def _begin(
         warm_start=warm_start,
         prepared=prepared,
         feed=feed,
-        hardware=hardware,
+        hardware=find_hardware(options.memory_limit_gib),
     )
 
 
@@ -268,11 +263,10 @@ class _Run:
 
     def _log_what_is_trained(self) -> None:
         logging.info(
-            "Training a model of %s weights in %s on %s%s.",
+            "Training a model of %s weights in %s on %s.",
             f"{self.trainer.model.count_params():,}",
             self.directory.path if self.is_chief else "the chief's directory",
             self._devices,
-            ", compiled by XLA for each shape" if self.options.xla else "",
         )
 
     @property

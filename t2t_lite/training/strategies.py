@@ -16,9 +16,6 @@ from t2t_lite.hardware import Hardware
 from t2t_lite.training.cluster import Cluster
 
 SECONDS_FOR_NEWS = 30.0  # Of another worker's death.
-# Updates of one shape. On an H200 one of transformer_base took 0.19 s, with XLA
-# 0.055 s, and to compile it 80 s: as long as is saved in 600.
-_XLA_PAYS_AFTER = 1000
 
 
 def make_strategy(name: str) -> tf.distribute.Strategy:
@@ -125,20 +122,6 @@ def best_num_parts(
     """
     is_one_device = isinstance(strategy, tf.distribute.OneDeviceStrategy)
     return hardware.num_parts if is_one_device and not xla else 1
-
-
-def xla_pays(hardware: Hardware, steps: int, num_shapes: int) -> bool:
-    """Returns whether XLA saves more time in a run than compiling takes.
-
-    Args:
-        hardware: Hardware of a replica.
-        steps: updates of the run.
-        num_shapes: of its batches; a program is compiled for each.
-
-    >>> xla_pays(Hardware("GPU", 80e9, num_cores=16), 100_000, num_shapes=12)
-    True
-    """
-    return hardware.kind == "GPU" and steps >= _XLA_PAYS_AFTER * num_shapes
 
 
 def on_replicas(

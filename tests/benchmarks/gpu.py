@@ -5,10 +5,12 @@
 An update is of 25,000 target tokens in sentences of 32, and as many source
 tokens, V = 37,000, dropout and label smoothing as in the preset; a search of
 sources of 25 tokens, V = 32,000, beam 4, exactly 32 tokens out, with random
-weights. Parts are those of an update of 2,048 tokens of transformer_base on
-the CPU. Each line is a process of its own: the seconds of the first call, in
-which graphs are traced and compiled, and the median of later ones. The share of
-the peak is that of a product of two 8192 x 8192 matrices in the same precision.
+weights. Parts, which are measured if named, are those of an update of 2,048
+tokens of transformer_base on the CPU; several of them run on a thread each, one
+on all cores. Each heading is a process of its own; below it are the seconds of
+the first call, in which graphs are traced and compiled, and the median of later
+ones. The share is of the peak, if that is measured too: of a product of two
+8192 x 8192 matrices in the same precision.
 """
 
 import argparse
@@ -149,6 +151,14 @@ def search(precision, xla):
     return found
 
 
+def require_gpu():
+    """Exits with one line where TensorFlow sees no GPU."""
+    import tensorflow as tf
+
+    if not tf.config.list_physical_devices("GPU"):
+        sys.exit("TensorFlow sees no GPU here; `parts` needs none")
+
+
 def random_ids(vocabulary_size, num_rows):
     """Returns random ids of sources and of targets, int32 arrays."""
     import numpy as np
@@ -211,6 +221,7 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
+    # Where nothing is given, argparse looks for [] among the choices.
     parser.add_argument("work", nargs="*", choices=[[], *_WORK])
     parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -218,9 +229,12 @@ def main():
         work, arguments = args.measure
         print(json.dumps(_WORK[work][0](**json.loads(arguments))))
         return
+    chosen = args.work or ("peak", "update", "search")
+    if {*chosen} - {"parts"}:
+        require_gpu()
     machine.print_machine()
     peaks = {}
-    for work in args.work or ("peak", "update", "search"):
+    for work in chosen:
         for arguments in _WORK[work][1]:
             command = [
                 *(sys.executable, __file__, "--measure", work),

@@ -204,26 +204,6 @@ def test_a_run_with_sampled_subwords_is_resumed_to_the_same_bits(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("given", "pays", "is_compiled"),
-    [(None, True, True), (None, False, False), (False, True, False)],
-)
-def test_xla_compiles_a_run_where_it_pays_and_nothing_else_is_said(
-    directory, caplog, monkeypatch, given, pays, is_compiled
-):
-    asked = []
-    monkeypatch.setattr(
-        run, "xla_pays", lambda *args: asked.append(args) or pays
-    )
-    train(directory.path, xla=given, dev=None)
-    assert ("compiled by XLA" in caplog.text) is is_compiled
-    for hardware, steps, num_shapes in asked:
-        assert (hardware.kind, steps) == ("CPU", HPARAMS.steps)
-        assert num_shapes > 0
-    assert bool(asked) is (given is None)
-
-
-@pytest.mark.slow
 def test_a_run_that_is_given_no_micro_batch_keeps_what_was_tried(
     directory, monkeypatch
 ):

@@ -17,7 +17,6 @@ from t2t_lite.training.strategies import (
     is_chief,
     make_strategy,
     value_from_chief,
-    xla_pays,
 )
 
 _CLUSTER = {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}
@@ -106,15 +105,6 @@ def test_only_one_cpu_computes_parts_side_by_side(
 ):
     hardware = Hardware(kind, GIB, num_cores=4)
     assert best_num_parts(strategy, hardware, xla) == expected
-
-
-@pytest.mark.parametrize(
-    ("kind", "steps", "pays"),
-    [("GPU", 12_000, True), ("GPU", 11_999, False), ("CPU", 10**9, False)],
-)
-def test_xla_pays_on_a_gpu_in_a_run_of_many_updates(kind, steps, pays):
-    hardware = Hardware(kind, GIB, num_cores=16)
-    assert xla_pays(hardware, steps, num_shapes=12) is pays
 
 
 def test_without_other_workers_a_value_is_the_chiefs():
