@@ -13,7 +13,6 @@ ones. The share is of the peak, if that is measured too: of a product of two
 8192 x 8192 matrices in the same precision.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -218,13 +217,7 @@ def speed(arguments, seconds, peaks):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    # Where nothing is given, argparse looks for [] among the choices.
-    parser.add_argument("work", nargs="*", choices=[[], *_WORK])
-    parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    args = measuring.work_parser(__doc__, _WORK).parse_args()
     if args.measure:
         work, arguments = args.measure
         print(json.dumps(_WORK[work][0](**json.loads(arguments))))

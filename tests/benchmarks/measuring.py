@@ -33,6 +33,20 @@ def existing_path(text: str) -> pathlib.Path:
     return path
 
 
+def work_parser(
+    description: str, work: Sequence[str]
+) -> argparse.ArgumentParser:
+    """Returns a parser of what a benchmark is to measure, any of `work`."""
+    parser = argparse.ArgumentParser(
+        description=description,
+        formatter_class=argparse.RawTextHelpFormatter,
+    )
+    # Where nothing is given, argparse looks for [] among the choices.
+    parser.add_argument("work", nargs="*", choices=[[], *work])
+    parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
+    return parser
+
+
 @contextlib.contextmanager
 def usage_errors(parser: argparse.ArgumentParser) -> Iterator[None]:
     """Turns an InputError into the parser's line about wrong arguments."""

@@ -9,7 +9,6 @@ above what it held before. Printed for each size are the seconds and megabytes,
 and the exponents between the two largest values.
 """
 
-import argparse
 import dataclasses
 import json
 import math
@@ -149,13 +148,7 @@ def compare(work, name, values):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    # Where nothing is given, argparse looks for [] among the choices.
-    parser.add_argument("work", nargs="*", choices=[[], *_WORK])
-    parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    args = measuring.work_parser(__doc__, _WORK).parse_args()
     if args.measure:
         work, sizes = args.measure
         print(json.dumps(measure(work, json.loads(sizes))))
