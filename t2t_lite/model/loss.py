@@ -133,13 +133,14 @@ def projected_cross_entropy(
     """
     V, D = embedding_VD.shape
     require_ids_below(V, target_ids=target_ids_BT)
-    is_token_N = ops.reshape(ops.not_equal(target_ids_BT, PAD), (-1,))
+    ids_N = ops.reshape(target_ids_BT, (-1,))
+    N = ops.shape(ids_N)[0]
+    is_token_N = ops.not_equal(ids_N, PAD)
     num_tokens = ops.sum(ops.cast(is_token_N, "int32"))
-    chunk_size, num_chunks = _chunks(
-        ops.shape(is_token_N)[0], largest_chunk(V, chunk_logits)
-    )
-    order_P = _tokens_first(is_token_N, chunk_size * num_chunks)
-    target_ids_P = ops.take(ops.reshape(target_ids_BT, (-1,)), order_P)
+    tokens_first_N = ops.argsort(ops.logical_not(is_token_N))
+    chunk_size, num_chunks = _chunks(N, largest_chunk(V, chunk_logits))
+    more = ((0, chunk_size * num_chunks - N),)
+    target_ids_P = ops.pad(ops.take(ids_N, tokens_first_N), more)  # With PAD.
 
     @ops.custom_gradient
     def summed_loss(x_PD, embedding_VD):
@@ -165,7 +166,9 @@ def projected_cross_entropy(
         return loss, gradient
 
     loss = summed_loss(
-        ops.take(ops.reshape(x_BTD, (-1, D)), order_P, axis=0),
+        ops.take(
+            ops.reshape(x_BTD, (-1, D)), ops.pad(tokens_first_N, more), axis=0
+        ),
         ops.cast(embedding_VD, "float32"),  # Of a variable, its value.
     )
     return loss, ops.cast(num_tokens, "float32")
@@ -211,12 +214,6 @@ def _chunks(N: int | Tensor, largest: int) -> tuple[int | Tensor, int | Tensor]:
     return -(-N // num_chunks), num_chunks
 
 
-def _tokens_first(is_token_N: Tensor, P: int | Tensor) -> Tensor:
-    """Returns P positions: those of tokens, then the rest, then 0s."""
-    order_N = ops.argsort(ops.logical_not(is_token_N))
-    return ops.pad(order_N, ((0, P - ops.shape(order_N)[0]),))
-
-
 def _loss_and_gradients(
     x_PD: Tensor,
     embedding_VD: Tensor,
@@ -233,7 +230,7 @@ def _loss_and_gradients(
         x_PD: float, P positions, a multiple of the size of a chunk.
         embedding_VD: float32, E.
         target_ids_P: int.
-        num_tokens: int32 [], how many positions from the first on count.
+        num_tokens: int32 [], how many positions from the first on are tokens.
         chunk_size: C.
         label_smoothing: e.
         loss_scale: of the gradients alone.
@@ -244,6 +241,7 @@ def _loss_and_gradients(
     D = x_PD.shape[-1]
     position_C = ops.arange(chunk_size, dtype="int32")
     matrix_VD = ops.cast(embedding_VD, x_PD.dtype)
+    is_scaled = not isinstance(loss_scale, float) or loss_scale != 1
 
     def add_chunk(start, loss, x_PD, gradient_VD):
         """Returns the loop's values after one more chunk.
@@ -251,23 +249,24 @@ def _loss_and_gradients(
         Rows of x_PD become their gradient once they have been used.
         """
         x_CD = ops.slice(x_PD, (start, 0), (chunk_size, D))
-        is_token_C = ops.cast(start + position_C < num_tokens, "float32")
+        ids_C = ops.slice(target_ids_P, (start,), (chunk_size,))
+        is_token_C = ops.cast(ops.not_equal(ids_C, PAD), "float32")
+        mask_C1 = ops.cast(is_token_C, x_PD.dtype)[:, None]
         logits_CV = ops.matmul(x_CD, ops.transpose(matrix_VD))
         loss_C, gradient_CV = _losses_and_gradient(
-            ops.cast(logits_CV, "float32"),
-            ops.slice(target_ids_P, (start,), (chunk_size,)),
-            label_smoothing,
+            ops.cast(logits_CV, "float32"), ids_C, label_smoothing
         )
-        gradient_CV *= (loss_scale * is_token_C)[:, None]
+        if is_scaled:
+            gradient_CV *= loss_scale
         gradient_CV = ops.cast(gradient_CV, x_PD.dtype)
-        part_VD = ops.matmul(ops.transpose(gradient_CV), x_CD)
+        part_VD = ops.matmul(ops.transpose(gradient_CV), x_CD * mask_C1)
         return (
             start + chunk_size,
             loss + ops.sum(loss_C * is_token_C),
             ops.scatter_update(
                 x_PD,
                 (start + position_C)[:, None],
-                ops.matmul(gradient_CV, matrix_VD),
+                ops.matmul(gradient_CV, matrix_VD) * mask_C1,
             ),
             gradient_VD + ops.cast(part_VD, "float32"),
         )
@@ -284,19 +283,35 @@ def _loss_and_gradients(
 def _losses_and_gradient(
     logits_NV: Tensor, target_ids_N: Tensor, label_smoothing: float
 ) -> tuple[Tensor, Tensor]:
-    """Returns loss_N, and its gradient_NV: softmax - target distribution."""
-    N, V = ops.shape(logits_NV)
-    log_p_NV = ops.log_softmax(logits_NV)
-    log_p_N = ops.take_along_axis(log_p_NV, target_ids_N[:, None], axis=1)[:, 0]
-    loss_N = -(1 - label_smoothing) * log_p_N
-    loss_N -= label_smoothing * ops.mean(log_p_NV, axis=1)
-    gradient_NV = ops.scatter_update(
-        ops.exp(log_p_NV) - label_smoothing / V,
-        ops.stack([ops.arange(N, dtype="int32"), target_ids_N], axis=1),
-        ops.full((N,), label_smoothing - 1, "float32"),
-        reduction="add",
+    """Returns loss_N, and its gradient_NV: softmax - target distribution.
+
+    No logarithm of all probabilities is taken: it would be one more pass over
+    N V numbers.
+    """
+    V = logits_NV.shape[-1]
+    shifted_NV = logits_NV - ops.max(logits_NV, axis=1, keepdims=True)
+    exp_NV = ops.exp(shifted_NV)
+    sum_N1 = ops.sum(exp_NV, axis=1, keepdims=True)
+    shifted_N = ops.take_along_axis(shifted_NV, target_ids_N[:, None], axis=1)
+    loss_N = ops.log(sum_N1[:, 0]) - (1 - label_smoothing) * shifted_N[:, 0]
+    loss_N -= label_smoothing * ops.mean(shifted_NV, axis=1)
+    return loss_N, exp_NV / sum_N1 - _target_distribution(
+        target_ids_N, V, label_smoothing
     )
-    return loss_N, gradient_NV
+
+
+def _target_distribution(
+    target_ids_N: Tensor, V: int, label_smoothing: float
+) -> Tensor:
+    """Returns that of `cross_entropy`, float32 [N, V]."""
+    others = label_smoothing / V
+    hit = 1 - label_smoothing + others
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf  # One pass, of which Keras makes three.
+
+        return tf.one_hot(target_ids_N, V, hit, others, dtype="float32")
+    is_hit_NV = target_ids_N[:, None] == ops.arange(V, dtype="int32")
+    return ops.where(is_hit_NV, hit, others)
 
 
 @keras.saving.register_keras_serializable("t2t_lite")

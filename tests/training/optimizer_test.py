@@ -121,14 +121,15 @@ def test_optimizer_takes_its_constants_from_the_hparams():
     assert schedule == {"d_model": 12, "warmup_steps": 13, "scale": 2.0}
 
 
+@pytest.mark.parametrize("summed", [False, True])
 @pytest.mark.parametrize("updates", [1, 4])
-def test_updates_of_adam_equal_numpy(updates):
+def test_updates_of_adam_equal_numpy(updates, summed):
     random = np.random.default_rng(updates)
     start = random.normal(size=(3, 5)).astype("float32")
     gradients = random.normal(size=(updates, 3, 5)).astype("float32")
     hparams = HParams(d_model=12, warmup_steps=2)
     variable = keras.Variable(start)
-    optimizer = adam(hparams)
+    optimizer = adam(hparams, gradients_are_summed=summed)
     for gradient in gradients:
         gradient = keras.ops.convert_to_tensor(gradient)
         optimizer.apply([gradient], [variable])
@@ -139,3 +140,20 @@ def test_updates_of_adam_equal_numpy(updates):
         rtol=1e-4,
         atol=1e-6,
     )
+
+
+def test_each_weight_has_moments_of_its_own_in_any_order():
+    """Those that Keras' Adam would have."""
+    random = np.random.default_rng(0)
+    starts = [random.normal(size=size).astype("float32") for size in (3, 5)]
+    found = []
+    for summed in (False, True):
+        variables = [keras.Variable(start) for start in starts]
+        optimizer = adam(HParams(d_model=12, warmup_steps=2), summed)
+        optimizer.build(variables)
+        for factor in (1.0, -3.0):
+            gradients = [tf.constant(factor * start) for start in starts]
+            optimizer.apply(gradients[::-1], variables[::-1])
+        found.append([*variables, *optimizer.variables])
+    for theirs, ours in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)
