@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from t2t_lite.errors import require, require_rate
+from t2t_lite.model import rows
 from t2t_lite.model.ids import require_ids_below
 from t2t_lite.tensor import Tensor
 from t2t_lite.token_ids import PAD
@@ -295,23 +296,11 @@ def _losses_and_gradient(
     shifted_N = ops.take_along_axis(shifted_NV, target_ids_N[:, None], axis=1)
     loss_N = ops.log(sum_N1[:, 0]) - (1 - label_smoothing) * shifted_N[:, 0]
     loss_N -= label_smoothing * ops.mean(shifted_NV, axis=1)
-    return loss_N, exp_NV / sum_N1 - _target_distribution(
-        target_ids_N, V, label_smoothing
-    )
-
-
-def _target_distribution(
-    target_ids_N: Tensor, V: int, label_smoothing: float
-) -> Tensor:
-    """Returns that of `cross_entropy`, float32 [N, V]."""
     others = label_smoothing / V
-    hit = 1 - label_smoothing + others
-    if keras.backend.backend() == "tensorflow":
-        import tensorflow as tf  # One pass, of which Keras makes three.
-
-        return tf.one_hot(target_ids_N, V, hit, others, dtype="float32")
-    is_hit_NV = target_ids_N[:, None] == ops.arange(V, dtype="int32")
-    return ops.where(is_hit_NV, hit, others)
+    target_NV = rows.one_hot(
+        target_ids_N, V, 1 - label_smoothing + others, others
+    )
+    return loss_N, exp_NV / sum_N1 - target_NV
 
 
 @keras.saving.register_keras_serializable("t2t_lite")

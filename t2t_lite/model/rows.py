@@ -87,3 +87,17 @@ def gather(x: Tensor, index: Tensor, batch_dims: int = 1) -> Tensor:
 def take(x: Tensor, index: Tensor) -> Tensor:
     """Returns x[index] for x [M, ...], by the same operation as `gather`."""
     return gather(x, index, batch_dims=0)
+
+
+def one_hot(index_N: Tensor, size: int, hit: float, others: float) -> Tensor:
+    """Returns float32 [N, size]: `hit` at each index, `others` elsewhere.
+
+    >>> one_hot([1, 0], 3, 0.75, 0.125).numpy().tolist()
+    [[0.125, 0.75, 0.125], [0.75, 0.125, 0.125]]
+    """
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf  # One pass, of which Keras makes three.
+
+        return tf.one_hot(index_N, size, hit, others, dtype="float32")
+    is_hit = ops.arange(size, dtype="int32") == index_N[:, None]
+    return ops.where(is_hit, hit, others)
