@@ -105,7 +105,7 @@ def projected_cross_entropy(
     embedding_VD: Tensor,
     target_ids_BT: Tensor,
     label_smoothing: float = 0.0,
-    loss_scale: float | Tensor = 1.0,
+    loss_scale: float | Tensor | None = None,
     chunk_logits: int | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Returns `cross_entropy` of the logits x E^T, in little memory.
@@ -122,8 +122,9 @@ def projected_cross_entropy(
         target_ids_BT: int [B, T], 0 for padding, which counts for nothing.
         label_smoothing: e in [0, 1).
         loss_scale: float or scalar tensor, what the loss is about to be
-            multiplied by. It changes no result: the gradients are formed at
-            that scale, so that small ones are not lost in float16.
+            multiplied by; None for 1, which takes a pass over the logits less.
+            It changes no result: the gradients are formed at that scale, so
+            that small ones are not lost in float16.
         chunk_logits: int, how many logits are computed at a time, at least V;
             CHUNK_LOGITS if not given. It changes no result but for rounding.
 
@@ -134,14 +135,19 @@ def projected_cross_entropy(
     """
     V, D = embedding_VD.shape
     require_ids_below(V, target_ids=target_ids_BT)
-    ids_N = ops.reshape(target_ids_BT, (-1,))
+    ids_N = ops.cast(ops.reshape(target_ids_BT, (-1,)), "int32")
     N = ops.shape(ids_N)[0]
     is_token_N = ops.not_equal(ids_N, PAD)
     num_tokens = ops.sum(ops.cast(is_token_N, "int32"))
     tokens_first_N = ops.argsort(ops.logical_not(is_token_N))
     chunk_size, num_chunks = _chunks(N, largest_chunk(V, chunk_logits))
-    more = ((0, chunk_size * num_chunks - N),)
-    target_ids_P = ops.pad(ops.take(ids_N, tokens_first_N), more)  # With PAD.
+    # Of as many positions as the chunks have. Those that are added are PAD, so
+    # any vector of x may stand there.
+    padding = ((0, chunk_size * num_chunks - N),)
+    target_ids_P = ops.pad(
+        rows.take(ids_N, tokens_first_N), padding, constant_values=PAD
+    )
+    position_P = ops.pad(tokens_first_N, padding)
 
     @ops.custom_gradient
     def summed_loss(x_PD, embedding_VD):
@@ -159,7 +165,7 @@ def projected_cross_entropy(
         def gradient(*args, upstream=None):
             if args:  # Backends differ in how they hand it on.
                 (upstream,) = args
-            factor = upstream / loss_scale
+            factor = upstream if loss_scale is None else upstream / loss_scale
             return tuple(
                 part * ops.cast(factor, part.dtype) for part in gradients
             )
@@ -167,9 +173,7 @@ def projected_cross_entropy(
         return loss, gradient
 
     loss = summed_loss(
-        ops.take(
-            ops.reshape(x_BTD, (-1, D)), ops.pad(tokens_first_N, more), axis=0
-        ),
+        rows.take(ops.reshape(x_BTD, (-1, D)), position_P),
         ops.cast(embedding_VD, "float32"),  # Of a variable, its value.
     )
     return loss, ops.cast(num_tokens, "float32")
@@ -223,18 +227,20 @@ def _loss_and_gradients(
     num_tokens: Tensor,
     chunk_size: int | Tensor,
     label_smoothing: float,
-    loss_scale: float | Tensor,
+    loss_scale: float | Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Returns the summed loss, and its scaled gradients by x and by E.
 
     Args:
         x_PD: float, P positions, a multiple of the size of a chunk.
         embedding_VD: float32, E.
-        target_ids_P: int.
-        num_tokens: int32 [], how many positions from the first on are tokens.
+        target_ids_P: int32, those of tokens first, then PAD, which counts for
+            nothing.
+        num_tokens: int32 [], how many are tokens; chunks behind them are left
+            out.
         chunk_size: C.
         label_smoothing: e.
-        loss_scale: of the gradients alone.
+        loss_scale: of the gradients alone, None for 1.
 
     Returns:
         (float32 [], gradient of x_PD in its dtype, gradient_VD in float32).
@@ -242,7 +248,6 @@ def _loss_and_gradients(
     D = x_PD.shape[-1]
     position_C = ops.arange(chunk_size, dtype="int32")
     matrix_VD = ops.cast(embedding_VD, x_PD.dtype)
-    is_scaled = not isinstance(loss_scale, float) or loss_scale != 1
 
     def add_chunk(start, loss, x_PD, gradient_VD):
         """Returns the loop's values after one more chunk.
@@ -251,19 +256,20 @@ def _loss_and_gradients(
         """
         x_CD = ops.slice(x_PD, (start, 0), (chunk_size, D))
         ids_C = ops.slice(target_ids_P, (start,), (chunk_size,))
-        is_token_C = ops.cast(ops.not_equal(ids_C, PAD), "float32")
-        mask_C1 = ops.cast(is_token_C, x_PD.dtype)[:, None]
+        is_token_C1 = ops.cast(ops.not_equal(ids_C, PAD), "float32")[:, None]
+        mask_C1 = ops.cast(is_token_C1, x_PD.dtype)
         logits_CV = ops.matmul(x_CD, ops.transpose(matrix_VD))
-        loss_C, gradient_CV = _losses_and_gradient(
+        loss_C1, gradient_CV = _losses_and_gradient(
             ops.cast(logits_CV, "float32"), ids_C, label_smoothing
         )
-        if is_scaled:
-            gradient_CV *= loss_scale
+        if loss_scale is not None:
+            # Without the mask, padding might be infinite in float16.
+            gradient_CV *= loss_scale * is_token_C1
         gradient_CV = ops.cast(gradient_CV, x_PD.dtype)
         part_VD = ops.matmul(ops.transpose(gradient_CV), x_CD * mask_C1)
         return (
             start + chunk_size,
-            loss + ops.sum(loss_C * is_token_C),
+            loss + ops.sum(loss_C1 * is_token_C1),
             ops.scatter_update(
                 x_PD,
                 (start + position_C)[:, None],
@@ -284,23 +290,23 @@ def _loss_and_gradients(
 def _losses_and_gradient(
     logits_NV: Tensor, target_ids_N: Tensor, label_smoothing: float
 ) -> tuple[Tensor, Tensor]:
-    """Returns loss_N, and its gradient_NV: softmax - target distribution.
+    """Returns loss_N1, and its gradient_NV: softmax - target distribution.
 
-    No logarithm of all probabilities is taken: it would be one more pass over
-    N V numbers.
+    The loss is log sum exp - (1 - e) x_target - e mean x, for logits x less
+    their maximum.
     """
     V = logits_NV.shape[-1]
     shifted_NV = logits_NV - ops.max(logits_NV, axis=1, keepdims=True)
     exp_NV = ops.exp(shifted_NV)
     sum_N1 = ops.sum(exp_NV, axis=1, keepdims=True)
-    shifted_N = ops.take_along_axis(shifted_NV, target_ids_N[:, None], axis=1)
-    loss_N = ops.log(sum_N1[:, 0]) - (1 - label_smoothing) * shifted_N[:, 0]
-    loss_N -= label_smoothing * ops.mean(shifted_NV, axis=1)
+    target_N1 = rows.gather(shifted_NV, target_ids_N[:, None])
+    loss_N1 = ops.log(sum_N1) - (1 - label_smoothing) * target_N1
+    loss_N1 -= label_smoothing * ops.mean(shifted_NV, axis=1, keepdims=True)
     others = label_smoothing / V
     target_NV = rows.one_hot(
         target_ids_N, V, 1 - label_smoothing + others, others
     )
-    return loss_N, exp_NV / sum_N1 - target_NV
+    return loss_N1, exp_NV / sum_N1 - target_NV
 
 
 @keras.saving.register_keras_serializable("t2t_lite")

@@ -1,9 +1,10 @@
-"""Vectors of any shape as the rows of one matrix, and back.
+"""Vectors of any shape as the rows of one matrix and back, and rows by index.
 
 Where TensorFlow does not know the sizes of x [B, L, D], its product with a
 matrix takes some twenty operations to find them out, and a bias is added in one
 of its own. Of a matrix the product is one operation, which adds the bias too.
-N counts the rows.
+Nor does Keras use TensorFlow's operations that look rows up, or make them of an
+index. N counts the rows.
 """
 
 import math
@@ -94,9 +95,15 @@ def one_hot(index_N: Tensor, size: int, hit: float, others: float) -> Tensor:
 
     >>> one_hot([1, 0], 3, 0.75, 0.125).numpy().tolist()
     [[0.125, 0.75, 0.125], [0.75, 0.125, 0.125]]
+
+    Args:
+        index_N: int32 or int64.
+        size: int.
+        hit: float.
+        others: float.
     """
     if keras.backend.backend() == "tensorflow":
-        import tensorflow as tf  # One pass, of which Keras makes three.
+        import tensorflow as tf  # One pass over [N, size].
 
         return tf.one_hot(index_N, size, hit, others, dtype="float32")
     is_hit = ops.arange(size, dtype="int32") == index_N[:, None]

@@ -134,18 +134,19 @@ def schedule(
     return Cooldown(noam, hparams.steps, hparams.cooldown_steps)
 
 
-class _AdamOfSums(keras.optimizers.Adam):
-    """Adam that is given the sums of all replicas' gradients.
+class _FusedAdam(keras.optimizers.Adam):
+    """Adam whose update of a weight is one operation of TensorFlow.
 
-    It updates a weight by TensorFlow's one operation for that. Keras makes a
-    dozen of it, each a pass over memory, or a launch on a GPU.
+    Keras takes a dozen: on a CPU each is a pass over memory, on a GPU a launch.
+    It is given the sums of all replicas' gradients, and updates keras.Variables
+    of float32 by dense gradients, in a replica's context.
     """
 
     def _backend_update_step(
         self, grads: Any, trainable_variables: Any, learning_rate: Any
     ) -> None:
         """Updates the weights; Keras would add up the gradients before."""
-        import tensorflow as tf
+        import tensorflow as tf  # Schedules and Keras' Adam need no backend.
 
         step = ops.cast(self.iterations, "float32") + 1
         scalars = {
@@ -157,9 +158,11 @@ class _AdamOfSums(keras.optimizers.Adam):
             "epsilon": self.epsilon,
         }
 
-        def update(weight: Any, m: Any, v: Any, **rest: Any) -> None:
+        def update(
+            weight: Any, m: Any, v: Any, grad: Any, scalars: Any
+        ) -> None:
             tf.raw_ops.ResourceApplyAdam(
-                var=weight.handle, m=m.handle, v=v.handle, **rest
+                var=weight.handle, m=m.handle, v=v.handle, grad=grad, **scalars
             )
 
         def update_all(strategy: Any, grads: Any, scalars: Any) -> None:
@@ -169,8 +172,7 @@ class _AdamOfSums(keras.optimizers.Adam):
                 strategy.extended.update(
                     weight.value,
                     update,
-                    args=(m.value, v.value),
-                    kwargs={"grad": grad, **scalars},
+                    args=(m.value, v.value, grad, scalars),
                     group=False,
                 )
 
@@ -186,11 +188,12 @@ def adam(
     Args:
         hparams: HParams.
         gradients_are_summed: whether each replica gives it the sums of all
-            replicas' gradients, in place of its own.
+            replicas' gradients, in place of its own. Each weight, float32, is
+            then updated by one operation of TensorFlow.
 
     Source: section 5.3.
     """
-    kind = _AdamOfSums if gradients_are_summed else keras.optimizers.Adam
+    kind = _FusedAdam if gradients_are_summed else keras.optimizers.Adam
     return kind(
         schedule(hparams),
         beta_1=hparams.adam_beta1,

@@ -336,7 +336,7 @@ class Trainer:
                 ),
                 target_ids,
                 self.hparams.label_smoothing,
-                scale if self.is_scaled else 1.0,
+                scale if self.is_scaled else None,
                 self.chunk_logits,
             )
             for links in is_linked:

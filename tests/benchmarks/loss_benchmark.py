@@ -47,7 +47,7 @@ def peak_and_seconds(function):
 
 
 def plain_cross_entropy(
-    x_BTD, embedding, target_ids, smoothing, loss_scale=1.0
+    x_BTD, embedding, target_ids, smoothing, loss_scale=None
 ):
     """Returns what loss.projected_cross_entropy does, by all the logits."""
     from keras import ops

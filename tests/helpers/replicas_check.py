@@ -34,6 +34,7 @@ def hparams(dropout):
         d_v=4,
         dropout=dropout,
         max_length=16,
+        warmup_steps=100,  # The first update is to be seen.
         guided_alignment=0.0 if dropout else 0.5,
     )
 
@@ -86,12 +87,19 @@ def write(output, strategy, dropout, precision, num_micro_batches=1):
         arrays[f"replica {n} sum"] = first_sum.numpy()
         arrays[f"replica {n} loss"] = loss_sum.numpy()
     # The optimizer must come to the same weights from the same gradients.
+    for weight in trainer.weights:
+        arrays[f"start {weight.path}"] = weight.numpy()
     is_linked = None if dropout else links()
     update = trainer.update(*batch(), num_micro_batches, is_linked=is_linked)
-    for weight in trainer.weights:
-        arrays[f"weight {weight.path}"] = weight.numpy()
-    for variable in trainer.optimizer.variables:
-        arrays[f"moment {variable.path}"] = variable.numpy()
+    kinds = ("weight", trainer.weights), ("moment", trainer.optimizer.variables)
+    for kind, variables in kinds:
+        for variable in variables:
+            first, *others = trainer.strategy.experimental_local_results(
+                variable.value
+            )
+            arrays[f"{kind} {variable.path}"] = first.numpy()
+            for other in others:
+                np.testing.assert_array_equal(other, first, variable.path)
     arrays["norms"] = update.gradient_norms.numpy()
     np.savez(output, **arrays)
     checkpoints.write(f"{output}.step-1", trainer.tensors())

@@ -15,6 +15,7 @@ from t2t_lite.model.loss import (
     cross_entropy,
     projected_cross_entropy,
 )
+from t2t_lite.token_ids import PAD
 
 B, T, D, V = 2, 7, 6, 11
 TARGET = np.array([[5, 2, 10, 3, 3, 8, 1], [4, 9, 1, 0, 0, 0, 0]])
@@ -111,7 +112,7 @@ X = np.random.default_rng(1).normal(0, 1, (B, T, D)).astype("float32")
 EMBEDDING = np.random.default_rng(2).normal(0, 1, (V, D)).astype("float32")
 
 
-def plainly_projected(x, embedding, target_ids, smoothing=0.0, loss_scale=1.0):
+def plainly_projected(x, embedding, target_ids, smoothing=0.0, loss_scale=None):
     """What projected_cross_entropy must equal: all logits at once."""
     del loss_scale
     matrix = tf.cast(embedding, x.dtype)
@@ -239,7 +240,7 @@ def test_chunks_of_padding_alone_are_not_computed(monkeypatch):
     assert computed == [2] * 5  # Ten tokens of 14 positions.
 
 
-@pytest.mark.parametrize("loss_scale", [1.0, 4.0])
+@pytest.mark.parametrize("loss_scale", [None, 1, 4.0])
 @pytest.mark.parametrize("factor", [1.0, 3.0])
 def test_gradients_are_those_of_what_becomes_of_the_loss(factor, loss_scale):
     assert_close(
@@ -277,6 +278,30 @@ def test_gradients_that_overflow_float16_are_not_finite(chunks):
         projected_cross_entropy, "float16", loss_scale=2.0**40
     )[3]
     assert not np.isfinite(gradient).all()
+
+
+def test_padding_does_not_overflow_float16_where_no_token_does():
+    """A token is almost sure of its target; padding has none to be sure of."""
+    x = tf.constant([[[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]]], "float16")
+    embedding = tf.eye(3) * 12.0
+    with tf.GradientTape() as tape:
+        tape.watch((x, embedding))
+        loss, _ = projected_cross_entropy(
+            x, embedding, [[PAD, 1]], loss_scale=2.0**18
+        )
+        scaled = loss * 2.0**18
+    for gradient in tape.gradient(scaled, (x, embedding)):
+        assert np.isfinite(gradient).all()
+        assert np.any(gradient)
+
+
+@pytest.mark.parametrize("dtype", ["int16", "uint16", "int64"])
+def test_target_ids_are_integers_of_any_kind(dtype):
+    """On a CPU; a GPU computes with some of them alone."""
+    assert_close(
+        with_gradients(projected_cross_entropy, target=TARGET.astype(dtype)),
+        with_gradients(projected_cross_entropy),
+    )
 
 
 def test_an_eager_tape_keeps_no_chunk(monkeypatch):

@@ -123,11 +123,20 @@ def test_optimizer_takes_its_constants_from_the_hparams():
 
 @pytest.mark.parametrize("summed", [False, True])
 @pytest.mark.parametrize("updates", [1, 4])
-def test_updates_of_adam_equal_numpy(updates, summed):
+@pytest.mark.parametrize(
+    "constants",
+    [
+        {},
+        # So large that it matters where epsilon is added.
+        {"adam_beta1": 0.7, "adam_beta2": 0.8, "adam_epsilon": 0.1},
+    ],
+    ids=["the paper's", "others"],
+)
+def test_updates_of_adam_equal_numpy(updates, summed, constants):
     random = np.random.default_rng(updates)
     start = random.normal(size=(3, 5)).astype("float32")
     gradients = random.normal(size=(updates, 3, 5)).astype("float32")
-    hparams = HParams(d_model=12, warmup_steps=2)
+    hparams = HParams(d_model=12, warmup_steps=2, **constants)
     variable = keras.Variable(start)
     optimizer = adam(hparams, gradients_are_summed=summed)
     for gradient in gradients:
@@ -136,7 +145,14 @@ def test_updates_of_adam_equal_numpy(updates, summed):
     rates = [reference.learning_rate(n + 1, 12, 2) for n in range(updates)]
     np.testing.assert_allclose(
         variable.numpy(),
-        reference.adam(start.astype("float64"), gradients, rates),
+        reference.adam(
+            start.astype("float64"),
+            gradients,
+            rates,
+            hparams.adam_beta1,
+            hparams.adam_beta2,
+            hparams.adam_epsilon,
+        ),
         rtol=1e-4,
         atol=1e-6,
     )
@@ -149,7 +165,9 @@ def test_each_weight_has_moments_of_its_own_in_any_order():
     found = []
     for summed in (False, True):
         variables = [keras.Variable(start) for start in starts]
-        optimizer = adam(HParams(d_model=12, warmup_steps=2), summed)
+        optimizer = adam(
+            HParams(d_model=12, warmup_steps=2), gradients_are_summed=summed
+        )
         optimizer.build(variables)
         for factor in (1.0, -3.0):
             gradients = [tf.constant(factor * start) for start in starts]
