@@ -1,5 +1,6 @@
 """Scores of given pairs: those of the model, and those that a search gives."""
 
+import dataclasses
 import json
 import math
 
@@ -16,6 +17,9 @@ from t2t_lite.model.transformer import shift_right
 from t2t_lite.text.vocabulary import FlatIds
 from t2t_lite.token_ids import EOS, PAD
 
+SHALLOW, SHALLOW_LEARNED = (
+    dataclasses.replace(hparams, num_layers=1) for hparams in (TINY, LEARNED)
+)
 PAIRS = [*zip(LINES, reversed(LINES), strict=True)]
 
 
@@ -26,7 +30,7 @@ def vocabulary():
 
 @pytest.fixture(scope="module")
 def model(vocabulary):
-    return random_model(TINY, vocabulary)
+    return random_model(SHALLOW, vocabulary)
 
 
 def by_hand(model, vocabulary, source, target):
@@ -98,7 +102,8 @@ def test_nothing_has_no_scores(model, vocabulary):
 def test_a_pair_that_is_too_long_is_not_scored(vocabulary):
     long = " ".join(["dog"] * 30)
     pairs = [("the dog", long), *PAIRS[:2]]
-    found = score_pairs(random_model(LEARNED, vocabulary), vocabulary, pairs)
+    model = random_model(SHALLOW_LEARNED, vocabulary)
+    found = score_pairs(model, vocabulary, pairs)
     first, *rest = found
     assert math.isnan(first.log_probability)
     assert first.as_text() == "nan"

@@ -9,7 +9,11 @@ import pytest
 import tensorflow as tf
 from token_pairs import pairs_in_memory
 
-from t2t_lite.evaluation.perplexity import TokenScorer, TokenScores
+from t2t_lite.evaluation.perplexity import (
+    TokenScorer,
+    TokenScores,
+    scoring_functions,
+)
 from t2t_lite.hparams import HParams
 from t2t_lite.model import loss
 from t2t_lite.model.transformer import Transformer
@@ -67,6 +71,9 @@ def random_pairs(num_pairs, longest=53, seed=4):
     )
 
 
+traced_scoring = functools.cache(scoring_functions)
+
+
 @functools.cache
 def traced_once(model):
     ids = tf.TensorSpec([1, None], tf.int32)
@@ -102,7 +109,8 @@ def test_the_loss_is_that_of_one_pair_after_the_other(
     sides = random_pairs(num_pairs)
     pairs = pairs_in_memory(*sides)
     assert max(pairs.target_lengths) > 13
-    scores = TokenScorer(model, pairs, max_tokens_per_batch)()
+    functions = traced_scoring(model)
+    scores = TokenScorer(model, pairs, max_tokens_per_batch, functions)()
     nats, tokens = loss_by_hand(model, list(zip(*sides, strict=True)))
     assert scores.tokens == tokens
     assert scores.loss == pytest.approx(nats / tokens, rel=1e-5)
