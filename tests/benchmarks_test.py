@@ -1,5 +1,6 @@
 """Wrong arguments of a benchmark are refused, before anything is measured."""
 
+import runpy
 import subprocess
 import sys
 
@@ -39,6 +40,11 @@ def refusal(folder, program, arguments):
             "--tokens must be at least 128",
         ),
         (
+            "real_text",
+            [f"--source={__file__}", "--target=/dev/null"],
+            "/dev/null is empty",
+        ),
+        (
             "sentences_per_line",
             ["m", "none.en", "x"],
             "no file matches 'none.en'",
@@ -74,21 +80,15 @@ def test_wrong_arguments_are_refused(program, arguments, says, tmp_path):
     assert says in refusal(tmp_path, program, arguments)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("program", "arguments", "says"),
-    [
-        (
-            "real_text",
-            [f"--source={__file__}", "--target=/dev/null"],
-            "/dev/null is empty",
-        ),
-        (
-            "translating",
-            ["--model_dir=.", f"--input={__file__}"],
-            "is not a model directory",
-        ),
-    ],
-)
-def test_wrong_files_are_refused(program, arguments, says, tmp_path):
-    assert says in refusal(tmp_path, program, arguments)
+def test_a_wrong_model_is_refused(tmp_path, monkeypatch, capsys):
+    """In this process, which has what reads models."""
+    program = BENCHMARKS / "translating.py"
+    arguments = [f"--model_dir={tmp_path}", f"--input={__file__}"]
+    monkeypatch.setattr(sys, "argv", [str(program), *arguments])
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    with pytest.raises(SystemExit) as end:
+        runpy.run_path(str(program), run_name="__main__")
+    assert end.value.code
+    printed = capsys.readouterr()
+    assert not printed.out
+    assert "is not a model directory" in printed.err

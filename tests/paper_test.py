@@ -7,7 +7,7 @@ import sys
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
+from eagerly import eagerly
 from paths import ROOT
 
 from t2t_lite import hparams as settings
@@ -19,7 +19,18 @@ from t2t_lite.training.trainer import Trainer
 PRINTED = {
     name: row for name, row in paper.TABLE_3.items() if row.million_parameters
 }
-_QUICK = "transformer_base", "transformer_big", "transformer_tiny"
+_QUICK = {
+    "a shallow decoder": HParams(num_decoder_layers=2),
+    **{
+        name: settings.preset(name)
+        for name in ("transformer_base", "transformer_big", "transformer_tiny")
+    },
+}
+_OTHERS = {
+    name: hparams
+    for name, hparams in settings.PRESETS.items()
+    if name not in _QUICK
+}
 
 
 @pytest.fixture
@@ -30,25 +41,26 @@ def undrawn_weights():
     keras.utils.clear_session()
 
 
+def num_weights(hparams):
+    model = Transformer(hparams)
+    model.build()
+    return model.count_params()
+
+
 @pytest.mark.parametrize(
-    "hparams",
+    "hparams_of",
     [
-        pytest.param(HParams(num_decoder_layers=2), id="a shallow decoder"),
-        *(
-            pytest.param(
-                hparams,
-                id=name,
-                marks=() if name in _QUICK else pytest.mark.slow,
-            )
-            for name, hparams in settings.PRESETS.items()
-        ),
+        pytest.param(_QUICK, id="three presets and a shallow decoder"),
+        pytest.param(_OTHERS, id="the other presets", marks=pytest.mark.slow),
     ],
 )
-def test_number_of_parameters_is_that_of_the_model(hparams, undrawn_weights):
+def test_number_of_parameters_is_that_of_the_model(hparams_of, undrawn_weights):
     with undrawn_weights:
-        model = Transformer(hparams)
-        model.build()
-        assert paper.num_parameters(hparams) == model.count_params()
+        counted = {name: num_weights(each) for name, each in hparams_of.items()}
+    computed = {
+        name: paper.num_parameters(each) for name, each in hparams_of.items()
+    }
+    assert computed == counted
 
 
 def test_all_20_rows_of_the_paper_are_printed():
@@ -99,33 +111,40 @@ def test_the_models_products_are_a_part_of_the_papers_figures():
     assert big.ratio == pytest.approx(0.421, abs=5e-4)
 
 
-@pytest.fixture
-def _eagerly():
-    """Without the graphs, each of which would take longer than it is used."""
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("_eagerly")
-@pytest.mark.parametrize("name", settings.PRESETS)
-def test_each_preset_trains(name):
-    """At a tiny vocabulary and an eighth of the width, as deep as it is."""
-    preset = settings.preset(name)
+def small(hparams, **changes):
+    """Returns settings at an eighth of the width, of a tiny vocabulary."""
     sizes = ("d_model", "d_ff", "d_k", "d_v")
-    hparams = dataclasses.replace(
-        preset,
-        **{size: getattr(preset, size) // 8 for size in sizes},
+    return dataclasses.replace(
+        hparams,
+        **{size: getattr(hparams, size) // 8 for size in sizes},
         vocabulary_size=11,
         steps=1,
+        **changes,
     )
+
+
+def assert_trains(hparams):
     trainer = Trainer(hparams, 11)
     before = [weight.numpy() for weight in trainer.weights]
     source = np.array([[2, 9, 4, 3, 1], [5, 8, 1, 0, 0]], np.int32)
-    update = trainer.update(source, source[:, ::-1].copy(), 1)
+    with eagerly():
+        update = trainer.update(source, source[:, ::-1].copy(), 1)
     assert np.isfinite(update.loss)
     assert trainer.step == 1
     for weight, was in zip(trainer.weights, before, strict=True):
         assert np.all(np.isfinite(weight.numpy())), weight.path
         assert np.any(weight.numpy() != was), weight.path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", settings.PRESETS)
+def test_each_preset_trains(name):
+    """One layer of it, for layers are alike; the deepest is trained below."""
+    assert_trains(small(settings.preset(name), num_layers=1))
+
+
+@pytest.mark.slow
+def test_the_deepest_preset_trains():
+    assert_trains(
+        small(max(settings.PRESETS.values(), key=lambda each: each.num_layers))
+    )

@@ -9,7 +9,11 @@ from t2t_lite.decoding.line_predictor import LinePredictor
 from t2t_lite.english import counted
 from t2t_lite.evaluation import accuracy
 from t2t_lite.evaluation.accuracy import Accuracy, Checks
-from t2t_lite.evaluation.perplexity import TokenScorer, TokenScores
+from t2t_lite.evaluation.perplexity import (
+    TokenScorer,
+    TokenScores,
+    scoring_functions,
+)
 from t2t_lite.evaluation.scores import Score, score_text
 from t2t_lite.text import token_files
 from t2t_lite.text.vocabulary import FlatIds
@@ -124,6 +128,7 @@ def evaluate(
     """
     model = only_model(predictor.model)
     vocabulary, scores = predictor.vocabulary, {}
+    functions = scoring_functions(model)
     for name, pairs in splits.items():
         token_files.require_pairs(name, pairs)
         sources, references = (list(side) for side in zip(*pairs, strict=True))
@@ -136,7 +141,7 @@ def evaluate(
             pairs=len(pairs),
             data_sha256=token_files.hash_pairs(pairs),
             text=score(outputs, references),
-            tokens=TokenScorer(model, token_pairs)(),
+            tokens=TokenScorer(model, token_pairs, functions=functions)(),
         )
     accuracies = {
         name: accuracy.measure(predictor, sentences)

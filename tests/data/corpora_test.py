@@ -366,10 +366,19 @@ def test_a_name_like_no_other_is_refused_without_a_guess():
         corpora.named("x")
 
 
-@pytest.mark.slow
+@pytest.fixture
+def small_embedded(monkeypatch):
+    """Has the embedded corpus draw one pair to train on."""
+    monkeypatch.setitem(embedded.SIZES, "train", 1)
+    uncached = embedded.drawn_until.__wrapped__
+    monkeypatch.setattr(embedded, "drawn_until", uncached)
+
+
+@pytest.mark.usefixtures("small_embedded")
 @pytest.mark.parametrize("split", corpora.SPLITS)
 def test_the_embedded_corpus_has_every_split(split):
-    assert list(corpora.named("embedded").pairs(split))
+    pairs = list(corpora.named("embedded").pairs(split))
+    assert len(pairs) == embedded.SIZES[split]
 
 
 def test_the_embedded_corpus_brings_its_plain_sentences():
@@ -712,10 +721,8 @@ def test_each_pattern_of_text_has_a_weight(folder):
     assert list(weighted.pairs("train")) == list(corpus.pairs("train"))
 
 
-def test_each_name_of_a_corpus_has_a_weight(monkeypatch):
-    monkeypatch.setitem(embedded.SIZES, "train", 1)
-    uncached = embedded.drawn_until.__wrapped__
-    monkeypatch.setattr(embedded, "drawn_until", uncached)
+@pytest.mark.usefixtures("small_embedded")
+def test_each_name_of_a_corpus_has_a_weight():
     corpus = corpora.weighted(corpora.named("embedded,embedded"), "1,3")
     first, second = (next(iter(read())) for read in corpus.train_parts)
     assert first == second == next(iter(corpus.pairs("train")))

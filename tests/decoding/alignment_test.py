@@ -145,21 +145,25 @@ def test_accents_and_apostrophes_are_parts_of_words(vocabulary, aligner):
     assert found == ["he\u0301", "can't", "'", "a", "'", "हिन्दी"]
 
 
-def test_a_longer_target_than_the_model_takes_is_aligned(vocabulary):
-    aligner = Aligner(random_model(LEARNED, vocabulary), vocabulary)
+@pytest.fixture(scope="module")
+def learned(vocabulary):
+    """An Aligner by a model of learned positions."""
+    return Aligner(random_model(LEARNED, vocabulary), vocabulary)
+
+
+def test_a_longer_target_than_the_model_takes_is_aligned(vocabulary, learned):
     target = sentence(40)
-    (words,) = aligner([as_pair(vocabulary, "a red ball", target)])
+    (words,) = learned([as_pair(vocabulary, "a red ball", target)])
     assert len(words) == 41
     assert {word.stands_for for word in words} <= {0, 2, 6}
 
 
-def test_words_behind_what_the_model_takes_have_no_links(vocabulary):
+def test_words_behind_what_the_model_takes_have_no_links(vocabulary, learned):
     longest = LEARNED.learned_positions
-    aligner = Aligner(random_model(LEARNED, vocabulary), vocabulary)
     pair = as_pair(vocabulary, "a red ball", sentence(40))
-    ((links,),) = aligner.links([pair])
+    ((links,),) = learned.links([pair])
     assert {target for _, target in links} == set(range(longest))
-    (words,) = aligner([pair])
+    (words,) = learned([pair])
     behind = {word.stands_for for word in words[longest:]}
     assert behind == {words[longest - 1].stands_for}
 
@@ -185,10 +189,17 @@ HEADS = [
 ]
 
 
-def test_words_are_linked_by_the_heads_that_are_asked(model, vocabulary):
+@pytest.fixture(scope="module")
+def of_heads(model, vocabulary):
+    return Aligner(model, vocabulary, HEADS)
+
+
+def test_words_are_linked_by_the_heads_that_are_asked(
+    model, vocabulary, of_heads
+):
     texts = [each for each in TEXTS if "ä" not in each[1]]  # Of two pieces.
     pairs = [as_pair(vocabulary, *each) for each in texts]
-    found = Aligner(model, vocabulary, HEADS).links(pairs)
+    found = of_heads.links(pairs)
     for n, (source, target) in enumerate(texts):
         (target_ids,) = vocabulary.encode([target])
         weights_NHTS = maps.compute_maps_from_ids(
@@ -225,11 +236,11 @@ def test_words_are_linked_by_the_heads_that_are_asked(model, vocabulary):
 
 
 @pytest.mark.slow
-def test_the_first_head_says_what_words_stand_for(model, vocabulary, aligner):
+def test_the_first_head_says_what_words_stand_for(
+    model, vocabulary, aligner, of_heads
+):
     pairs = [as_pair(vocabulary, *texts) for texts in TEXTS]
-    expected = Aligner(model, vocabulary, [HEADS[1]])(pairs)
-    assert Aligner(model, vocabulary, HEADS[1:])(pairs) == expected
-    assert aligner(pairs) == Aligner(model, vocabulary, [AlignmentHead(1)])(
-        pairs
-    )
+    expected = Aligner(model, vocabulary, HEADS[:1])(pairs)
+    assert of_heads(pairs) == expected
+    assert aligner.heads == [AlignmentHead(1)]
     assert aligner(pairs) != expected

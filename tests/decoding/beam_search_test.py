@@ -21,7 +21,7 @@ from search_tables import (
     table_step,
     without_padding,
 )
-from tiny_models import tiny_transformer
+from tiny_models import TINY_MODELS, tiny_transformer
 
 from t2t_lite.decoding import beam_search as search_module
 from t2t_lite.decoding.beam_search import beam_search, with_log_probs
@@ -415,39 +415,40 @@ def without_padding_id(step):
     return with_log_probs(step_without)
 
 
-@pytest.mark.slow
-def test_cached_decoding_finds_what_full_passes_do(tiny_hparams):
-    """The Transformer's own step and cache against a step that has none.
+W, LONGEST = 3, 6
+RULES = {
+    "max_length": LONGEST,
+    "beam_width": W,
+    "alpha": 0.6,
+    "eos": EOS,
+    "num_best": W,
+}
 
-    Of one layer; test_cached_steps_equal_one_teacher_forced_pass has more.
-    """
-    model = tiny_transformer(dataclasses.replace(tiny_hparams, num_layers=1))
-    source = np.array([[2, 9, 4, 3, 1], [5, 8, 1, 0, 0]])
-    W, longest = 3, 6
-    rules = {"beam_width": W, "alpha": 0.6, "eos": EOS, "num_best": W}
-    lengths_B = ops.convert_to_tensor([longest, 4])
-    step, cache = model.start_decoding(source, W, longest)
-    cached = beam_search(
+
+def by_steps(model, source, lengths_B, room=None, **rules):
+    """Returns what the Transformer's own step and cache find."""
+    step, cache = model.start_decoding(source, W, room)
+    return beam_search(
         without_padding_id(step),
         cache,
         decoder_cache.reorder,
         lengths_B,
-        max_length=longest,
+        **RULES,
         **rules,
     )
+
+
+def by_full_passes(model, source, lengths_B):
+    """Returns what a step finds that has no cache but the history."""
 
     def full_pass(ids_BW, cache):
         position, history_BWT = cache
         history_BWT = ops.slice_update(
             history_BWT, (0, 0, position), ids_BW[..., None]
         )
-        logits = model(
-            (
-                np.repeat(source, W, axis=0),
-                ops.reshape(history_BWT, (2 * W, longest)),
-            )
-        )
-        logits_BWV = ops.reshape(logits[:, position], (2, W, -1))
+        history_NT = ops.reshape(history_BWT, (-1, LONGEST))
+        logits = model((np.repeat(source, W, axis=0), history_NT))
+        logits_BWV = ops.reshape(logits[:, position], (len(source), W, -1))
         return logits_BWV, (position + 1, history_BWT)
 
     def reorder(cache, parent_BW):
@@ -456,38 +457,49 @@ def test_cached_decoding_finds_what_full_passes_do(tiny_hparams):
             history_BWT, parent_BW[..., None], axis=1
         )
 
-    full = beam_search(
+    nothing_BWT = ops.zeros((len(source), W, LONGEST), "int32")
+    return beam_search(
         without_padding_id(full_pass),
-        (ops.convert_to_tensor(0), ops.zeros((2, W, longest), "int32")),
+        (ops.convert_to_tensor(0), nothing_BWT),
         reorder,
         lengths_B,
-        max_length=longest,
-        **rules,
+        **RULES,
     )
-    np.testing.assert_array_equal(cached.ids_BWT, full.ids_BWT)
-    np.testing.assert_allclose(cached.scores_BW, full.scores_BW, atol=1e-4)
 
-    @tf.function(
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "hparams",
+    [
+        dataclasses.replace(
+            TINY_MODELS["d_k_is_not_d_v"], num_layers=1, positions="learned"
+        ),
+        *(TINY_MODELS[name] for name in ("restricted", "marian", "pre_norm")),
+    ],
+)
+def test_cached_decoding_finds_what_full_passes_do(hparams):
+    """Of one layer; test_cached_steps_equal_one_teacher_forced_pass has more.
+
+    The cache has room for all tokens, or grows where shapes may change.
+    """
+    model = tiny_transformer(hparams)
+    source = np.array([[2, 9, 4, 3, 1], [5, 8, 1, 0, 0]])
+    lengths_B = ops.convert_to_tensor([4, LONGEST])  # The last one goes on.
+    with_shapes_that_change = tf.function(
+        lambda *ids: by_steps(model, *ids, drop_finished=True),
         input_signature=[
             tf.TensorSpec([None, None], tf.int32),
             tf.TensorSpec([None], tf.int32),
-        ]
+        ],
+        autograph=False,
     )
-    def with_shapes_that_change(source, lengths_B):
-        step, cache = model.start_decoding(source, W)
-        return beam_search(
-            without_padding_id(step),
-            cache,
-            decoder_cache.reorder,
-            lengths_B,
-            max_length=longest,
-            drop_finished=True,
-            **rules,
-        )
-
-    changing = with_shapes_that_change(source, lengths_B)
-    np.testing.assert_array_equal(changing.ids_BWT, full.ids_BWT)
-    np.testing.assert_allclose(changing.scores_BW, full.scores_BW, atol=1e-4)
+    full = by_full_passes(model, source, lengths_B)
+    for found in (
+        by_steps(model, source, lengths_B, room=LONGEST),
+        with_shapes_that_change(source, lengths_B),
+    ):
+        np.testing.assert_array_equal(found.ids_BWT, full.ids_BWT)
+        np.testing.assert_allclose(found.scores_BW, full.scores_BW, atol=1e-4)
 
 
 def never_twice(num_rows, beam_width):

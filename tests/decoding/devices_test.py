@@ -11,7 +11,7 @@ import tensorflow as tf
 from paths import HELPERS
 from tiny_translator import (
     LINES,
-    TINY,
+    ONE_LAYER,
     learn_vocabulary,
     random_model,
     sentence,
@@ -34,8 +34,8 @@ TWO = ["/device:CPU:0"] * 2
 def translators():
     """What searches on one device, and on two."""
     vocabulary = learn_vocabulary()
-    model = random_model(TINY, vocabulary)
-    options = SearchOptions.from_hparams(TINY, nbest=2, tokens_at_once=48)
+    model = random_model(ONE_LAYER, vocabulary)
+    options = SearchOptions.from_hparams(ONE_LAYER, nbest=2, tokens_at_once=48)
     return [
         LineTranslator(
             model_engine(model, vocabulary, options, xla=False, devices=names),
@@ -79,8 +79,8 @@ def test_a_graph_is_computed_by_the_first_device(translators):
 
 
 def test_a_copy_has_the_weights_and_the_precision():
-    model = random_model(TINY, learn_vocabulary())
-    model = type(model)(TINY, 40, 30, dtype="mixed_bfloat16")
+    model = random_model(ONE_LAYER, learn_vocabulary())
+    model = type(model)(ONE_LAYER, 40, 30, dtype="mixed_bfloat16")
     model.build()
     first, second = devices.make_replicas(model, TWO)
     assert first.model is model
@@ -93,7 +93,7 @@ def test_a_copy_has_the_weights_and_the_precision():
 
 
 def test_one_device_needs_no_copy():
-    model = random_model(TINY, learn_vocabulary())
+    model = random_model(ONE_LAYER, learn_vocabulary())
     for names in ((), TWO[:1]):
         assert devices.make_replicas(model, names) == []
 

@@ -12,9 +12,8 @@ from paths import ROOT
 from tiny_translator import (
     LEARNED,
     LINES,
-    TINY,
+    ONE_LAYER,
     WORDS,
-    assert_same,
     learn_vocabulary,
     random_model,
     write_model,
@@ -36,25 +35,45 @@ from t2t_lite.token_ids import PAD
 GOLDEN = ROOT / "tests" / "golden" / "0.1.0"
 TWO = ["/device:CPU:0"] * 2
 TEXTS = [line for line in LINES if line]
+SHORT = [text for text in TEXTS if len(text) < 30]
 VOCABULARY = learn_vocabulary()
-OTHER = dataclasses.replace(TINY, num_layers=1, d_ff=16, activation="gelu")
-OPTIONS = SearchOptions.from_hparams(TINY, length_penalty=0.0, nbest=4)
+# With a cache of another size and another window, and another start.
+OTHER = dataclasses.replace(
+    ONE_LAYER,
+    d_ff=16,
+    activation="gelu",
+    attention_window=3,
+    decoder_start="zeros",
+)
+OPTIONS = SearchOptions.from_hparams(
+    ONE_LAYER, length_penalty=0.0, nbest=4, tokens_at_once=32
+)
 
 
 @pytest.fixture(scope="module")
 def models():
-    hparams = (TINY, 3), (OTHER, 5)
+    """Those of the last checkpoints of `directories`."""
+    hparams = (ONE_LAYER, 4), (OTHER, 5)
     return [random_model(each, VOCABULARY, seed) for each, seed in hparams]
+
+
+@pytest.fixture(scope="module")
+def engine(models):
+    """What searches with both models."""
+    return model_engine(Ensemble(models), VOCABULARY, OPTIONS, xla=False)
 
 
 @pytest.fixture(scope="module")
 def directories(tmp_path_factory):
     """Two model directories; the first has two checkpoints."""
     folder = tmp_path_factory.mktemp("ensemble")
-    first = write_model(folder / "first", VOCABULARY, seeds=(3, 4))
-    return first.path, write_model(
-        folder / "second", VOCABULARY, OTHER, (5,)
-    ).path
+    return tuple(
+        write_model(folder / name, VOCABULARY, hparams, seeds).path
+        for name, hparams, seeds in (
+            ("first", ONE_LAYER, (3, 4)),
+            ("second", OTHER, (5,)),
+        )
+    )
 
 
 @pytest.fixture(scope="module")
@@ -62,9 +81,8 @@ def translator(directories):
     return Translator(directories, nbest=4, length_penalty=0.0)
 
 
-def found_by(model, lines=TEXTS, options=OPTIONS, **arguments):
-    ids = tf.ragged.constant(VOCABULARY.encode(lines), dtype=tf.int32)
-    return ids_translator(model, options, **arguments)(ids)
+def as_ids(lines):
+    return tf.ragged.constant(VOCABULARY.encode(lines), tf.int32)
 
 
 def log_probs(model, source_ids, ids_WT):
@@ -78,8 +96,8 @@ def log_probs(model, source_ids, ids_WT):
 
 
 @pytest.mark.slow
-def test_a_score_is_the_mean_of_the_models_log_probabilities(models):
-    found = found_by(Ensemble(models))
+def test_a_score_is_the_mean_of_the_models_log_probabilities(models, engine):
+    found = engine.translate_ids(as_ids(TEXTS))
     for n, source_ids in enumerate(VOCABULARY.encode(TEXTS)):
         ids_WT = found.ids_BWT[n].numpy()
         each = [log_probs(model, source_ids, ids_WT) for model in models]
@@ -89,39 +107,32 @@ def test_a_score_is_the_mean_of_the_models_log_probabilities(models):
 
 
 @pytest.mark.slow
-def test_xla_finds_the_same(models):
-    """With caches of other sizes, windows and starts."""
-    odd = dataclasses.replace(OTHER, attention_window=3, decoder_start="zeros")
-    model = Ensemble([models[0], random_model(odd, VOCABULARY, 6)])
-    found = [found_by(model, xla=xla, max_length=12) for xla in (False, True)]
-    np.testing.assert_array_equal(found[0].ids_BWT, found[1].ids_BWT)
-    np.testing.assert_allclose(*(f.scores_BW for f in found), atol=1e-4)
+def test_xla_finds_the_same(models, engine):
+    ids = as_ids(SHORT)  # Of one shape.
+    compiled = ids_translator(Ensemble(models), OPTIONS, xla=True)
+    found, expected = compiled(ids), engine.translate_ids(ids)
+    np.testing.assert_array_equal(found.ids_BWT, expected.ids_BWT)
+    np.testing.assert_allclose(found.scores_BW, expected.scores_BW, atol=1e-4)
 
 
 @pytest.mark.slow
-def test_several_devices_find_the_same(models):
-    options = OPTIONS._replace(tokens_at_once=32)
-    one, two = (
-        model_engine(
-            Ensemble(models), VOCABULARY, options, xla=False, devices=names
-        )
-        for names in (TWO[:1], TWO)
+def test_several_devices_find_the_same(models, engine):
+    divided = model_engine(
+        Ensemble(models), VOCABULARY, OPTIONS, xla=False, devices=TWO
     )
-    ids = tf.ragged.constant(VOCABULARY.encode(LINES * 3), dtype=tf.int32)
-    found = [engine.translate_ids(ids) for engine in (one, two)]
-    np.testing.assert_array_equal(*(f.ids_BWT for f in found))
-    np.testing.assert_array_equal(*(f.scores_BW for f in found))
-    assert two.num_devices == 2
+    ids = as_ids(LINES * 3)
+    found, expected = (each.translate_ids(ids) for each in (divided, engine))
+    np.testing.assert_array_equal(found.ids_BWT, expected.ids_BWT)
+    np.testing.assert_array_equal(found.scores_BW, expected.scores_BW)
+    assert divided.num_devices == 2
 
 
 @pytest.mark.slow
-def test_several_directories_translate_together(translator, directories):
-    last = [
-        random_model(TINY, VOCABULARY, 4),
-        random_model(OTHER, VOCABULARY, 5),
-    ]
-    assert_weights(translator.model.models, last)
-    found = found_by(translator.model)
+def test_several_directories_translate_together(
+    translator, directories, models, engine
+):
+    assert_weights(translator.model.models, models)
+    found = engine.translate_ids(as_ids(TEXTS))
     scores = [[t.score for t in n] for n in translator.translate(TEXTS)]
     np.testing.assert_allclose(scores, found.scores_BW, atol=1e-4)
     first, second = directories
@@ -134,7 +145,7 @@ def test_several_directories_translate_together(translator, directories):
 def test_checkpoints_of_one_run_translate_together(directories):
     first, _ = directories
     paths = [f"{first}/checkpoints/step-{step}" for step in (1, 2)]
-    expected = [random_model(TINY, VOCABULARY, seed) for seed in (3, 4)]
+    expected = [random_model(ONE_LAYER, VOCABULARY, seed) for seed in (3, 4)]
     assert_weights(Translator(first, paths).model.models, expected)
 
 
@@ -145,44 +156,54 @@ def assert_weights(models, expected):
 
 
 @pytest.mark.slow
-def test_what_steers_one_model_steers_several(directories):
-    plain = Translator(list(directories))
-    (text,) = plain(["a dog runs"])
-    steered = Translator(directories, glossary={"dog": "hill"})
-    (with_term,) = steered(["a dog runs"])
+def test_what_steers_one_model_steers_several(translator, directories):
+    text = translator("the dog")
+    *_, word = text.split()
     assert "hill" not in text
-    assert "hill" in with_term
-    (begun,) = plain(["a dog runs"], prefix=["men by"])
+    steered = Translator(directories, glossary={"the": "hill"}, suppress=[word])
+    words = steered("the dog").split()
+    assert "hill" in words
+    assert word not in words
+    begun = translator("a dog runs", prefix="men by")
     assert begun.startswith("men by")
-    found = plain.alternatives("a dog runs", "men ", 3)
+    found = translator.alternatives("a dog runs", "men ", 3)
     assert len({each.text.split()[1] for each in found}) == 3
-    (word, *_) = text.split()
-    (without,) = Translator(directories, suppress=[word])(["a dog runs"])
-    assert word not in without.split()
 
 
 @pytest.mark.slow
-def test_samples_are_drawn_from_all(directories):
-    options = {"sample_top_k": 1, "nbest": 2}
-    greedy = Translator(directories, beam_width=1).translate(LINES)
-    drawn = Translator(directories, **options).translate(LINES)
-    assert_same([nbest[:1] for nbest in drawn], greedy)
-
-
-@pytest.mark.slow
-def test_lengths_suit_all_models():
-    learned = random_model(
-        dataclasses.replace(LEARNED, max_length=9), VOCABULARY
+def test_samples_are_drawn_from_all(models):
+    greedy, drawn = (
+        search(
+            Ensemble(models),
+            as_ids(SHORT).to_tensor(),
+            SearchOptions.from_hparams(ONE_LAYER, **options),
+        )
+        for options in ({"beam_width": 1}, {"sample_top_k": 1, "nbest": 2})
     )
-    ensemble = Ensemble([random_model(TINY, VOCABULARY), learned])
+    np.testing.assert_array_equal(drawn.ids_BWT[:, :1], greedy.ids_BWT)
+    np.testing.assert_allclose(
+        drawn.scores_BW[:, :1], greedy.scores_BW, atol=1e-4
+    )
+
+
+@pytest.mark.slow
+def test_lengths_suit_all_models(models):
+    learned = dataclasses.replace(
+        LEARNED,
+        num_layers=1,
+        num_decoder_layers=2,
+        max_length=9,
+        learned_positions=13,
+    )
+    ensemble = Ensemble([models[0], random_model(learned, VOCABULARY)])
     hparams = ensemble.hparams
-    assert (hparams.max_length, hparams.learned_positions) == (9, 23)
-    found = search(ensemble, tf.constant([[5] * 20 + [1]]), OPTIONS)
-    assert found.ids_BWT.shape[2] == 23
+    assert (hparams.max_length, hparams.learned_positions) == (9, 13)
+    found = search(ensemble, tf.constant([[5] * 10 + [1]]), OPTIONS)
+    assert found.ids_BWT.shape[2] == 13
 
 
 def test_models_of_other_ids_are_refused(models):
-    other = random_model(TINY, learning.learn(LINES, "bpe", 290))
+    other = random_model(ONE_LAYER, learning.learn(LINES, "bpe", 290))
     with pytest.raises(InputError, match="together must have as many ids"):
         Ensemble([models[0], other])
 
@@ -270,14 +291,14 @@ def test_what_takes_one_model_refuses_several(directories):
 
 
 @pytest.mark.slow
-def test_an_output_knows_each_of_its_models(models):
+def test_an_output_knows_each_of_its_models():
     def sha256(*hparams):
         weights = [random_model(each, VOCABULARY) for each in hparams]
         engine = model_engine(Ensemble(weights), VOCABULARY, OPTIONS, xla=False)
         return LineTranslator(engine, VOCABULARY, OPTIONS).sha256()
 
-    other = dataclasses.replace(TINY, activation="gelu")
-    assert sha256(TINY, TINY) == sha256(TINY, TINY) != sha256(TINY, other)
+    one, other = ONE_LAYER, dataclasses.replace(ONE_LAYER, activation="gelu")
+    assert sha256(one, one) == sha256(one, one) != sha256(one, other)
 
 
 @pytest.mark.slow

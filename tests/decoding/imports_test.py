@@ -5,7 +5,7 @@ import sys
 
 import pytest
 from paths import ROOT
-from tiny_translator import learn_vocabulary, write_model
+from tiny_translator import ONE_LAYER, learn_vocabulary, write_model
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +38,7 @@ finally:
 
 
 def test_translating_a_line_loads_nothing_of_the_other_wings(tmp_path):
-    write_model(tmp_path / "model", learn_vocabulary())
+    write_model(tmp_path / "model", learn_vocabulary(), ONE_LAYER)
     done = subprocess.run(
         [
             sys.executable,
@@ -46,7 +46,7 @@ def test_translating_a_line_loads_nothing_of_the_other_wings(tmp_path):
             _TRANSLATE,
             str(ROOT / "bin"),
             f"--model_dir={tmp_path / 'model'}",
-            "--noxla",
+            *("--noxla", "--beam_width=1"),
         ],
         input="the dog\n",
         capture_output=True,

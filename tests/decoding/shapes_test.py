@@ -44,8 +44,9 @@ def test_batches_hold_every_sequence_in_shapes_that_fit(
     capacity = shapes.capacity(shapes.ANYWHERE, beam_width)
     allowed = shapes.batch_shapes(max_length, capacity)
     most_tokens, most_rows = (2048, 128) if beam_width < 9 else (384, 8)
-    # Of long lines, few fill many batches.
-    for num_lines in (1, 2, 7, 30 if max_length > 100 else 300):
+    # Of long lines, and for wide beams, few fill many batches.
+    many = 30 if max_length > 100 or beam_width > 8 else 150
+    for num_lines in (1, 2, 7, many):
         lengths = generator.integers(2, max_length + 1, num_lines)
         (squares, _), batches = run_squares(
             lengths, max_length, fixed_shapes, capacity

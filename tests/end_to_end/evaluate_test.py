@@ -5,7 +5,7 @@ import json
 import in_process
 import pytest
 import tiny_run
-from tiny_translator import learn_vocabulary, write_model
+from tiny_translator import ONE_LAYER, learn_vocabulary, write_model
 
 from t2t_lite.evaluation import report
 from t2t_lite.storage import checkpoints
@@ -13,7 +13,8 @@ from t2t_lite.storage import checkpoints
 
 @pytest.mark.slow
 def test_a_card_is_of_the_checkpoint_that_is_scored(tmp_path, monkeypatch):
-    directory = write_model(tmp_path / "model", learn_vocabulary())
+    path = tmp_path / "model"
+    directory = write_model(path, learn_vocabulary(), ONE_LAYER)
     _, weights = directory.weights()
     evaluate = report.evaluate
 

@@ -19,6 +19,7 @@ place, "refused" where one line says why there is no result. Anything else is
 
 import argparse
 import contextlib
+import itertools
 import os
 import pathlib
 import random
@@ -27,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 _ROOT = pathlib.Path(__file__).absolute().parents[2]
@@ -103,12 +104,15 @@ class Trial:
         folder: of all files.
     """
 
+    PROGRAMS = "translate", "train"
+
     def __init__(self, folder: pathlib.Path):
         self.folder = folder
         corpus = tiny_run.write_corpus(folder)
         self._text = [flag for flag in corpus if flag.startswith("--train_")]
         self.model = folder / "model"
         self.train(self.model, _STEPS)
+        self._expected: dict[str, Any] = {}
 
     def flags(
         self, model_dir: pathlib.Path, steps: int, save_every_steps: int = 3
@@ -140,6 +144,18 @@ class Trial:
         )
         return Found(status, out, errors)
 
+    def run(self, program: str, model_dir: pathlib.Path) -> Found:
+        """Runs one of PROGRAMS: translates, or trains two updates more."""
+        do = {"translate": self.translate, "train": self.resume}
+        return do[program](model_dir)
+
+    def expected(self, program: str) -> Any:
+        """Returns the result of one of PROGRAMS without a fault."""
+        if program not in self._expected:
+            with self.copy() as model_dir:
+                self._expected[program] = self.run(program, model_dir).result
+        return self._expected[program]
+
     @contextlib.contextmanager
     def copy(self) -> Iterator[pathlib.Path]:
         """Gives a copy of the model directory, for a time."""
@@ -166,24 +182,22 @@ DAMAGES = {"cut": _cut, "a bit flipped": _flip_a_bit, "missing": os.unlink}
 
 
 def damaged_files(
-    trial: Trial, pattern: str = "*", damages: dict[str, Callable] = DAMAGES
+    trial: Trial,
+    pattern: str = "*",
+    damages: Iterable[str] = tuple(DAMAGES),
+    programs: Iterable[str] = Trial.PROGRAMS,
 ) -> Iterator[Row]:
     """Yields the rows of damaged files of a model directory."""
-    programs = {"translate": trial.translate, "train": trial.resume}
-    expected = {}
-    for name, program in programs.items():
-        with trial.copy() as model_dir:
-            expected[name] = program(model_dir).result
     for path in sorted(trial.model.rglob(pattern)):
         if not path.is_file() or not path.stat().st_size:
             continue
-        for damage, do in damages.items():
-            for name, program in programs.items():
-                with trial.copy() as model_dir:
-                    place = path.relative_to(trial.model)
-                    do(model_dir / place)
-                    came = outcome(program(model_dir), expected[name])
-                yield Row(f"{place}: {damage}", name, came)
+        place = path.relative_to(trial.model)
+        for damage, program in itertools.product(damages, programs):
+            with trial.copy() as model_dir:
+                DAMAGES[damage](model_dir / place)
+                found = trial.run(program, model_dir)
+            came = outcome(found, trial.expected(program))
+            yield Row(f"{place}: {damage}", program, came)
 
 
 def kills(trial: Trial, count: int, seed: int) -> Iterator[Row]:
@@ -234,10 +248,11 @@ def _disk(folder: pathlib.Path, kib: int) -> Iterator[pathlib.Path | None]:
         subprocess.run(["umount", "-l", str(place)], check=True)
 
 
-def full_disks(trial: Trial, sizes: tuple[int, ...] = _KIB) -> Iterator[Row]:
-    """Yields the rows of disks that are too small, and of one that is not."""
-    with trial.copy() as model_dir:
-        expected = trial.train(model_dir, _STEPS).result
+def trained_on_disks(
+    trial: Trial, sizes: tuple[int, ...] = _KIB
+) -> Iterator[Row]:
+    """Yields the rows of runs on disks: of too few KiB, and of enough."""
+    expected = _last(trial.model)
     for kib in sizes:
         with _disk(trial.folder, kib) as disk:
             came = "skipped"
@@ -245,6 +260,12 @@ def full_disks(trial: Trial, sizes: tuple[int, ...] = _KIB) -> Iterator[Row]:
                 found = trial.train(disk / "model", _STEPS)
                 came = outcome(found, expected)
             yield Row(f"a disk of {kib} KiB", "train", came)
+
+
+def exported_to_disks(
+    trial: Trial, sizes: tuple[int, ...] = _KIB
+) -> Iterator[Row]:
+    """Yields the rows of exports, as `trained_on_disks` does those of runs."""
     for kib in sizes:
         with _disk(trial.folder, kib) as disk:
             came = "skipped"
@@ -278,7 +299,8 @@ def main() -> int:
         trial = Trial(pathlib.Path(folder))
         for rows in (
             damaged_files(trial),
-            full_disks(trial),
+            trained_on_disks(trial),
+            exported_to_disks(trial),
             kills(trial, arguments.kills, arguments.seed),
         ):
             for row in rows:

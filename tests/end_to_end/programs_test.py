@@ -4,9 +4,10 @@ import os
 import subprocess
 
 import binaries
+import in_process
 import pytest
 from refusal import assert_refused
-from tiny_translator import learn_vocabulary, write_model
+from tiny_translator import ONE_LAYER, learn_vocabulary, write_model
 
 import t2t_lite_commands
 
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def model_dir(tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "model"
-    return write_model(path, learn_vocabulary()).path
+    return write_model(path, learn_vocabulary(), ONE_LAYER).path
 
 
 @pytest.mark.parametrize(
@@ -69,7 +70,7 @@ def test_the_users_settings_of_keras_change_nothing(model_dir, tmp_path):
         KERAS_HOME=str(tmp_path),
         TF_USE_LEGACY_KERAS="1",
     )
-    assert found == binaries.run("translate", *flags, text="the dog\n")
+    assert found == in_process.run("translate", *flags, text="the dog\n")
     assert found[0] == 0
 
 

@@ -1,16 +1,13 @@
 """The Python of README.md and docs/ runs as it stands there; links lead on."""
 
-import dataclasses
 import pathlib
 import re
 
 import pytest
 from readme import PAGES, ROOT, example_with
-from tiny_translator import LINES, TINY, learn_vocabulary, write_model
+from tiny_translator import LINES, ONE_LAYER, learn_vocabulary, write_model
 
 import t2t_lite
-
-_ONE_LAYER = dataclasses.replace(TINY, num_layers=1)
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +16,7 @@ def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("user")
     (path / "runs").mkdir()
     write_model(
-        path / "runs/multi30k", learn_vocabulary(), _ONE_LAYER, seeds=range(10)
+        path / "runs/multi30k", learn_vocabulary(), ONE_LAYER, seeds=range(10)
     )
     return path
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from typing import NamedTuple
 
 import in_process
 import pytest
@@ -12,6 +13,7 @@ from refusal import assert_refused
 from t2t_lite import files, remote_path
 from t2t_lite.decoding.translation import Translator
 from t2t_lite.errors import InputError
+from t2t_lite.serving import checks
 from t2t_lite.training import resuming, workers
 from t2t_lite.training.options import RunOptions
 
@@ -35,23 +37,21 @@ def _upload_corpus(folder):
     return flags
 
 
-def _train(corpus, cache_dir, model_dir=_MODEL, steps=6):
-    return in_process.run(
-        "train",
-        *tiny_run.FLAGS,
-        *corpus,
-        f"--model_dir={model_dir}",
-        f"--cache_dir={cache_dir}",
-        f"--steps={steps}",
-        "--save_every_steps=2",
-        "--xla=false",
-    )
+def _train(corpus, *flags, model_dir=_MODEL):
+    with in_process.on_one_core():
+        return in_process.run(
+            "train",
+            *tiny_run.FLAGS,
+            *corpus,
+            "--override=max_extra_length=5",
+            f"--model_dir={model_dir}",
+            "--xla=false",
+            *flags,
+        )
 
 
-def _run(name, *flags, text=""):
-    status, out, errors = in_process.run(
-        name, f"--model_dir={_MODEL}", *flags, text=text
-    )
+def _run(name, *flags):
+    status, out, errors = in_process.run(name, f"--model_dir={_MODEL}", *flags)
     assert status == 0, errors
     return out
 
@@ -68,10 +68,21 @@ def _weights(model_dir):
     return {n: reader.get_tensor(n) for n in names if n.startswith("transf")}
 
 
-@pytest.mark.slow
-def test_all_of_a_run_on_another_machine(tmp_path, monkeypatch):
-    corpus = _upload_corpus(tmp_path)
+class _Interrupted(NamedTuple):
+    """A run in the store that lost its connection once, and then went on."""
 
+    corpus: list[str]
+    flags: list[str]  # of this run and of an undisturbed one
+    steps: list[str]  # the checkpoints once the connection was lost
+    errors: str  # of the process that went on
+
+
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("here")
+    corpus = _upload_corpus(folder)
+    flags = [f"--cache_dir={folder / 'cache'}", "--steps=6"]
+    command = *flags, "--save_every_steps=2", "--evaluate_every_steps=6"
     # An exception in the middle of a save: the data is there, no index yet.
     upload = remote_path.RemotePath.upload
 
@@ -80,78 +91,86 @@ def test_all_of_a_run_on_another_machine(tmp_path, monkeypatch):
             raise _LostConnectionError("between two files")
         upload(self, local)
 
-    with monkeypatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(remote_path.RemotePath, "upload", lose_connection)
         with pytest.raises(_LostConnectionError):
-            _train(corpus, tmp_path / "cache")
-    assert _steps() == ["step-2.index"]
-
-    # The same command goes on from the last whole one, as if undisturbed.
-    status, _, errors = _train(corpus, tmp_path / "cache")
+            _train(corpus, *command)
+    steps = _steps()
+    status, _, errors = _train(corpus, *command)
     assert status == 0, errors
-    assert "step-2" in errors
+    return _Interrupted(corpus, flags, steps, errors)
+
+
+def _to_train_on(corpus):
+    return [flag for flag in corpus if flag.startswith("--train")]
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_from_what_was_whole_as_if_undisturbed(
+    interrupted, tmp_path
+):
+    assert interrupted.steps == ["step-2.index"]
+    assert "step-2" in interrupted.errors
     assert _steps() == ["step-4.index", "step-6.index"]
-    undisturbed = tmp_path / "undisturbed"
-    assert _train(corpus, tmp_path / "cache", undisturbed)[0] == 0
-    resumed, expected = _weights(_MODEL), _weights(undisturbed)
+    # It needs no scores, for they change no weight.
+    status, _, errors = _train(
+        _to_train_on(interrupted.corpus),
+        *interrupted.flags,
+        model_dir=tmp_path / "undisturbed",
+    )
+    assert status == 0, errors
+    resumed, expected = _weights(_MODEL), _weights(tmp_path / "undisturbed")
     assert resumed.keys() == expected.keys()
     for name, weights in resumed.items():
         assert (weights == expected[name]).all(), name
+
+
+@pytest.mark.slow
+def test_a_run_leaves_there_what_it_leaves_here(interrupted):
     log = files.to_path(f"{_MODEL}/train.log").read_text()
     assert "All 6 updates are done." in log
     assert list(files.to_path(f"{_MODEL}/summaries").iterdir())
     scores = files.read_json(f"{_MODEL}/scores.json")
     assert set(scores["splits"]) == {"dev", "test"}
 
-    # Average, evaluate, translate: as with the folder of this machine.
+
+@pytest.mark.slow
+def test_a_model_is_averaged_and_evaluated_there(interrupted):
     assert f"{_MODEL}/averaged/step-6" in _run("average_checkpoints")
     report = f"{_STORE}/reports/card"
-    _run("evaluate", "--xla=false", f"--report={report}")
+    _run("evaluate", "--xla=false", "--splits=test", f"--report={report}")
     card = files.read_json(f"{report}.json")
     assert card["splits"]["test"]["pairs"] == 60
     assert files.to_path(f"{report}.md").read_text().startswith("#")
-    files.to_path(f"{_STORE}/text/some").upload(_local(tmp_path, _SOURCE))
+
+
+@pytest.mark.slow
+def test_an_export_there_translates_as_its_model_does(interrupted, tmp_path):
+    source = tmp_path / "some"
+    source.write_text(_SOURCE, "utf-8")
+    files.to_path(f"{_STORE}/text/some").upload(source)
     output = f"{_STORE}/text/translated.gz"
-    _run(
-        "translate",
-        "--xla=false",
-        f"--input={_STORE}/text/some",
-        f"--output={output}",
-    )
-    lines = _run("translate", "--xla=false", text=_SOURCE)
-    translated = tf.io.gfile.GFile(output, "rb").read()
-    assert gzip.decompress(translated).decode() == lines
-
-    # Exported there, and loaded from there.
+    given = f"--input={_STORE}/text/some", f"--output={output}"
+    _run("translate", "--xla=false", *given)
+    # Beside another version.
     exports = f"{_STORE}/exports"
-    for version in (1, 2):
-        out = _run("export", f"--export_dir={exports}", "--xla=false")
-        assert f"{exports}/{version}" in out
+    assert checks.next_version(files.to_path(exports)) == 1
+    files.to_path(f"{exports}/1/saved_model.pb").upload(source)
+    out = _run("export", f"--export_dir={exports}", "--xla=false")
+    assert f"{exports}/2" in out
     translator = Translator.from_saved_model(f"{exports}/2")
-    assert (
-        "".join(f"{line}\n" for line in translator(_SOURCE.splitlines()))
-        == lines
-    )
+    lines = translator(_SOURCE.splitlines())
+    translated = tf.io.gfile.GFile(output, "rb").read()
+    assert gzip.decompress(translated).decode().splitlines() == lines
 
-    # A model there can be started from.
-    warm = tmp_path / "warm"
-    status, _, errors = in_process.run(
-        "train",
-        *tiny_run.FLAGS,
-        *corpus,
-        f"--model_dir={warm}",
-        f"--warm_start_from={_MODEL}",
-        "--steps=1",
-        "--xla=false",
-    )
+
+@pytest.mark.slow
+def test_a_run_here_starts_from_a_model_there(interrupted, tmp_path):
+    corpus, start = _to_train_on(interrupted.corpus), tmp_path / "start"
+    flags = f"--warm_start_from={_MODEL}", "--steps=1"
+    status, _, errors = _train(corpus, *flags, model_dir=start)
     assert status == 0, errors
-    assert json.loads((warm / "settings.json").read_text())
-
-
-def _local(folder, text):
-    path = folder / "some"
-    path.write_text(text, "utf-8")
-    return path
+    assert json.loads((start / "settings.json").read_text())
 
 
 def test_tokens_need_a_folder_of_this_machine(tmp_path):

@@ -3,7 +3,7 @@
 import in_process
 import pytest
 from refusal import assert_refused
-from tiny_translator import learn_vocabulary, write_model
+from tiny_translator import ONE_LAYER, learn_vocabulary, write_model
 
 LINES = ["a dog runs", "", "the old cat. A bird."]
 PREFIXES = ["the wat", "", "two men. a r"]
@@ -12,7 +12,7 @@ PREFIXES = ["the wat", "", "two men. a r"]
 @pytest.fixture(scope="module")
 def model_dir(tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "model"
-    return write_model(path, learn_vocabulary()).path
+    return write_model(path, learn_vocabulary(), ONE_LAYER).path
 
 
 @pytest.fixture

@@ -1,12 +1,14 @@
 """A run is the same run however often it is interrupted."""
 
 import json
+import pathlib
 import random
 import re
 import resource
 import shutil
 import signal
 import time
+from typing import NamedTuple
 
 import binaries
 import in_process
@@ -19,9 +21,11 @@ from t2t_lite.model import flops
 from t2t_lite.storage import checkpoint_files, checkpoints
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text import batching, token_files
+from t2t_lite.training import run
 
 pytestmark = pytest.mark.slow
 _STEPS = 40
+_LIKE_A_PATTERN = "a[1]\\*"
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +37,7 @@ def _flags(corpus, model_dir, *more):
     return [
         *corpus,
         *tiny_run.FLAGS,
+        "--override=max_extra_length=5",
         f"--model_dir={model_dir}",
         f"--steps={_STEPS}",
         "--save_every_steps=3",
@@ -52,13 +57,25 @@ def _last(model_dir):
     return path.name, tensors
 
 
+def _train(*flags):
+    """Trains to the end; the bits are those of a process of its own."""
+    with in_process.optimized_graphs():
+        status, out, errors = in_process.run("train", *flags)
+    assert status == 0, errors
+    return out, errors
+
+
+def _train_on_one_core(*flags):
+    """Trains where no bits are compared; returns what in_process.run does."""
+    with in_process.on_one_core():
+        return in_process.run("train", *flags)
+
+
 @pytest.fixture(scope="module")
 def whole(corpus, tmp_path_factory):
     """A run that was never interrupted: (model directory, stdout)."""
     model_dir = tmp_path_factory.mktemp("whole") / "model"
-    status, out, errors = binaries.run("train", *_flags(corpus, model_dir))
-    assert status == 0, errors
-    return model_dir, out
+    return model_dir, _train(*_flags(corpus, model_dir))[0]
 
 
 @pytest.fixture
@@ -79,7 +96,7 @@ def longer(whole, corpus, tmp_path_factory):
         "--precision=bfloat16",
         "--sustained_tflops=9.5",
     )
-    status, out, errors = in_process.run("train", *_without_scores(flags))
+    status, out, errors = _train_on_one_core(*_without_scores(flags))
     assert status == 0, errors
     return model_dir, out
 
@@ -91,6 +108,72 @@ _SCORES = (
 )
 
 
+@pytest.fixture(scope="module")
+def warm(whole, corpus, tmp_path_factory):
+    """A run from its weights, of one update: (model directory, stderr).
+
+    Its path looks like a pattern.
+    """
+    model_dir = tmp_path_factory.mktemp("warm") / _LIKE_A_PATTERN
+    flags = _flags(
+        corpus,
+        model_dir,
+        f"--warm_start_from={whole[0]}",
+        "--override=learning_rate_scale=1e-12",
+        "--steps=1",
+    )
+    status, _, errors = _train_on_one_core(*_without_scores(flags))
+    assert status == 0, errors
+    return model_dir, errors
+
+
+class _AtOnce(NamedTuple):
+    """What two runs left that were begun at once with one cache.
+
+    Both went to their end; the first was killed on its way.
+    """
+
+    cache: pathlib.Path
+    model_dirs: list[pathlib.Path]
+    flags: list[list[str]]
+    logs: list[str]  # of the first process of each
+    killed_at: str  # the name of the last checkpoint that the kill left
+    resumed_log: str  # from there to the end
+
+
+@pytest.fixture(scope="module")
+def at_once(corpus, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("at_once")
+    model_dirs = [folder / "killed", folder / "other"]
+    cache = folder / "cache"
+    flags = [
+        _without_scores(_flags(corpus, model_dir, f"--cache_dir={cache}"))
+        for model_dir in model_dirs
+    ]
+    killed, other = (binaries.start("train", *each) for each in flags)
+    seconds = random.Random(20170612).uniform(0, 0.3)
+    logs = [_kill(killed, model_dirs[0], seconds)]
+    logs.append(other.communicate(timeout=2 * binaries.TIMEOUT_S)[1])
+    assert other.returncode == 0, logs
+    killed_at = checkpoint_files.paths(model_dirs[0] / "checkpoints")[-1].name
+    _, errors = _train(*flags[0])
+    return _AtOnce(cache, model_dirs, flags, logs, killed_at, errors)
+
+
+def _kill(process, model_dir, seconds):
+    """Kills a run so long after its first checkpoint; returns its log."""
+    # Not before, else there is nothing to resume.
+    deadline = time.monotonic() + binaries.TIMEOUT_S
+    while not checkpoint_files.paths(model_dir / "checkpoints"):
+        if process.poll() is not None:  # It came to its end.
+            break
+        assert time.monotonic() < deadline, process.communicate()
+        time.sleep(0.01)
+    time.sleep(seconds)
+    process.kill()
+    return process.communicate()[1]
+
+
 def _assert_same(ours, theirs, except_for=_TIMES):
     assert ours[0] == theirs[0] == f"step-{_STEPS}"
     assert ours[1].keys() == theirs[1].keys()
@@ -99,27 +182,12 @@ def _assert_same(ours, theirs, except_for=_TIMES):
         np.testing.assert_array_equal(ours[1][name], value, err_msg=name)
 
 
-def test_killed_runs_end_with_the_same_bits(whole, corpus, tmp_path):
-    generator = random.Random(20170612)
-    model_dir = tmp_path / "model"
-    for _ in range(2):
-        process = binaries.start("train", *_flags(corpus, model_dir))
-        # Not before the first checkpoint, else there is nothing to resume.
-        deadline = time.monotonic() + binaries.TIMEOUT_S
-        seen = set(checkpoint_files.paths(model_dir / "checkpoints"))
-        while not set(checkpoint_files.paths(model_dir / "checkpoints")) - seen:
-            if process.poll() is not None:  # It came to its end.
-                break
-            assert time.monotonic() < deadline, process.communicate()
-            time.sleep(0.01)
-        time.sleep(generator.uniform(0, 0.3))
-        process.kill()
-        process.communicate()
-    killed_at = checkpoint_files.paths(model_dir / "checkpoints")[-1].name
-    status, _, errors = binaries.run("train", *_flags(corpus, model_dir))
-    assert status == 0, errors
-    assert re.search(f"Resuming from .*{killed_at}", errors)
-    _assert_same(_last(model_dir), _last(whole[0]))
+def test_a_killed_run_ends_with_the_same_bits(whole, at_once):
+    assert re.search(
+        f"Resuming from .*{at_once.killed_at}", at_once.resumed_log
+    )
+    found = _last(at_once.model_dirs[0])
+    _assert_same(found, _last(whole[0]), _TIMES + _SCORES)
 
 
 def test_sigterm_saves_and_the_same_command_goes_on(whole, corpus, tmp_path):
@@ -133,15 +201,12 @@ def test_sigterm_saves_and_the_same_command_goes_on(whole, corpus, tmp_path):
     assert process.returncode == 128 + signal.SIGTERM, errors
     (saved,) = checkpoint_files.paths(model_dir / "checkpoints")
     assert 1 <= int(saved.name.removeprefix("step-")) < _STEPS
-    status, out, errors = binaries.run("train", *flags)
-    assert status == 0, errors
+    out, _ = _train(*flags)
     _assert_same(_last(model_dir), _last(whole[0]))
     # What the stop saved is part of no average.
     (saved,) = checkpoint_files.paths(model_dir / "checkpoints")
     assert saved.name == f"step-{_STEPS}"
     assert re.search(f"Model: .*step-{_STEPS}\n", out)
-    _, out, errors = in_process.run("train", *flags)
-    assert f"All {_STEPS} updates are done." in errors
     # One was scored, so that no average is to be translated with.
     command = f"bin/translate --model_dir={model_dir}"
     assert out.splitlines()[-1].strip() == command
@@ -268,85 +333,26 @@ def test_other_text_is_refused_without_the_tokens_too(
 
 
 def test_runs_share_a_cache_and_end_with_the_same_bits(
-    whole, corpus, other_corpus, tmp_path
+    whole, at_once, other_corpus
 ):
-    cache = tmp_path / "cache"
-    flags = [
-        _without_scores(_flags(corpus, tmp_path / name, f"--cache_dir={cache}"))
-        for name in ("a", "b")
-    ]
-    processes = [binaries.start("train", *run_flags) for run_flags in flags]
-    logs = []
-    for process in processes:
-        logs.append(process.communicate(timeout=2 * binaries.TIMEOUT_S)[1])
-        assert process.returncode == 0, logs
+    logs, (model_dir, _) = at_once.logs, at_once.model_dirs
     assert sum("Tokenizing the training corpus" in log for log in logs) == 1
     assert sum("Using the tokens in" in log for log in logs) == 1
-    for name in ("a", "b"):
-        _assert_same(_last(tmp_path / name), _last(whole[0]), _TIMES + _SCORES)
-        assert not (tmp_path / name / "tokens").exists()
-    (copy,) = (path for path in cache.iterdir() if path.is_dir())
-    status, _, log = in_process.run("train", *flags[0])
+    for path in at_once.model_dirs:
+        _assert_same(_last(path), _last(whole[0]), _TIMES + _SCORES)
+        assert not (path / "tokens").exists()
+    (copy,) = (path for path in at_once.cache.iterdir() if path.is_dir())
+    status, _, log = in_process.run("train", *at_once.flags[0])
     assert status == 0, log
+    assert f"All {_STEPS} updates are done." in log
     assert f"Using the tokens in {copy}." in log
     assert "Warning: " not in log
-    _assert_other_text_is_refused(
-        _flags(other_corpus, tmp_path / "a", f"--cache_dir={cache}")
-    )
+    cache = f"--cache_dir={at_once.cache}"
+    _assert_other_text_is_refused(_flags(other_corpus, model_dir, cache))
 
 
-def _start_workers(flags, tmp_path):
-    """Starts two workers; each has a model directory of its own."""
-    addresses = [f"127.0.0.1:{port}" for port in binaries.free_ports(2)]
-    for index in range(2):
-        configuration = {
-            "cluster": {"worker": addresses},
-            "task": {"type": "worker", "index": index},
-        }
-        own = [
-            flag.replace("MODEL", str(tmp_path / f"worker{index}"))
-            for flag in _without_scores(flags)
-        ]
-        yield binaries.start("train", *own, TF_CONFIG=json.dumps(configuration))
-
-
-def test_two_workers_train_as_one_and_leave_the_files_of_the_chief(
-    corpus, tmp_path
-):
-    flags = _flags(corpus, "MODEL", "--steps=4")
-    for process in list(_start_workers(flags, tmp_path)):
-        _, errors = process.communicate(timeout=binaries.TIMEOUT_S)
-        assert process.returncode == 0, errors
-        assert "all_reduce" not in errors
-        assert "retracing" not in errors
-    assert _last(tmp_path / "worker0")[0] == "step-4"
-    assert not (tmp_path / "worker1").exists()
-
-
-def test_where_a_worker_dies_the_others_end_and_all_may_resume(
-    corpus, tmp_path
-):
-    endless = _flags(corpus, "MODEL", "--steps=1000000")
-    chief, worker = _start_workers(endless, tmp_path)
-    saved = tmp_path / "worker0" / "checkpoints" / "step-3.index"
-    while not saved.exists():
-        assert chief.poll() is None
-        time.sleep(0.1)
-    worker.kill()
-    _, errors = chief.communicate(timeout=60)
-    assert chief.returncode == 1
-    assert "Traceback" not in errors
-    assert re.search(r"\nerror: worker 1 \S+ has died: run the same", errors)
-    worker.communicate()
-    step = int(_last(tmp_path / "worker0")[0].removeprefix("step-"))
-    flags = _flags(corpus, "MODEL", f"--steps={step + 2}")
-    for process in list(_start_workers(flags, tmp_path)):
-        _, errors = process.communicate(timeout=binaries.TIMEOUT_S)
-        assert process.returncode == 0, errors
-    assert _last(tmp_path / "worker0")[0] == f"step-{step + 2}"
-
-
-def test_no_gain_on_dev_stops_a_run(corpus, tmp_path):
+def test_no_gain_on_dev_stops_a_run(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "final_report", lambda *_: "")  # Is not asked for.
     flags = _flags(
         corpus,
         tmp_path / "model",
@@ -354,29 +360,19 @@ def test_no_gain_on_dev_stops_a_run(corpus, tmp_path):
         "--evaluate_every_steps=2",
         "--patience=2",
     )
-    status, _, errors = in_process.run("train", *flags)
+    status, _, errors = _train_on_one_core(*flags)
     assert status == 0, errors
     message = "No better score on dev in 2 evaluations: stopping at step 6"
     assert message in errors
-    status, _, errors = in_process.run("train", *flags)
+    status, _, errors = _train_on_one_core(*flags)
     assert status == 0, errors
     assert _last(tmp_path / "model")[0] == "step-6"
 
 
-def test_a_warm_start_begins_with_the_weights_of_another_model(
-    whole, corpus, tmp_path
-):
-    flags = _flags(
-        corpus,
-        tmp_path / "model",
-        f"--warm_start_from={whole[0]}",
-        "--override=learning_rate_scale=1e-12",
-        "--steps=1",
-    )
-    status, _, errors = in_process.run("train", *_without_scores(flags))
-    assert status == 0, errors
+def test_a_warm_start_begins_with_the_weights_of_another_model(whole, warm):
+    model_dir, errors = warm
     assert "Starting from the weights of" in errors
-    name, tensors = _last(tmp_path / "model")
+    name, tensors = _last(model_dir)
     assert name == "step-1"
     for key, value in _last(whole[0])[1].items():
         if key.startswith("transformer/"):
@@ -384,16 +380,13 @@ def test_a_warm_start_begins_with_the_weights_of_another_model(
 
 
 def test_a_directory_alone_goes_on_where_its_path_looks_like_a_pattern(
-    corpus, tmp_path
+    warm, tmp_path
 ):
-    model_dir = tmp_path / "a[1]\\*"
-    flags = _flags(corpus, model_dir, "--steps=2")
-    status, _, errors = in_process.run("train", *_without_scores(flags))
-    assert status == 0, errors
-    found = in_process.run("train", f"--model_dir={model_dir}", "--steps=3")
+    model_dir = shutil.copytree(warm[0], tmp_path / _LIKE_A_PATTERN)
+    found = _train_on_one_core(f"--model_dir={model_dir}", "--steps=2")
     assert found[0] == 0, found[2]
     assert "Resuming from" in found[2]
-    assert _last(model_dir)[0] == "step-3"
+    assert _last(model_dir)[0] == "step-2"
 
 
 def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_checkpoint(
@@ -407,7 +400,7 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_checkpoint(
         f"--steps={_STEPS + 30}",
     )
     assert_refused(
-        in_process.run("train", *_without_scores(flags)), "not finite at step"
+        _train_on_one_core(*_without_scores(flags)), "not finite at step"
     )
     assert sorted((copy / "checkpoints").iterdir()) == before
 
@@ -422,7 +415,7 @@ def test_a_full_disk_while_saving_keeps_the_checkpoints_that_were_good(
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
     try:
-        found = in_process.run("train", *_without_scores(flags))
+        found = _train_on_one_core(*_without_scores(flags))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert_refused(found, "cannot write the checkpoint")

@@ -7,7 +7,7 @@ import subprocess
 
 import binaries
 import pytest
-from tiny_translator import LINES, learn_vocabulary, write_model
+from tiny_translator import LINES, ONE_LAYER, learn_vocabulary, write_model
 
 from t2t_lite.decoding.translation import Translator
 
@@ -45,7 +45,7 @@ class _Session:
 
 
 def test_lines_are_typed_edited_and_translated(tmp_path):
-    write_model(tmp_path / "model", learn_vocabulary())
+    write_model(tmp_path / "model", learn_vocabulary(), ONE_LAYER)
     expected = Translator(tmp_path / "model", xla=False)(LINES[1])
     session = _Session(
         *binaries.command("translate", f"--model_dir={tmp_path / 'model'}")

@@ -8,7 +8,7 @@ import in_process
 import pytest
 import tiny_run
 from refusal import assert_refused
-from tiny_translator import LINES, learn_vocabulary, write_model
+from tiny_translator import LINES, ONE_LAYER, learn_vocabulary, write_model
 
 from t2t_lite.text import pharaoh
 
@@ -30,6 +30,17 @@ def corpus(tmp_path_factory):
     return flags
 
 
+@pytest.fixture
+def one_core():
+    with in_process.on_one_core():
+        yield
+
+
+def of_train(corpus):
+    """Returns those of its flags that name the text to train on."""
+    return [flag for flag in corpus if flag.startswith("--train_")]
+
+
 def links_of(corpus, *splits):
     """Returns the flags of the links of splits."""
     folder = pathlib.Path(corpus[0].partition("=")[2]).parent
@@ -39,7 +50,7 @@ def links_of(corpus, *splits):
 @pytest.fixture(scope="module")
 def model_dir(tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "model"
-    return write_model(path, learn_vocabulary()).path
+    return write_model(path, learn_vocabulary(), ONE_LAYER).path
 
 
 @pytest.mark.slow
@@ -65,20 +76,17 @@ def test_the_links_of_words_stand_behind_translations(model_dir):
 
 
 @pytest.mark.slow
-def test_a_run_learns_alignments_and_keeps_the_best_head(corpus, tmp_path):
+def test_a_run_learns_alignments_and_keeps_the_best_head(
+    corpus, tmp_path, one_core
+):
     path = tmp_path / "model"
-    flags = [*corpus, f"--model_dir={path}", *tiny_run.FLAGS, GUIDED]
+    flags = [f"--model_dir={path}", *tiny_run.FLAGS, GUIDED, *of_train(corpus)]
     train = [*flags, *links_of(corpus, "train"), "--steps=3"]
     status, _, errors = in_process.run("train", *train)
     assert status == 0, errors
     settings = json.loads((path / "settings.json").read_text())
     assert settings["alignment_head"] == [0, 0, True]
     assert settings["hparams"]["guided_alignment"] == 0.1
-    # It goes on with the alignments that it was begun with.
-    status, _, errors = in_process.run(
-        "train", f"--model_dir={path}", "--steps=4"
-    )
-    assert status == 0, errors
     other = tmp_path / "other"
     other.write_text("0-0\n" * 60)
     found = in_process.run("train", *flags, f"--train_alignments={other}")
@@ -91,6 +99,7 @@ def test_a_run_learns_alignments_and_keeps_the_best_head(corpus, tmp_path):
         "evaluate",
         f"--model_dir={path}",
         "--choose_alignment_head",
+        *(flag for flag in corpus if flag not in of_train(corpus)),
         *links_of(corpus, "dev", "test"),
     )
     assert status == 0, errors
@@ -98,11 +107,12 @@ def test_a_run_learns_alignments_and_keeps_the_best_head(corpus, tmp_path):
     assert re.fullmatch(r"alignment head: .* of layer 0.* \(best of 6\)", first)
     assert [line.partition(":")[0] for line in others] == ["dev", "test"]
     assert all("60 pairs with links, alignment" in line for line in others)
-    # The choice outlasts what is trained further.
+    # The choice outlasts what is trained further, with the alignments that the
+    # run was begun with.
     chosen = json.loads((path / "settings.json").read_text())["alignment_head"]
     assert chosen is not None
     status, _, errors = in_process.run(
-        "train", f"--model_dir={path}", "--steps=5"
+        "train", f"--model_dir={path}", "--steps=4"
     )
     assert status == 0, errors
     settings = json.loads((path / "settings.json").read_text())
@@ -160,7 +170,7 @@ def test_a_head_is_chosen_by_links_of_dev_alone(
         "evaluate",
         f"--model_dir={model_dir}",
         "--choose_alignment_head",
-        *(flag for flag in corpus if not flag.startswith("--train")),
+        *(flag for flag in corpus if flag not in of_train(corpus)),
         *flags,
     )
     assert_refused(found, message)

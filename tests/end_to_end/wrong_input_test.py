@@ -12,7 +12,7 @@ import pytest
 import tiny_run
 from absl import logging
 from refusal import assert_refused
-from tiny_translator import LINES, learn_vocabulary, write_model
+from tiny_translator import LINES, ONE_LAYER, learn_vocabulary, write_model
 
 from t2t_lite import cli
 from t2t_lite.storage import checkpoints
@@ -43,6 +43,22 @@ def model(corpus, tmp_path_factory):
     directory = write_model(path, learn_vocabulary(), seeds=(3, 4))
     _set_corpus(directory, corpus)
     return path
+
+
+@pytest.fixture(scope="module")
+def translated(tmp_path_factory):
+    """A model directory of one layer, and what it makes of "the dog"."""
+    path = tmp_path_factory.mktemp("translated") / "model"
+    write_model(path, learn_vocabulary(), ONE_LAYER)
+    return path, _translate_the_dog(path)
+
+
+def _translate_the_dog(path, end="\n"):
+    status, output, errors = in_process.run(
+        "translate", f"--model_dir={path}", text=f"the dog{end}"
+    )
+    assert status == 0, errors
+    return output
 
 
 def _set_corpus(directory, flags):
@@ -487,14 +503,14 @@ def test_settings_of_a_giant_are_refused_before_memory_runs_out(copy, field):
 
 
 @pytest.mark.slow
-def test_a_model_takes_no_memory_by_the_longest_line_it_takes(copy):
-    expected = in_process.run(
-        "translate", f"--model_dir={copy}", text="the dog\n"
-    )
+def test_a_model_takes_no_memory_by_the_longest_line_it_takes(
+    translated, tmp_path
+):
+    path, expected = translated
+    copy = shutil.copytree(path, tmp_path / "copy")
     limits = {"max_length": 10**9, "tokens_per_batch": 10**9}
     _change_settings(copy, hparams=limits)
-    found = in_process.run("translate", f"--model_dir={copy}", text="the dog\n")
-    assert found[:2] == expected[:2], found[2]
+    assert _translate_the_dog(copy) == expected
 
 
 @pytest.mark.parametrize(
@@ -563,7 +579,6 @@ def test_standard_input_must_be_utf8(model):
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("is_file", [True, False])
 def test_lines_that_end_in_carriage_returns_are_not_taken_for_one(
     model, files, is_file
@@ -572,8 +587,12 @@ def test_lines_that_end_in_carriage_returns_are_not_taken_for_one(
     message = 'these end in "\\r" alone: convert them with tr'
     flags = [f"--model_dir={model}", *flags]
     _refused(message, "translate", *flags, text="the\rdog")
-    found = in_process.run("translate", flags[0], text="the dog\r")
-    assert found[0] == 0, found[2]
+
+
+@pytest.mark.slow
+def test_a_line_may_end_in_a_carriage_return(translated):
+    path, expected = translated
+    assert _translate_the_dog(path, end="\r") == expected
 
 
 # (program, flags besides --model_dir, part of the message)
@@ -884,14 +903,12 @@ def test_a_model_with_the_vocabulary_of_another_is_refused(copy):
 
 
 @pytest.mark.slow
-def test_a_model_is_read_where_a_path_looks_like_a_pattern(model, tmp_path):
-    copy = shutil.copytree(model, tmp_path / "a[1]\\b")
-    expected = in_process.run(
-        "translate", f"--model_dir={model}", text="the dog\n"
-    )
-    assert expected[0] == 0
-    found = in_process.run("translate", f"--model_dir={copy}", text="the dog\n")
-    assert found[:2] == expected[:2]
+def test_a_model_is_read_where_a_path_looks_like_a_pattern(
+    translated, tmp_path
+):
+    path, expected = translated
+    copy = shutil.copytree(path, tmp_path / "a[1]\\b")
+    assert _translate_the_dog(copy) == expected
 
 
 def test_a_vocabulary_is_not_written_where_there_is_no_folder(corpus):

@@ -5,7 +5,7 @@ import shutil
 import types
 
 import pytest
-import tensorflow as tf
+from eagerly import eagerly
 from tiny_translator import TINY, learn_vocabulary, random_model, write_model
 
 from t2t_lite.decoding.alignment import Aligner, Pair
@@ -34,14 +34,6 @@ def model(vocabulary):
     return random_model(TINY, vocabulary)
 
 
-@pytest.fixture
-def _eagerly():
-    """Without the graphs, each of which would take longer than it is used."""
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
-
-
 def links_by(head, model, vocabulary):
     """Returns the links of PAIRS by a head.
 
@@ -50,13 +42,13 @@ def links_by(head, model, vocabulary):
     """
     encoded = vocabulary.encode([source for source, _ in PAIRS])
     pairs = [Pair(i, *each) for i, each in zip(encoded, PAIRS, strict=True)]
-    (found,) = Aligner(model, vocabulary, [head]).links(
-        [pair for pair in pairs if len(pair.source_ids) < 24]
-    )
+    with eagerly():
+        (found,) = Aligner(model, vocabulary, [head]).links(
+            [pair for pair in pairs if len(pair.source_ids) < 24]
+        )
     return [*found[:2], [(0, 0)], found[2], []]
 
 
-@pytest.mark.usefixtures("_eagerly")
 @pytest.mark.parametrize(
     "head",
     [AlignmentHead(0, 2), AlignmentHead(1), AlignmentHead(1, 0, reads=True)],
@@ -64,7 +56,8 @@ def links_by(head, model, vocabulary):
 def test_the_head_that_found_the_links_has_no_errors(head, model, vocabulary):
     """Pairs that are too long, or whose links are not known, do not count."""
     links = links_by(head, model, vocabulary)
-    ranked = alignment_heads.ranked_heads(model, vocabulary, PAIRS, links)
+    with eagerly():
+        ranked = alignment_heads.ranked_heads(model, vocabulary, PAIRS, links)
     assert ranked[0] == (0, head, 3)
     assert ranked[1].error_rate > 0
     rates = [each.error_rate for each in ranked]

@@ -9,6 +9,7 @@ import shutil
 import numpy as np
 import pytest
 import tiny_translator
+from eagerly import eagerly
 from reversing import Reversing
 
 from t2t_lite.decoding.search import SearchOptions
@@ -61,7 +62,8 @@ def reversing(vocabulary, loaded):
 def card(directory, vocabulary):
     predictor = reversing(vocabulary, directory.load_model(average_last=2))
     score = functools.partial(score_text, language="de", with_margins=True)
-    report = evaluate(predictor, SPLITS, score)
+    with eagerly():
+        report = evaluate(predictor, SPLITS, score)
     return make_card(report, directory, predictor)
 
 

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from eagerly import eagerly
 from token_pairs import pairs_in_memory
 
 from t2t_lite.evaluation.perplexity import (
@@ -176,11 +177,8 @@ def test_no_more_logits_than_a_chunk_exist_at_a_time(model, monkeypatch):
     monkeypatch.setattr(loss, "token_losses", noting)
     monkeypatch.setattr(loss, "CHUNK_LOGITS", 7 * V + 5)
     scorer = TokenScorer(model, pairs)
-    tf.config.run_functions_eagerly(True)
-    try:
+    with eagerly():
         found = scorer()
-    finally:
-        tf.config.run_functions_eagerly(False)
     assert max(sizes) == 7 * V
     assert found.tokens == expected.tokens
     assert found.loss == pytest.approx(expected.loss, rel=1e-6)

@@ -7,6 +7,7 @@ import math
 import os
 import random
 import re
+import shutil
 
 import keras
 import numpy as np
@@ -48,8 +49,9 @@ from t2t_lite.token_ids import EOS, PAD
 
 VARIANTS = {
     "d_k_is_not_d_v": TINY,
-    "d_k_is_above_d_v": dataclasses.replace(TINY, d_k=7, num_decoder_layers=1),
-    "learned": LEARNED,
+    "learned_and_d_k_is_above_d_v": dataclasses.replace(
+        LEARNED, d_k=7, num_decoder_layers=1
+    ),
     "marian": dataclasses.replace(
         TINY,
         num_layers=1,
@@ -63,6 +65,7 @@ VARIANTS = {
     ),
     "pre_norm": dataclasses.replace(
         TINY,
+        num_layers=1,
         norm="pre",
         activation="gelu",
         attention_bias=True,
@@ -164,6 +167,9 @@ def random_sentences(count=50, seed=7):
     ]
 
 
+FEW_TOKENS = {"max_extra_length": 5}
+
+
 def search_options(parts, **changes):
     changes = {"length_penalty": 0.0} | changes
     return SearchOptions.from_hparams(parts.hparams, **changes)
@@ -205,12 +211,19 @@ def log_probs(model, sources, targets):
 # What is found.
 
 
+@pytest.fixture(scope="module")
+def ours(parts):
+    """The Engine of `parts` that searches as this package does."""
+    options = search_options(parts, nbest=4, **FEW_TOKENS)
+    return model_engine(parts.model, parts.vocabulary, options, xla=False)
+
+
 @pytest.mark.slow
-def test_beam_search_finds_what_ours_finds(parts, tmp_path):
-    options = search_options(parts, nbest=4)
+def test_beam_search_finds_what_ours_finds(parts, ours, tmp_path):
+    options = search_options(parts, nbest=4, **FEW_TOKENS)
     ids = encoded(parts, random_sentences())
     found = written_search(parts, tmp_path / "model", options)(ids)
-    expected = ids_translator(parts.model, options, xla=False)(ids)
+    expected = ours.translate_ids(ids)
     np.testing.assert_array_equal(found.ids_BWT, expected.ids_BWT)
     np.testing.assert_allclose(found.scores_BW, expected.scores_BW, atol=1e-4)
     assert len({tuple(pieces_of(each[0])) for each in found.ids_BWT}) > 15
@@ -223,12 +236,23 @@ def ending(parts):
     return Parts(model, parts.vocabulary)
 
 
+@pytest.fixture
+def ours_ending(parts, ending, ours):
+    """As `ours`, but of `ending`: one graph serves the weights of both."""
+    weights = parts.model.get_weights()
+    parts.model.set_weights(ending.model.get_weights())
+    yield ours
+    parts.model.set_weights(weights)
+
+
 @pytest.mark.slow
-def test_ends_behind_the_beam_are_all_that_ours_finds_more(ending, tmp_path):
-    options = search_options(ending)
+def test_ends_behind_the_beam_are_all_that_ours_finds_more(
+    ending, ours_ending, tmp_path
+):
+    options = search_options(ending, **FEW_TOKENS)
     ids = encoded(ending, random_sentences())
     found = written_search(ending, tmp_path / "model", options)(ids)
-    expected = ids_translator(ending.model, options, xla=False)(ids)
+    expected = ours_ending.translate_ids(ids)
     for ids_WT, our_ids_WT, (score,), (our_score, *_) in zip(
         found.ids_BWT,
         expected.ids_BWT,
@@ -343,25 +367,19 @@ def read_json(path):
     return json.loads(path.read_text("utf-8"))
 
 
-@pytest.mark.slow
 def test_the_readme_translates(tiny, tmp_path, monkeypatch):
     folder = ctranslate2.write(tiny, tmp_path / "model")
     readme = (folder / "README.md").read_text("utf-8")
     (code,) = re.findall("```python\n(.*?)```", readme, re.DOTALL)
     monkeypatch.chdir(folder)
-    options = search_options(tiny)
-    ours = LineTranslator(
-        model_engine(tiny.model, tiny.vocabulary, options, xla=False),
-        tiny.vocabulary,
-        options,
-    )
+    translator = open_translator(folder, length_penalty=0.0)
     lines, printed = random_sentences(8), []
     for line in lines:
         line_code = code.replace("A dog runs .", line)
         exec(line_code, {"print": printed.extend})
     # SentencePiece drops the first space, wherever it is from.
     assert [text.split() for text in printed] == [
-        text.split() for text in ours(lines)
+        text.split() for text in translator(lines)
     ]
 
 
@@ -564,9 +582,16 @@ def write_checkpoint(directory, parts, step, seed):
     checkpoints.write(directory.checkpoints / f"step-{step}", tensors)
 
 
+@pytest.fixture(scope="module")
+def tiny_directory(tiny, tmp_path_factory):
+    return write_directory(tmp_path_factory.mktemp("tiny") / "run", tiny)
+
+
 @pytest.fixture
-def directory(tiny, tmp_path):
-    return write_directory(tmp_path / "run", tiny)
+def directory(tiny_directory, tmp_path):
+    """A copy that a test may change."""
+    path = shutil.copytree(tiny_directory.path, tmp_path / "run")
+    return ModelDirectory(path)
 
 
 def conversions(directory):
@@ -575,21 +600,24 @@ def conversions(directory):
 
 
 @pytest.mark.slow
-def test_lines_are_translated_as_by_ours(parts, tmp_path):
+def test_lines_are_translated_as_by_ours(parts, ours, tmp_path):
     directory = write_directory(tmp_path / "run", parts)
-    changes = {"length_penalty": 0.0, "nbest": 2, "max_extra_length": 5}
-    translator = open_translator(directory.path, **changes)
-    options = search_options(parts, **changes)
-    ours = LineTranslator(
-        model_engine(parts.model, parts.vocabulary, options, xla=False),
+    translator = open_translator(
+        directory.path, length_penalty=0.0, nbest=2, **FEW_TOKENS
+    )
+    our_translator = LineTranslator(
+        ours,
         parts.vocabulary,
-        options,
+        search_options(parts, nbest=4, **FEW_TOKENS),
         directory.settings().splitting(),
     )
     lines = [*LINES, " ", f"{sentence(4)} {sentence(3)}", sentence(40)]
-    found, expected = translator.translate(lines), ours.translate(lines)
+    found, expected = (
+        translator.translate(lines),
+        our_translator.translate(lines),
+    )
     assert [len(each) for each in found] == [2] * len(lines)
-    assert_same(found, expected)
+    assert_same(found, [each[:2] for each in expected])
     assert found[2] == found[7] == [Translation("", 0.0)] * 2
     assert_same(translator.translate(lines[::-1]), found[::-1])
     assert list(translator.stream(iter(lines), lines_at_once=4))[4] == found[4]

@@ -15,11 +15,10 @@ from tiny_models import TINY_MODELS, tiny_transformer
 
 from t2t_lite import Translator
 from t2t_lite.decoding.long_lines import LineSplitter
-from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.errors import InputError
 from t2t_lite.formats import imported, sentence_pieces
 from t2t_lite.formats.portable import PortableModel
-from t2t_lite.serving import export
+from t2t_lite.serving import opening
 from t2t_lite.serving.signatures import ServingOptions
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text.sentences import Splitting
@@ -79,10 +78,23 @@ def test_what_is_written_is_what_was_imported(model, tmp_path):
         np.testing.assert_array_equal(weights[name], weight)
 
 
+@pytest.fixture(scope="module")
+def written(model, tmp_path_factory):
+    """The path of its model directory."""
+    path = tmp_path_factory.mktemp("written") / "m"
+    imported.write(model, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def translator(written):
+    return Translator(
+        written, beam_width=2, max_extra_length=5, sentences="whole"
+    )
+
+
 @pytest.mark.slow
-def test_a_translator_opens_it(model, tmp_path):
-    imported.write(model, tmp_path / "m")
-    translator = Translator(tmp_path / "m", beam_width=2)
+def test_a_translator_opens_it(translator):
     lines = CORPUS[:3]
     texts = translator(lines)
     in_graph = tf.function(translator)(tf.constant(lines)).numpy()
@@ -120,17 +132,15 @@ def test_weights_that_do_not_fit_are_refused(model, tmp_path, change, message):
 
 
 @pytest.mark.slow
-def test_an_export_translates_as_the_translator_does(model, tmp_path):
-    imported.write(model, tmp_path / "m")
-    directory = ModelDirectory(tmp_path / "m")
-    hparams = model.hparams
-    options = ServingOptions(SearchOptions.from_hparams(hparams), 40)
-    path = export.export(directory, tmp_path / "export", options)
+def test_it_is_served_as_the_translator_translates(model, written, translator):
+    options = ServingOptions(translator.options, model.hparams.max_length)
+    served, _ = opening.served_model(ModelDirectory(written), options)
+    signatures = served.signatures()
     lines = [*CORPUS[:3], ""]
-    found = Translator.from_saved_model(path)(lines)
-    assert found == Translator(tmp_path / "m", sentences="whole")(lines)
-    served = tf.saved_model.load(str(path))
-    score = served.signatures["score"](
+    found = signatures["serving_default"](inputs=tf.constant(lines))
+    texts = [text.decode() for text in found["outputs"].numpy()]
+    assert texts == translator(lines)
+    score = signatures["score"](
         sources=tf.constant(CORPUS[:2]), targets=tf.constant(CORPUS[1:3])
     )
     targets = model.vocabulary.target.encode(CORPUS[1:3])
@@ -142,15 +152,16 @@ def test_it_is_trained_on_by_ids_of_both_sides(model, tmp_path):
     """The target has ids that the source has not, and the other way round."""
     swapped = _swapped(model)
     imported.write(swapped, tmp_path / "m")
-    corpus = tiny_run.write_corpus(tmp_path)
+    train_corpus = tiny_run.write_corpus(tmp_path)[:2]
     new = tmp_path / "new"
     status, _, errors = in_process.run(
         "train",
-        *corpus,
+        *train_corpus,
         f"--warm_start_from={tmp_path / 'm'}",
         f"--model_dir={new}",
         "--steps=2",
         "--override=tokens_per_batch=256",
+        "--override=num_buckets=1",
     )
     assert status == 0, errors
     directory = ModelDirectory(new)

@@ -15,7 +15,7 @@ import checkout  # noqa: F401, this checkout's packages
 import in_process
 from tiny_translator import (
     LINES,
-    TINY,
+    ONE_LAYER,
     learn_vocabulary,
     random_model,
     sentence,
@@ -31,7 +31,7 @@ from t2t_lite.model.transformer import Transformer
 
 def run_programs(folder, vocabulary):
     """Writes N.txt and N.json for N devices."""
-    model_dir = write_model(folder / "model", vocabulary).path
+    model_dir = write_model(folder / "model", vocabulary, ONE_LAYER).path
     text, dev = folder / "text", folder / "dev"
     lines = [sentence(n % 13, n) if n % 13 else "" for n in range(1000)]
     text.write_text("".join(f"{line}\n" for line in lines))
@@ -79,7 +79,7 @@ def copied(model, vocabulary, options):
 def mirrored(model, vocabulary, options):
     """Returns where mirrored weights are, and what they find as they change."""
     with tf.distribute.MirroredStrategy(find_devices("all")).scope():
-        of_all = Transformer(TINY, vocabulary.size)
+        of_all = Transformer(ONE_LAYER, vocabulary.size)
         of_all.build()
     translators = [
         LineTranslator.from_model(each, vocabulary, options, xla=False)
@@ -87,7 +87,7 @@ def mirrored(model, vocabulary, options):
     ]
     found = [], []
     for seed in (4, 5):
-        weights = random_model(TINY, vocabulary, seed).get_weights()
+        weights = random_model(ONE_LAYER, vocabulary, seed).get_weights()
         for each in (model, of_all):
             each.set_weights(weights)
         for texts, translator in zip(found, translators, strict=True):
@@ -103,8 +103,12 @@ def main(folder):
     )
     vocabulary = learn_vocabulary()
     run_programs(pathlib.Path(folder), vocabulary)
-    model = random_model(TINY, vocabulary)
-    options = SearchOptions.from_hparams(TINY, tokens_at_once=48)
+    # To optimize a graph takes longer than to run it a few times.
+    tf.config.optimizer.set_experimental_options(
+        {"disable_meta_optimizer": True}
+    )
+    model = random_model(ONE_LAYER, vocabulary)
+    options = SearchOptions.from_hparams(ONE_LAYER, tokens_at_once=48)
     arguments = (model, vocabulary, options)
     found = {"copied": copied(*arguments), "mirrored": mirrored(*arguments)}
     print(json.dumps(found))

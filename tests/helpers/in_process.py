@@ -17,7 +17,7 @@ from absl import app, flags
 from absl import logging as absl_logging
 from absl.testing import flagsaver
 
-from t2t_lite import cli
+from t2t_lite import cli, hardware
 
 # app.run defines them once in a process, so they must outlast every run.
 app.define_help_flags()
@@ -50,6 +50,28 @@ def run(name, *arguments, text="", **environment):
     ):
         status = _exit_status(command)
     return status, *(_text_in(stream) for stream in streams[1:])
+
+
+@contextlib.contextmanager
+def optimized_graphs():
+    """Has TensorFlow optimize graphs, as in a process of its own.
+
+    Only then are numbers the same to the bit.
+    """
+    from tensorflow import config
+
+    name = "disable_meta_optimizer"
+    saved = config.optimizer.get_experimental_options().get(name, False)
+    config.optimizer.set_experimental_options({name: False})
+    try:
+        yield
+    finally:
+        config.optimizer.set_experimental_options({name: saved})
+
+
+def on_one_core():
+    """Has programs compute as on one core: an update is traced for one part."""
+    return mock.patch.object(hardware, "num_cores", return_value=1)
 
 
 def _environment(changes):

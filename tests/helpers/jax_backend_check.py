@@ -1,6 +1,8 @@
-"""Computes logits, losses and a beam search on JAX; jax_backend_test runs it.
+"""Computes logits, losses and searches on JAX; jax_backend_test runs it.
 
-Usage: KERAS_BACKEND=jax python jax_backend_check.py INPUT.npz OUTPUT.npz
+Usage: KERAS_BACKEND=jax python jax_backend_check.py FOLDER
+
+It reads each FOLDER/NAME.input.npz, a model, and writes NAME.output.npz.
 """
 
 import json
@@ -28,20 +30,49 @@ from t2t_lite.model import cache as decoder_cache
 from t2t_lite.model import loss, transformer
 
 
-def main(input_path, output_path):
+def main(folder):
+    for path in pathlib.Path(folder).glob("*.input.npz"):
+        write_results(
+            path, path.with_name(path.name.replace("input", "output"))
+        )
+
+
+def write_results(input_path, output_path):
     given = np.load(input_path)
-    model = transformer.Transformer(
-        hparams.from_dict(json.loads(str(given["hparams"])))
+    settings = hparams.from_dict(json.loads(str(given["hparams"])))
+    batch = given["source"], given["target"], given["every_search"]
+    with keras.StatelessScope(initialize_variables=False):
+        model = transformer.Transformer(settings)
+        model.build()
+    found = in_one_program(
+        lambda: results(model, *batch),
+        model.weights,
+        [given[weight.path] for weight in model.weights],
     )
-    model.build()
-    for weight in model.weights:
-        weight.assign(given[weight.path])
     np.savez(
         output_path,
         backend=keras.backend.backend(),
         imports_tensorflow="tensorflow" in sys.modules,
-        **results(model, given["source"], given["target"]),
+        **found,
     )
+
+
+def in_one_program(function, weights, values):
+    """Returns what a function returns, compiled: operations alone take longer.
+
+    Args:
+        function: of no arguments.
+        weights: variables of Keras that it reads.
+        values: an array for each.
+    """
+    import jax
+
+    def with_weights(values):
+        mapping = zip(weights, values, strict=True)
+        with keras.StatelessScope(mapping, initialize_variables=False):
+            return function()
+
+    return jax.jit(with_weights)(values)
 
 
 def with_gradients(function, *args):
@@ -50,7 +81,7 @@ def with_gradients(function, *args):
         import jax
 
         every = tuple(range(len(args)))
-        return jax.jit(jax.value_and_grad(function, every))(*args)
+        return jax.value_and_grad(function, every)(*args)
     import tensorflow as tf
 
     with tf.GradientTape() as tape:
@@ -103,9 +134,24 @@ def required(batch):
     )
 
 
-def results(model, source, target):
-    """Returns {name: array} of what both backends must agree on."""
-    to_array = keras.ops.convert_to_numpy
+def results(model, source, target, every_search):
+    """Returns {name: tensor} of what both backends must agree on.
+
+    Args:
+        model: Transformer.
+        source: int [B, S].
+        target: int [B, T].
+        every_search: whether to search in each way, not in the plain one alone.
+    """
+    found = losses(model, source, target)
+    for name, hypotheses in searches(model, source, every_search):
+        found[f"{name}_ids"] = hypotheses.ids_BWT
+        found[f"{name}_scores"] = hypotheses.scores_BW
+    return found
+
+
+def losses(model, source, target):
+    """Returns {name: tensor} of what the model and its losses give."""
     shifted = transformer.shift_right(target)
     logits = model((source, shifted))
     total, tokens = loss.cross_entropy(logits, target, 0.1)
@@ -116,61 +162,65 @@ def results(model, source, target):
         x,
         embedding,
     )
+    return {
+        "logits": logits,
+        "loss": total,
+        "tokens": tokens,
+        "projected_loss": projected,
+        "x_gradient": x_gradient,
+        "embedding_gradient": embedding_gradient,
+    }
+
+
+def searches(model, source, every_search):
+    """Yields the name and the Hypotheses of each way to search."""
     width, longest = 3, 7
     logits_step, cache = model.start_decoding(source, width, longest)
     step = beam_search.with_log_probs(logits_step)
     max_lengths_B = keras.ops.convert_to_tensor(np.array([longest, 4], "int32"))
+    shared = {
+        "max_length": longest,
+        "alpha": 0.6,
+        "eos": transformer.EOS,
+    }
     batch = constraints.Batch(
         source, max_lengths_B, longest, width, model.num_target_ids
     )
-    found, steered, in_words, with_terms = (
-        beam_search.beam_search(
-            step,
-            cache,
-            decoder_cache.reorder,
-            max_lengths_B,
-            max_length=longest,
-            beam_width=width,
-            alpha=0.6,
-            eos=transformer.EOS,
-            num_best=width,
-            constraint=constraint,
-        )
-        for constraint in (
-            None,
-            steering(batch),
-            next_words(batch),
-            required(batch),
-        )
-    )
-    drawn = sampling.sample(
-        step,
-        cache,
-        max_lengths_B,
-        max_length=longest,
-        num_samples=width,
-        alpha=0.6,
-        eos=transformer.EOS,
-        sampling=sampling.Sampling(top_k=5, top_p=0.9, temperature=2.0),
-        keys_B=sampling.row_keys(source, seed=6),
-    )
-    return {
-        "logits": to_array(logits),
-        "loss": to_array(total),
-        "tokens": to_array(tokens),
-        "projected_loss": to_array(projected),
-        "x_gradient": to_array(x_gradient),
-        "embedding_gradient": to_array(embedding_gradient),
-        "ids": to_array(found.ids_BWT),
-        "scores": to_array(found.scores_BW),
-        "steered_ids": to_array(steered.ids_BWT),
-        "steered_scores": to_array(steered.scores_BW),
-        "word_ids": to_array(in_words.ids_BWT),
-        "word_scores": to_array(in_words.scores_BW),
-        "term_ids": to_array(with_terms.ids_BWT),
-        "term_scores": to_array(with_terms.scores_BW),
-        "drawn_ids": to_array(drawn.ids_BWT),
+    steered = {
+        "steered": steering,
+        "next_words": next_words,
+        "with_terms": required,
     }
+    for name, constraint in {
+        "plain": lambda _: None,
+        **(steered if every_search else {}),
+    }.items():
+        yield (
+            name,
+            beam_search.beam_search(
+                step,
+                cache,
+                decoder_cache.reorder,
+                max_lengths_B,
+                beam_width=width,
+                num_best=width,
+                constraint=constraint(batch),
+                **shared,
+            ),
+        )
+    if every_search:
+        yield (
+            "drawn",
+            sampling.sample(
+                step,
+                cache,
+                max_lengths_B,
+                num_samples=width,
+                sampling=sampling.Sampling(top_k=5, top_p=0.9, temperature=2.0),
+                keys_B=sampling.row_keys(source, seed=6),
+                **shared,
+            ),
+        )
 
 
 if __name__ == "__main__":

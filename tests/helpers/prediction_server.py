@@ -101,6 +101,7 @@ class Service(prediction_service_pb2_grpc.PredictionServiceServicer):
 
 
 def main():
+    sys.modules["t2t_lite"] = None  # An import of it fails.
     export = pathlib.Path(sys.argv[1])
     service = Service(export)
     service.warm_up(export / "assets.extra" / "tf_serving_warmup_requests")

@@ -1,8 +1,8 @@
-"""Writes the gradients of one batch, divided in some way, to .npz files.
+"""Writes what an update of one batch computes, divided, to .npz files.
 
-Usage: replicas_check.py HOW FOLDER [DROPOUT-PRECISION ...], where HOW is one,
-micro, mirrored or worker (TF_CONFIG then names the workers). Each of the others
-makes FOLDER/DROPOUT-PRECISION.npz, and a checkpoint beside it. It is a program
+Usage: replicas_check.py HOW FOLDER [DROPOUT-PRECISION ...], where HOW is
+mirrored or worker (TF_CONFIG then names the workers). Each of the others makes
+FOLDER/DROPOUT-PRECISION.npz, and a checkpoint beside it. It is a program
 because devices and workers are chosen once in a process.
 """
 
@@ -26,7 +26,7 @@ V = 23
 def hparams(dropout):
     """Returns the settings of a tiny model."""
     return HParams(
-        num_layers=2,
+        num_layers=1,
         d_model=12,
         d_ff=20,
         num_heads=3,
@@ -61,20 +61,23 @@ def twins():
     return tuple(np.repeat(ids, 2, axis=0) for ids in batch())
 
 
-def write(output, strategy, dropout, precision, num_micro_batches=1):
-    """Writes what one update computes to `output`."""
-    trainer = Trainer(hparams(dropout), V, strategy, precision=precision)
+def gradients(trainer, num_micro_batches=1):
+    """Returns the gradient of the batch by each weight, by its name."""
     for n in range(num_micro_batches):
-        if dropout:
-            trainer.add(*twins(), n, num_micro_batches)
-        else:
-            trainer.add(*batch(), n, num_micro_batches, links())
-    arrays = {
+        trainer.add(*batch(), n, num_micro_batches, links())
+    found = {
         f"gradient {weight.path}": gradient.numpy()
         for weight, gradient in zip(
             trainer.weights, trainer.gradients(), strict=True
         )
     }
+    trainer.clear()
+    return found
+
+
+def sums_of_replicas(trainer):
+    """Returns what each replica of this process adds up of the twins."""
+    trainer.add(*twins())
     locals_ = trainer.strategy.experimental_local_results(
         trainer.strategy.run(
             lambda: [
@@ -83,46 +86,56 @@ def write(output, strategy, dropout, precision, num_micro_batches=1):
             ]
         )
     )
+    found = {}
     for n, (first_sum, loss_sum) in enumerate(locals_):
-        arrays[f"replica {n} sum"] = first_sum.numpy()
-        arrays[f"replica {n} loss"] = loss_sum.numpy()
-    # The optimizer must come to the same weights from the same gradients.
-    for weight in trainer.weights:
-        arrays[f"start {weight.path}"] = weight.numpy()
-    is_linked = None if dropout else links()
-    update = trainer.update(*batch(), num_micro_batches, is_linked=is_linked)
+        found[f"replica {n} sum"] = first_sum.numpy()
+        found[f"replica {n} loss"] = loss_sum.numpy()
+    trainer.clear()
+    return found
+
+
+def update(trainer):
+    """Returns weights before and after an update, and what Adam keeps."""
+    found = {
+        f"start {weight.path}": weight.numpy() for weight in trainer.weights
+    }
+    norms = trainer.update(*batch(), is_linked=links()).gradient_norms
     kinds = ("weight", trainer.weights), ("moment", trainer.optimizer.variables)
     for kind, variables in kinds:
         for variable in variables:
             first, *others = trainer.strategy.experimental_local_results(
                 variable.value
             )
-            arrays[f"{kind} {variable.path}"] = first.numpy()
+            found[f"{kind} {variable.path}"] = first.numpy()
             for other in others:
                 np.testing.assert_array_equal(other, first, variable.path)
-    arrays["norms"] = update.gradient_norms.numpy()
-    np.savez(output, **arrays)
-    checkpoints.write(f"{output}.step-1", trainer.tensors())
+    return found | {"norms": norms.numpy()}
+
+
+def results(trainer):
+    """Returns arrays by name: all that is to be compared."""
+    return gradients(trainer) | sums_of_replicas(trainer) | update(trainer)
 
 
 def main(how, folder, *cases):
     """Writes each case to a file in the folder."""
+    # Each graph runs once or twice: to optimize one takes longer.
+    tf.config.optimizer.set_experimental_options(
+        {"disable_meta_optimizer": True}
+    )
     if how == "mirrored":
         tf.config.set_logical_device_configuration(
             tf.config.list_physical_devices("CPU")[0],
             [tf.config.LogicalDeviceConfiguration()] * 2,
         )
     strategies = {"mirrored": "mirrored", "worker": "multi_worker"}
-    strategy = make_strategy(strategies.get(how, "one_device"))
+    strategy = make_strategy(strategies[how])
     for case in cases:
         dropout, _, precision = case.rpartition("-")
-        write(
-            f"{folder}/{case}.npz",
-            strategy,
-            float(dropout),
-            precision,
-            num_micro_batches=2 if how == "micro" else 1,
-        )
+        settings = hparams(float(dropout))
+        trainer = Trainer(settings, V, strategy, precision=precision)
+        np.savez(f"{folder}/{case}.npz", **results(trainer))
+        checkpoints.write(f"{folder}/{case}.step-1", trainer.tensors())
 
 
 if __name__ == "__main__":

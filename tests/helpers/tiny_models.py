@@ -62,6 +62,16 @@ TINY_MODELS = {
     ),
 }
 
+# Where one model is to do: what these have does not depend on each other.
+COMBINED = dataclasses.replace(
+    _SINUSOIDAL,
+    num_layers=1,
+    positions="learned",
+    d_model=14,
+    d_v=5,
+    attention_window=5,
+)
+
 # Quick tests take these, slow ones the others.
 QUICK = "sinusoidal", "restricted", "marian", "pre_norm"
 
@@ -78,12 +88,6 @@ def parameters(quick=QUICK):
         )
         for name, hparams in TINY_MODELS.items()
     ]
-
-
-# Of what takes seconds for each of them, one is a quick test.
-SLOW_BUT_ONE = pytest.mark.parametrize(
-    "tiny_hparams", parameters(quick=["sinusoidal"])
-)
 
 
 def tiny_transformer(hparams, seed=0, **kwargs):

@@ -6,7 +6,7 @@ import math
 import keras
 import pytest
 import tensorflow as tf
-from tiny_models import SLOW_BUT_ONE, TINY_MODELS
+from tiny_models import COMBINED, TINY_MODELS
 
 from t2t_lite.hparams import PRESETS, HParams
 from t2t_lite.model import loss
@@ -89,27 +89,38 @@ def update_graph(model):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["transformer_base", "transformer_big"])
-def test_the_formula_counts_the_products_of_the_traced_graph(name):
+def test_the_formula_counts_the_products_of_the_traced_graph():
     """At the preset's depth, by the graphs of one layer and of two."""
-    hparams = PRESETS[name]
-    one, two = (new_model(hparams, num_layers=n) for n in (1, 2))
-    of_one, of_two = (graph_flops(forward_graph(model)) for model in (one, two))
+    hparams = PRESETS["transformer_base"]
+    of_one, of_two = (
+        graph_flops(forward_graph(new_model(hparams, num_layers=n)))
+        for n in (1, 2)
+    )
     traced = of_one + (hparams.num_layers - 1) * (of_two - of_one)
     assert forward_flops(hparams, V, B, S, T) == traced
-    assert update_flops(one.hparams, V, B, S, T) == graph_flops(
-        update_graph(one)
-    )
 
 
-@SLOW_BUT_ONE
-def test_the_formula_counts_what_windows_depths_and_positions_cost(
-    tiny_hparams,
-):
-    model = new_model(tiny_hparams)
-    assert update_flops(tiny_hparams, V, B, S, T) == graph_flops(
-        update_graph(model)
-    )
+@pytest.mark.parametrize(
+    "hparams",
+    [
+        pytest.param(COMBINED, id="a window, learned positions, d_v"),
+        *(
+            pytest.param(hparams, id=name, marks=pytest.mark.slow)
+            for name, hparams in {
+                "a layer of transformer_big": dataclasses.replace(
+                    PRESETS["transformer_big"], num_layers=1
+                ),
+                **{
+                    name: TINY_MODELS[name]
+                    for name in ("shallow_decoder", "marian", "pre_norm")
+                },
+            }.items()
+        ),
+    ],
+)
+def test_the_formula_counts_what_windows_depths_and_positions_cost(hparams):
+    graph = update_graph(new_model(hparams))
+    assert update_flops(hparams, V, B, S, T) == graph_flops(graph)
 
 
 def test_the_formula_counts_the_pass_of_a_trainer():

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny_models import QUICK, TINY_MODELS
+from tiny_models import COMBINED, QUICK, TINY_MODELS
 
 import t2t_lite
 
@@ -100,10 +100,14 @@ CASES = {
         t2t_lite.TiedEmbedding, {"vocabulary_size": 11, "d_model": D}, _IDS[:1]
     ),
 }
+
+
+def _transformer(hparams):
+    return Case(t2t_lite.Transformer, {"hparams": hparams}, _IDS, together=True)
+
+
 TRANSFORMERS = {
-    f"Transformer, {name}": Case(
-        t2t_lite.Transformer, {"hparams": hparams}, _IDS, together=True
-    )
+    f"Transformer, {name}": _transformer(hparams)
     for name, hparams in TINY_MODELS.items()
 }
 _SLOW = {f"Transformer, {name}" for name in TINY_MODELS if name not in QUICK}
@@ -182,7 +186,14 @@ def test_results_follow_the_policy_and_weights_stay_float32(case, precision):
 
 @pytest.mark.slow
 # The other layers are parts of a Transformer.
-@for_each({_WINDOW: CASES[_WINDOW]} | TRANSFORMERS)
+@for_each(
+    {
+        name: case
+        for name, case in (CASES | TRANSFORMERS).items()
+        if name in (_WINDOW, "Transformer, marian", "Transformer, pre_norm")
+    }
+    | {"Transformer, combined": _transformer(COMBINED)}
+)
 def test_xla_gives_the_same(case):
     expected = case.result
     compiled = tf.function(

@@ -22,7 +22,7 @@ from t2t_lite.parsing import encoding, tag_dictionary, trees
 from t2t_lite.parsing import parser as parsing
 from t2t_lite.serving import export
 from t2t_lite.serving import signatures as serving
-from t2t_lite.storage import checkpoints, model_directory
+from t2t_lite.storage import model_directory
 from t2t_lite.text import learning
 from t2t_lite.training import run
 from t2t_lite.training.options import RunOptions
@@ -56,6 +56,7 @@ PARSING = HParams(
     max_extra_length=40,
     average_last=1,
 )
+WIDE = {"beam_width": 9, "max_extra_length": 80}
 
 
 @pytest.fixture(scope="module")
@@ -103,45 +104,66 @@ def assert_parses(line, words):
     assert trees.normalize(tree) == tree
 
 
+@functools.cache
+def random_lines():
+    """Lines of 1 to 59 words."""
+    rng, words = random.Random(0), WORDS[0].split()
+    return [" ".join(rng.choices(words, k=n)) for n in range(1, 60)]
+
+
+@pytest.fixture(scope="module")
+def parsed(vocabulary):
+    """The trees of these lines that a wide beam with much room finds."""
+    return parser_of(vocabulary, **WIDE)(random_lines())
+
+
 @pytest.mark.slow
-def test_every_output_is_a_tree_over_exactly_the_words(vocabulary):
+def test_every_output_is_a_tree_over_exactly_the_words(parsed):
     """With a wide beam."""
-    parser = parser_of(vocabulary, beam_width=9, max_extra_length=80)
-    rng, words = random.Random(0), WORDS[0].split()
-    lines = [" ".join(rng.choices(words, k=n)) for n in range(1, 60)]
-    found = parser(lines)
-    for line, tree in zip(lines, found, strict=True):
+    for line, tree in zip(random_lines(), parsed, strict=True):
         assert_parses(tree, line.split())
-    assert len({tree.count("(") for tree in found}) > 20
+    assert len({tree.count("(") for tree in parsed}) > 20
 
 
 @pytest.mark.slow
-def test_xla_changes_no_tree(vocabulary):
+def test_xla_changes_no_tree(vocabulary, parsed):
     """Its cache has one size, the other's grows with the tree."""
-    rng, words = random.Random(0), WORDS[0].split()
-    lines = [" ".join(rng.choices(words, k=n)) for n in (17, 20, 22)]
-    compiled, plain = (
-        parser_of(vocabulary, xla=xla, max_extra_length=80)(lines)
-        for xla in (True, False)
+    some = slice(16, 22, 2)
+    compiled = parser_of(vocabulary, xla=True, **WIDE)(random_lines()[some])
+    assert compiled == parsed[some]
+
+
+@pytest.fixture(scope="module")
+def cramped(vocabulary):
+    """A parser with room for the outermost brackets and few positions."""
+    hparams = dataclasses.replace(
+        PARSING, positions="learned", learned_positions=10, max_length=10
     )
-    assert all(plain)
-    assert compiled == plain
+    return parser_of(vocabulary, hparams, max_extra_length=2, seed=2)
+
+
+@pytest.fixture(scope="module")
+def forest():
+    return [trees.read_one(line) for line in TREES] * 5
+
+
+@pytest.fixture(scope="module")
+def strict(vocabulary, forest):
+    """A parser with a dictionary of tags, and room for few brackets."""
+    dictionary = tag_dictionary.learn(forest, vocabulary)
+    return parser_of(vocabulary, tag_dictionary=dictionary, max_extra_length=7)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("max_extra_length", [2, 7])
-def test_output_is_whole_where_there_is_little_room(
-    vocabulary, max_extra_length
-):
-    parser = parser_of(vocabulary, max_extra_length=max_extra_length, seed=2)
+@pytest.mark.parametrize("name", ["cramped", "strict"])
+def test_output_is_whole_where_there_is_little_room(request, name):
+    parser = request.getfixturevalue(name)
     for line, tree in zip(WORDS, parser(WORDS), strict=True):
         assert_parses(tree, line.split())
 
 
 @pytest.mark.slow
-def test_words_have_only_the_tags_of_a_dictionary(vocabulary, parser):
-    forest = [trees.read_one(line) for line in TREES] * 5
-    dictionary = tag_dictionary.learn(forest, vocabulary)
+def test_words_have_only_the_tags_of_a_dictionary(strict, parser, forest):
     shown = collections.defaultdict(set)
     for leaf in itertools.chain(*map(trees.pre_terminals, forest)):
         shown[leaf.children[0]].add(leaf.label)
@@ -153,7 +175,6 @@ def test_words_have_only_the_tags_of_a_dictionary(vocabulary, parser):
                 if leaf.label not in shown[leaf.children[0]]:
                     yield leaf
 
-    strict = parser_of(vocabulary, tag_dictionary=dictionary)
     assert not list(wrong_tags(strict))
     assert len(list(wrong_tags(parser))) > 5
 
@@ -223,14 +244,10 @@ def test_a_string_tensor_is_refused(parser):
 
 
 @pytest.mark.slow
-def test_learned_positions_end_with_a_message(vocabulary):
-    hparams = dataclasses.replace(
-        PARSING, positions="learned", learned_positions=48
-    )
-    parser = parser_of(vocabulary, hparams)
-    assert_parses(parser("the cat"), ["the", "cat"])
+def test_learned_positions_end_with_a_message(cramped):
+    assert_parses(cramped("the cat"), ["the", "cat"])
     with pytest.raises(InputError, match=r"line 2 has 9 .* leave room for 8"):
-        parser(["the", "the cat " * 4])
+        cramped(["the", "the cat " * 4])
 
 
 def test_a_vocabulary_without_trees_is_no_parsers(vocabulary):
@@ -367,16 +384,6 @@ def test_a_run_learns_to_parse_and_its_directory_parses(tmp_path):
     with pytest.raises(InputError, match="was trained for parsing"):
         export.export(directory, tmp_path / "export", options)
     assert not (tmp_path / "export").exists()
-    # What checkpoints of 0.1.0 call the best score counts on.
-    path, tensors = next(checkpoints.newest(directory.checkpoints))
-    tensors["best_bleu"] = tensors.pop("best_score")
-    checkpoints.write(path, tensors)
-    more = dataclasses.replace(hparams, steps=121)
-    without_dev = TrainingText({}, {"train": lambda: pairs})
-    run.train(directory.path, more, without_dev, RunOptions())
-    _, tensors = next(checkpoints.newest(directory.checkpoints))
-    assert tensors["step"] == 121
-    assert tensors["best_score"] == 100
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,10 @@
 """Exports: text in, text out, the same as this package's own translations."""
 
+import contextlib
 import dataclasses
 import importlib.util
+import io
+import itertools
 import json
 import os
 import shutil
@@ -32,17 +35,33 @@ from t2t_lite.model.transformer import shift_right
 from t2t_lite.serving import export
 from t2t_lite.serving.signatures import (
     NUM_ALTERNATIVES,
-    ServedModel,
     ServingOptions,
 )
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text import learning
 from t2t_lite.text.sentences import Splitting
+from t2t_lite.text.vocabulary import Vocabulary
 from t2t_lite.token_ids import EOS
 
 pytestmark = pytest.mark.slow  # The first export takes half a minute.
 
 SEARCH = SearchOptions.from_hparams(TINY)
+# As imported models are.
+MARIAN = dataclasses.replace(
+    TINY,
+    num_layers=1,
+    positions="marian",
+    norm_epsilon=1e-2,
+    activation="swish",
+    attention_bias=True,
+    logit_bias=True,
+    tied_embeddings="target",
+    decoder_start="zeros",
+)
+NUMBERS = [
+    *("eins", "zwei", "drei", "vier", "fünf"),
+    *("sechs", "sieben", "acht", "neun", "zehn"),
+]
 LONG = " ".join(WORDS * 2)  # Twice the words that the model takes.
 ODD = [
     *("", " ", "\t\u00a0\u2003 \x1c\x85", "a\nb", "\x00", "\x07\x1b[0m"),
@@ -58,9 +77,12 @@ ODD = [
 ]
 
 
-def tiny_export(folder, hparams=TINY, precision="float32", **changes):
+def tiny_export(
+    folder, hparams=TINY, vocabulary=None, precision="float32", **changes
+):
     """Writes a model and its export; returns the paths of both."""
-    directory = write_model(folder / "model", learn_vocabulary(), hparams)
+    vocabulary = vocabulary or learn_vocabulary()
+    directory = write_model(folder / "model", vocabulary, hparams)
     options = ServingOptions(SEARCH, MAX_LENGTH)._replace(**changes)
     path = export.export(
         directory, folder / "export", options, precision=precision
@@ -79,8 +101,20 @@ def translator(exported):
 
 
 @pytest.fixture(scope="module")
-def signatures(exported):
-    return tf.saved_model.load(str(exported[1])).signatures
+def example(exported, tmp_path_factory):
+    """What the example of loading has made, and what it has printed."""
+    folder = tmp_path_factory.mktemp("example")
+    (folder / "export/multi30k").mkdir(parents=True)
+    (folder / "export/multi30k/1").symlink_to(exported[1])
+    made, printed = {}, io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(printed):
+        exec(example_with("served = tf.saved_model.load"), made)
+    return made, printed.getvalue()
+
+
+@pytest.fixture(scope="module")
+def signatures(example):
+    return example[0]["served"].signatures
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +123,28 @@ def other(tmp_path_factory):
     folder = tmp_path_factory.mktemp("other")
     (folder / "export" / "7").mkdir(parents=True)
     (folder / "export" / "models.config").write_text("mine")
-    return tiny_export(folder, LEARNED, max_length=9, xla=True)
+    hparams = dataclasses.replace(LEARNED, num_layers=1, num_decoder_layers=2)
+    return tiny_export(
+        folder,
+        hparams,
+        max_length=9,
+        xla=True,
+        attention_layer=0,
+        attention_head=2,
+        attention_reads=True,
+        splitting=Splitting(whole_up_to=8),
+    )
+
+
+@pytest.fixture(scope="module")
+def other_translator(other):
+    """It splits nothing."""
+    return Translator(other[0], xla=False, sentences="whole")
+
+
+@pytest.fixture(scope="module")
+def other_signatures(other):
+    return tf.saved_model.load(str(other[1])).signatures
 
 
 def served(signature, **inputs):
@@ -103,14 +158,9 @@ def text_of(found):
     return [text.decode() for text in found.ravel()]
 
 
-def test_tensorflow_loads_it_as_the_readme_says(
-    exported, translator, tmp_path, monkeypatch, capsys
-):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "export/multi30k").mkdir(parents=True)
-    (tmp_path / "export/multi30k/1").symlink_to(exported[1])
-    exec(example_with("served = tf.saved_model.load"), {})
-    assert capsys.readouterr().out == f"{translator('A dog runs.')}\n"
+def test_tensorflow_loads_it_as_the_readme_says(example, translator):
+    _, printed = example
+    assert printed == f"{translator('A dog runs.')}\n"
 
 
 def test_served_translations_are_those_of_the_translator(
@@ -281,25 +331,8 @@ def test_attention_is_a_distribution_over_the_tokens_of_the_source(
         assert text_of(tokens[tokens != b""]) == expected
 
 
-@pytest.mark.parametrize(
-    ("layer", "head", "reads"), [(None, None, False), (0, 2, True)]
-)
-def test_attention_is_that_of_the_layer_and_head(
-    signatures, translator, layer, head, reads
-):
-    aligned = signatures["translate_aligned"]
-    if layer is not None:
-        options = ServingOptions(
-            SEARCH,
-            MAX_LENGTH,
-            attention_layer=layer,
-            attention_head=head,
-            attention_reads=reads,
-        )
-        aligned = ServedModel(
-            translator.model, translator.vocabulary, options
-        ).signatures()["translate_aligned"]
-    found = served(aligned, inputs=[LINES[1]])
+def assert_attends(found, translator, layer, head, reads):
+    """The attention of one text is that of a layer and head, or their mean."""
     names = {
         token: n
         for n, token in enumerate(
@@ -315,6 +348,18 @@ def test_attention_is_that_of_the_layer_and_head(
     if reads:  # Each token but EOS is read one position later.
         expected = np.concatenate([expected[1:], expected[-1:]])
     np.testing.assert_allclose(found["attention"][0], expected, atol=1e-5)
+
+
+def test_attention_is_the_mean_of_the_last_layer(signatures, translator):
+    found = served(signatures["translate_aligned"], inputs=[LINES[1]])
+    assert_attends(found, translator, layer=None, head=None, reads=False)
+
+
+def test_attention_is_that_of_the_layer_and_head(
+    other_signatures, other_translator
+):
+    found = served(other_signatures["translate_aligned"], inputs=[LINES[1]])
+    assert_attends(found, other_translator, layer=0, head=2, reads=True)
 
 
 def attention_by_hand(model, source, target, layer):
@@ -363,21 +408,24 @@ def test_a_text_is_truncated_where_one_of_its_sentences_is(signatures):
     assert found["truncated"].tolist() == [True, False]
 
 
-def test_an_export_splits_what_its_model_takes_as_too_long(tmp_path):
-    splitting = Splitting(whole_up_to=15)
-    _, path = tiny_export(tmp_path, splitting=splitting)
-    short, long = " ".join(SENTENCES[:2]), " ".join(SENTENCES[:3])
-    translator = Translator.from_saved_model(path)
-    model = Translator(tmp_path / "model", xla=False, sentences="whole")
-    found = served(
-        tf.saved_model.load(str(path)).signatures["serving_default"],
-        inputs=[short, long],
-    )
-    texts = text_of(found["outputs"])
-    assert texts == translator([short, long])
-    assert texts[0] == model(short)
-    assert texts[1] == " ".join(filter(None, model(SENTENCES[:3])))
-    assert texts[1] != model(long)
+def assert_splits(translate, translator, three):
+    """Two of three sentences are translated as one text, and three are not."""
+    short, long = " ".join(three[:2]), " ".join(three)
+    texts = translate([short, long])
+    assert texts[0] == translator(short)
+    assert texts[1] == " ".join(filter(None, translator(three)))
+    assert texts[1] != translator(long)
+
+
+def test_an_export_splits_what_its_model_takes_as_too_long(
+    other_signatures, other_translator
+):
+    def translate(lines):
+        signature = other_signatures["serving_default"]
+        return text_of(served(signature, inputs=lines)["outputs"])
+
+    three = [sentence(2, 2), sentence(3, 4), sentence(1, 9)]
+    assert_splits(translate, other_translator, three)
 
 
 def test_an_empty_batch_gives_empty_results(signatures):
@@ -533,29 +581,85 @@ def has_xla(path):
 
 
 def test_a_learned_and_shorter_export_with_xla_translates_as_its_model(
-    other, exported
+    other, exported, other_signatures, other_translator
 ):
     lines = [LINES[0], "men", ""]
-    signatures = tf.saved_model.load(str(other[1])).signatures
-    found = served(signatures["serving_default"], inputs=lines)
-    translator = Translator(other[0], xla=False)
-    texts, scores = translator(lines, with_scores=True)
+    found = served(other_signatures["serving_default"], inputs=lines)
+    texts, scores = other_translator(lines, with_scores=True)
     assert text_of(found["outputs"]) == texts
     np.testing.assert_allclose(found["scores"], scores, atol=1e-4)
     assert has_xla(other[1])
     assert not has_xla(exported[1])
 
 
-def test_a_bfloat16_export_translates_as_its_model(tmp_path):
-    hparams = dataclasses.replace(TINY, num_layers=1)
-    model_dir, path = tiny_export(tmp_path, hparams, "bfloat16")
+# In bfloat16, of a model as Marian's with two vocabularies, for long texts.
+
+
+@pytest.fixture(scope="module")
+def two_vocabularies():
+    numbers = [f"{a} {b}" for a, b in itertools.pairwise(NUMBERS)]
+    target = learning.learn([*numbers, *numbers, "."], "bpe", 320)
+    return Vocabulary(learn_vocabulary().model, target=target)
+
+
+@pytest.fixture(scope="module")
+def marian(tmp_path_factory, two_vocabularies):
+    """The paths of the model and its export."""
+    return tiny_export(
+        tmp_path_factory.mktemp("marian"),
+        MARIAN,
+        two_vocabularies,
+        "bfloat16",
+        splitting=Splitting(whole_up_to=15),
+    )
+
+
+@pytest.fixture(scope="module")
+def marian_translator(marian):
+    """It splits nothing."""
+    return Translator(
+        marian[0], xla=False, precision="bfloat16", sentences="whole"
+    )
+
+
+@pytest.fixture(scope="module")
+def loaded_marian(marian):
+    return Translator.from_saved_model(marian[1])
+
+
+@pytest.fixture(scope="module")
+def marian_signatures(marian):
+    return tf.saved_model.load(str(marian[1])).signatures
+
+
+def test_a_bfloat16_export_translates_as_its_model(
+    loaded_marian, marian_translator
+):
     lines = [LINES[0], "men", ""]
-    loaded = Translator.from_saved_model(path)
-    texts, scores = loaded(lines, with_scores=True)
-    translator = Translator(model_dir, xla=False, precision="bfloat16")
-    expected = translator(lines, with_scores=True)
+    texts, scores = loaded_marian(lines, with_scores=True)
+    expected = marian_translator(lines, with_scores=True)
     assert texts == expected[0]
     np.testing.assert_allclose(scores, expected[1], atol=0.1)
+    assert len(set(texts)) == 3
+
+
+def test_a_loaded_export_splits_what_its_model_takes_as_too_long(
+    loaded_marian, marian_translator
+):
+    assert_splits(loaded_marian, marian_translator, SENTENCES[:3])
+
+
+def test_an_export_has_both_vocabularies(
+    marian_signatures, loaded_marian, two_vocabularies
+):
+    assert loaded_marian.vocabulary.sha256 == two_vocabularies.sha256
+    targets = [" ".join(NUMBERS), "the dog"]
+    found = served(
+        marian_signatures["score"], sources=LINES[:2], targets=targets
+    )
+    lengths = [len(ids) for ids in two_vocabularies.target.encode(targets)]
+    assert found["num_tokens"].tolist() == lengths
+    assert lengths != [len(ids) for ids in two_vocabularies.encode(targets)]
 
 
 # What is written.
@@ -694,12 +798,6 @@ def test_the_saved_model_of_another_program_is_refused(exported, tmp_path):
         Translator.from_saved_model(copy)
 
 
-def test_an_export_has_no_hash(exported):
-    translator = Translator.from_saved_model(exported[1])
-    with pytest.raises(InputError, match="sha256 is of a model in memory"):
-        translator.sha256()
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -726,8 +824,34 @@ def test_an_export_with_damaged_metadata_is_refused(
 
 
 @pytest.fixture(scope="module")
-def loaded(exported):
-    return Translator.from_saved_model(exported[1])
+def odd_home(tmp_path_factory):
+    """A folder such that TensorFlow finds no file below it by its name."""
+    home = tmp_path_factory.mktemp("home") / "a[1]\\b"
+    home.mkdir()
+    return home
+
+
+@pytest.fixture(scope="module")
+def loaded(exported, odd_home):
+    shutil.copytree(exported[1], odd_home / "copy")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(odd_home))
+        return Translator.from_saved_model("~/copy")
+
+
+def test_an_export_is_read_where_tensorflow_does_not_find_it(
+    loaded, translator, odd_home, caplog
+):
+    assert loaded(LINES) == translator(LINES)
+    copy = odd_home / "copy"
+    assert loaded.description == str(copy)
+    export._warn_if_misread(copy)
+    assert "TF Serving takes" in caplog.text
+
+
+def test_an_export_has_no_hash(loaded):
+    with pytest.raises(InputError, match="sha256 is of a model in memory"):
+        loaded.sha256()
 
 
 def test_a_loaded_export_translates_as_its_model(loaded, translator):
@@ -736,31 +860,14 @@ def test_a_loaded_export_translates_as_its_model(loaded, translator):
     assert loaded.translate(lines)[1][0].text == translator(lines[1])
 
 
-def test_a_loaded_export_has_what_a_translator_has(
-    exported, loaded, translator
-):
+def test_a_loaded_export_has_what_a_translator_has(loaded, translator):
     assert vars(loaded).keys() >= vars(translator).keys() - {
         "_translate_tensor"
     }
-    assert (loaded.model, loaded.description) == (None, str(exported[1]))
+    assert loaded.model is None
     assert loaded.max_length == translator.max_length
     assert loaded.vocabulary.sha256 == translator.vocabulary.sha256
     assert loaded.options == translator.options == SEARCH
-
-
-def test_an_export_is_read_where_tensorflow_does_not_find_it(
-    exported, translator, tmp_path, monkeypatch, caplog
-):
-    name = "a[1]\\b"
-    copy = tmp_path / name
-    shutil.copytree(exported[1], copy)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for path in (copy, f"~/{name}"):
-        loaded = Translator.from_saved_model(path)
-        assert loaded(LINES) == translator(LINES)
-    assert loaded.description == str(copy)
-    export._warn_if_misread(copy)
-    assert "TF Serving takes" in caplog.text
 
 
 def test_an_export_with_the_vocabulary_of_another_model_is_refused(

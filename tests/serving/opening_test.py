@@ -2,7 +2,7 @@
 
 import pytest
 import tensorflow as tf
-from tiny_translator import LINES, learn_vocabulary, write_model
+from tiny_translator import LINES, ONE_LAYER, learn_vocabulary, write_model
 
 from t2t_lite import Translator
 from t2t_lite.errors import InputError
@@ -15,7 +15,7 @@ WEIGHTS = {"checkpoint": "last", "average_last": 1, "precision": "float32"}
 @pytest.fixture(scope="module")
 def model_dir(tmp_path_factory):
     folder = tmp_path_factory.mktemp("opened") / "model"
-    return write_model(folder, learn_vocabulary()).path
+    return write_model(folder, learn_vocabulary(), ONE_LAYER).path
 
 
 @pytest.mark.slow

@@ -119,6 +119,9 @@ def test_a_model_fits_text_by_these_steps(vocabulary):
         t2t_lite.LabelSmoothedCrossEntropy(),
         jit_compile=False,  # It would compile for each length.
     )
+    model.build()
+    # Else Keras traces the first step, which makes the moments, by itself.
+    model.optimizer.build(model.trainable_variables)
     history = model.fit(
         batches, steps_per_epoch=20, epochs=4, shuffle=False, verbose=0
     )

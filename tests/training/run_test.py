@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from bilingual_text import CORPUS
+from shared_trainer import shared_trainers
 from tiny_models import TINY_MODELS
 
 from t2t_lite.errors import InputError
@@ -61,9 +62,19 @@ def names(folder):
     return [path.name for path in checkpoint_files.paths(folder)]
 
 
-@pytest.fixture(autouse=True)
-def _informative(caplog):
-    caplog.set_level(logging.INFO, "absl")
+@pytest.fixture(scope="module", autouse=True)
+def _informative():
+    logger = logging.getLogger("absl")
+    level = logger.level
+    logger.setLevel(logging.INFO)
+    yield
+    logger.setLevel(level)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_trainer():
+    with shared_trainers():
+        yield
 
 
 @pytest.fixture
@@ -71,9 +82,28 @@ def directory(tmp_path):
     return ModelDirectory(tmp_path / "model")
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The directory and the report of a run that is over, to be left alone."""
+    directory = ModelDirectory(tmp_path_factory.mktemp("finished") / "model")
+    return directory, train(directory.path).report
+
+
+@pytest.fixture
+def trained(finished, directory):
+    """A copy of that directory."""
+    shutil.copytree(finished[0].path, directory.path)
+    return directory
+
+
+@pytest.fixture
+def without_report(monkeypatch):
+    monkeypatch.setattr(run, "final_report", lambda *_: "")
+
+
 @pytest.mark.slow
-def test_a_run_leaves_its_log_its_scores_and_its_curves(directory):
-    report = train(directory.path).report
+def test_a_run_leaves_its_log_its_scores_and_its_curves(finished):
+    directory, report = finished
     log = directory.log.read_text("utf-8")
     assert "Saved" in log
     assert "WARNING" not in log
@@ -88,36 +118,30 @@ def test_a_run_leaves_its_log_its_scores_and_its_curves(directory):
 
 
 @pytest.mark.slow
-def test_the_settings_may_say_how_often_to_save(directory, monkeypatch):
-    monkeypatch.setattr(run, "final_report", lambda *_: "")
+def test_the_settings_may_say_how_often_to_save(directory):
     often = dataclasses.replace(
         HPARAMS, steps=4, average_last=3, save_every_steps=1
     )
-    train(directory.path, often, save_every_steps=None)
+    train(directory.path, often, dev=(), save_every_steps=None)
     saved = names(directory.checkpoints)
     assert sorted(saved) == ["step-2", "step-3", "step-4"]
 
 
 @pytest.mark.slow
-def test_a_run_that_has_done_more_is_told_so(directory, caplog, monkeypatch):
-    monkeypatch.setattr(run, "final_report", lambda *_: "")
-    train(directory.path)
-    train(directory.path, dataclasses.replace(HPARAMS, steps=1))
+def test_a_run_that_has_done_more_is_told_so(trained, caplog, without_report):
+    train(trained.path, dataclasses.replace(HPARAMS, steps=1))
     assert "2 updates are done already, more than steps=1: noth" in caplog.text
 
 
 @pytest.mark.slow
-def test_other_dev_text_begins_the_best_anew(directory, caplog, monkeypatch):
-    monkeypatch.setattr(run, "final_report", lambda *_: "")
-    train(directory.path)
-    path, tensors = next(checkpoints.newest(directory.checkpoints))
+def test_other_dev_text_begins_the_best_anew(trained, caplog, without_report):
+    path, tensors = next(checkpoints.newest(trained.checkpoints))
     checkpoints.write(path, tensors | {"best_score": np.float64(99)})
-    longer = dataclasses.replace(HPARAMS, steps=4)
-    train(directory.path, longer, dev=PAIRS[3:5], evaluate_every_steps=2)
+    train(trained.path, dev=PAIRS[3:5])
     assert "This dev text is not the one before" in caplog.text
     # Scored at once, for there is nothing to compare the next score with.
     assert "Step 2: dev perplexity" in caplog.text
-    assert names(directory.best) != []
+    assert names(trained.best) == ["step-2"]
 
 
 @pytest.mark.slow
@@ -184,9 +208,8 @@ def test_weights_of_another_vocabulary_are_no_start(directory, tmp_path):
 
 @pytest.mark.slow
 def test_a_run_with_sampled_subwords_is_resumed_to_the_same_bits(
-    directory, caplog, monkeypatch
+    directory, caplog
 ):
-    monkeypatch.setattr(run, "final_report", lambda *_: "")
     hparams = dataclasses.replace(
         HPARAMS, subword_sampling=0.2, tokens_per_batch=4000, steps=9
     )
@@ -216,7 +239,7 @@ def test_a_run_that_is_given_no_micro_batch_keeps_what_was_tried(
     monkeypatch.setattr(run, "first_fitting", first_fitting)
     for steps in (2, 3):  # The second resumes the first.
         hparams = dataclasses.replace(HPARAMS, steps=steps)
-        train(directory.path, hparams, micro_batch_tokens=None)
+        train(directory.path, hparams, dev=(), micro_batch_tokens=None)
     (((source_length, target_length, batch_size), tokens, step),) = tried
     longest = max(source_length, target_length)
     assert batch_size == HPARAMS.tokens_per_batch // longest
@@ -256,7 +279,7 @@ def test_a_preflight_refuses_what_would_fail_hours_later(
 
 
 @pytest.mark.slow
-def test_a_preflight_is_for_a_new_run(directory):
-    train(directory.path)
+def test_a_preflight_is_for_a_new_run(finished):
+    directory, _ = finished
     with pytest.raises(InputError, match="has a checkpoint already"):
         train(directory.path, do=run.preflight)

@@ -1,5 +1,6 @@
 """Updates that are tried before the first: the largest that fits, no trace."""
 
+import dataclasses
 import logging
 import types
 
@@ -22,7 +23,8 @@ SHAPE = (5, 8, 128)  # 1,024 target tokens
 
 @pytest.fixture(scope="module")
 def trainer():
-    return Trainer(TINY_MODELS["sinusoidal"], V)
+    hparams = dataclasses.replace(TINY_MODELS["sinusoidal"], num_layers=1)
+    return Trainer(hparams, V)
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ import tensorflow as tf
 from bilingual_text import CORPUS
 from diverging_run import HPARAMS, PAIRS, Updates, train
 from paths import HELPERS
+from shared_trainer import shared_trainers
 
 from t2t_lite import tasks
 from t2t_lite.errors import InputError
@@ -39,24 +40,10 @@ def _informative(caplog, monkeypatch):
     monkeypatch.setattr(run, "draw_curves", lambda *_: None)
 
 
-@pytest.fixture(scope="module")
-def trainers():
-    """The trainer of all runs, once it is made."""
-    return []
-
-
-@pytest.fixture(autouse=True)
-def _one_trainer(monkeypatch, trainers):
-    """Traces the graphs for the first run alone; each begins as if it were."""
-    make = run._make_trainer
-
-    def give(beginning):
-        if not trainers:
-            trainers.append(make(beginning))
-        trainers[0].reset()
-        return trainers[0]
-
-    monkeypatch.setattr(run, "_make_trainer", give)
+@pytest.fixture(scope="module", autouse=True)
+def _one_trainer():
+    with shared_trainers():
+        yield
 
 
 @pytest.fixture
@@ -98,25 +85,25 @@ def records(directory):
 def test_a_run_that_skips_goes_back_and_on_past_the_window(
     directory, updates, caplog
 ):
-    updates.break_batches(50)
-    train(directory.path)
+    updates.break_batches(6)
+    train(directory.path, steps=8, save_every_steps=4)
     name, tensors = last(directory)
-    assert name == "step-60"
+    assert name == "step-8"
     assert weights_are_finite(tensors)
-    assert "Diverged: the loss is not finite at step 50, learn" in caplog.text
-    assert "step 40, past the batches 41 to 50 (skip 1 of 3)." in caplog.text
-    assert (tensors["skipped_batches"], tensors["num_skips"]) == (10, 1)
+    assert "Diverged: the loss is not finite at step 6, learn" in caplog.text
+    assert "step 4, past the batches 5 to 6 (skip 1 of 3)." in caplog.text
+    assert (tensors["skipped_batches"], tensors["num_skips"]) == (2, 1)
     # What was fed before it was noticed comes again.
-    second = updates.steps.index(41, 41)
-    assert updates.steps[second:] == [*range(41, 61)]
-    fed_in_vain = updates.batches[50:second]
+    second = updates.steps.index(5, 5)
+    assert updates.steps[second:] == [*range(5, 9)]
+    fed_in_vain = updates.batches[6:second]
     assert fed_in_vain == updates.batches[second:][: len(fed_in_vain)]
     assert len(fed_in_vain) > 0
     ((name, record),) = records(directory).items()
-    assert name == "divergence-step-50-batch-50.json"
+    assert name == "divergence-step-6-batch-6.json"
     assert record["reason"] == "the loss is not finite"
-    assert (record["step"], record["batch"]) == (50, 50)
-    assert record["learning_rate"] == pytest.approx(12**-0.5 * 50**-0.5)
+    assert (record["step"], record["batch"]) == (6, 6)
+    assert record["learning_rate"] == pytest.approx(12**-0.5 * 6**-0.5)
     assert record["loss"] == record["gradient_norms"]["embedding"] == "nan"
     assert 1 < record["loss_mean"] < 7
     assert "decoder/layer_0/feed_forward" in record["gradient_norms"]
@@ -129,17 +116,17 @@ def test_a_run_that_skips_goes_back_and_on_past_the_window(
 
 @pytest.mark.slow
 def test_a_run_that_stops_keeps_the_last_good_checkpoint(directory, updates):
-    updates.break_batches(50)
+    updates.break_batches(5)
     with pytest.raises(InputError) as error:
-        train(directory.path, on_divergence="stop")
+        train(directory.path, steps=6, save_every_steps=2, on_divergence="stop")
     (name,) = records(directory)
     assert str(error.value) == (
-        "the loss is not finite at step 50, learning rate 4.08e-02: the last "
+        "the loss is not finite at step 5, learning rate 1.29e-01: the last "
         "checkpoint is unharmed; lower --override=learning_rate_scale=..., or "
         "use --precision=float32, or give --on_divergence=skip; "
         f"{directory.path / name} has the batch and the gradient norms"
     )
-    assert names(directory) == ["step-20", "step-40"]
+    assert names(directory) == ["step-2", "step-4"]
     assert weights_are_finite(last(directory)[1])
 
 
@@ -158,18 +145,18 @@ def die():
 def test_an_interrupted_run_skips_to_the_same_bits(
     directory, updates, tmp_path, interrupt, weights
 ):
-    options = {"steps": 16, "save_every_steps": 5, "weights": weights}
-    updates.break_batches(8)
+    options = {"steps": 9, "save_every_steps": 3, "weights": weights}
+    updates.break_batches(5)
     train(directory.path, **options)
     expected = last(directory)[1]
-    assert expected["skipped_batches"] == 3
+    assert expected["skipped_batches"] == 2
     interrupted = ModelDirectory(tmp_path / "interrupted")
     # Before it diverges, and on its second way.
-    for step in (7, 13):
+    for step in (4, 8):
         updates.after[step] = interrupt
         with contextlib.suppress(KeyboardInterrupt):
             train(interrupted.path, **options)
-        saved = f"step-{step}" if interrupt is stop else f"step-{step // 5 * 5}"
+        saved = f"step-{step}" if interrupt is stop else f"step-{step // 3 * 3}"
         assert last(interrupted)[0] == saved
     train(interrupted.path, **options)
     found = last(interrupted)[1]
@@ -181,16 +168,16 @@ def test_an_interrupted_run_skips_to_the_same_bits(
 @pytest.mark.slow
 @pytest.mark.parametrize("weights", [(), (2.0, 1.0)])
 def test_without_a_checkpoint_it_begins_anew_past_the_window(
-    directory, updates, trainers, weights
+    directory, updates, weights
 ):
-    updates.break_batches(5)
-    train(directory.path, steps=8, save_every_steps=100, weights=weights)
+    updates.break_batches(3)
+    train(directory.path, steps=4, save_every_steps=100, weights=weights)
     second = updates.steps.index(1, 1)
-    assert updates.steps[second:] == [*range(1, 9)]
-    assert updates.batches[second] == updates.batches[5]
+    assert updates.steps[second:] == [*range(1, 5)]
+    assert updates.batches[second] == updates.batches[3]
     tensors = last(directory)[1]
     assert weights_are_finite(tensors)
-    assert tensors["skipped_batches"] == 5
+    assert tensors["skipped_batches"] == 3
 
 
 @pytest.mark.slow
@@ -246,13 +233,13 @@ def test_several_workers_skip_together(tmp_path):
     for process in processes:
         _, errors = process.communicate(timeout=binaries.TIMEOUT_S)
         assert process.returncode == 0, errors[-3000:]
-        assert "step 5, past the batches 6 to 8 (skip 1 of 3)." in errors
+        assert "step 2, past the batches 3 to 4 (skip 1 of 3)." in errors
     chief = ModelDirectory(tmp_path / "worker0")
     name, tensors = last(chief)
-    assert name == "step-12"
+    assert name == "step-5"
     assert weights_are_finite(tensors)
-    assert tensors["skipped_batches"] == 3
-    assert list(records(chief)) == ["divergence-step-8-batch-8.json"]
+    assert tensors["skipped_batches"] == 2
+    assert list(records(chief)) == ["divergence-step-4-batch-4.json"]
 
 
 # Without a run.

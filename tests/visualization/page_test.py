@@ -298,7 +298,7 @@ def test_a_page_of_hostile_tokens_is_alive(browser, tmp_path):
 
 @pytest.mark.slow
 def test_a_narrow_window_needs_no_scrolling_sideways(browser, tmp_path):
-    tokens = ["Donaudampfschifffahrtsgesellschaft", *SOURCE] * 10
+    tokens = ["Donaudampfschifffahrtsgesellschaft", *SOURCE] * 3
     maps = made_up_maps(tokens, tokens, num_heads=16)
     narrow = {"width": 360, "height": 700, "deviceScaleFactor": 2}
     browser.execute_cdp_cmd(

@@ -1,0 +1,105 @@
+"""Two workers train as one; where one dies, the run is resumed by both."""
+
+import json
+import re
+import time
+from typing import NamedTuple
+
+import binaries
+import pytest
+import tiny_run
+
+from t2t_lite.storage import checkpoint_files
+
+pytestmark = pytest.mark.slow
+
+
+class _Ended(NamedTuple):
+    """How the chief ended after its worker was killed."""
+
+    status: int
+    errors: str
+    step: int  # that of its last checkpoint
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The folder that has the model directory of each worker."""
+    return tmp_path_factory.mktemp("workers")
+
+
+@pytest.fixture(scope="module")
+def corpus(folder):
+    """The flags of a text to train on."""
+    flags = tiny_run.write_corpus(folder)
+    return [flag for flag in flags if flag.startswith("--train")]
+
+
+def _start(corpus, folder, steps):
+    """Starts two workers; each has a model directory of its own."""
+    addresses = [f"127.0.0.1:{port}" for port in binaries.free_ports(2)]
+    for index in range(2):
+        configuration = {
+            "cluster": {"worker": addresses},
+            "task": {"type": "worker", "index": index},
+        }
+        yield binaries.start(
+            "train",
+            *corpus,
+            *tiny_run.FLAGS,
+            f"--model_dir={folder / f'worker{index}'}",
+            f"--steps={steps}",
+            "--save_every_steps=3",
+            TF_CONFIG=json.dumps(configuration),
+        )
+
+
+def _last_step(folder):
+    """Returns the step of the last checkpoint of the chief."""
+    *_, path = checkpoint_files.paths(folder / "worker0" / "checkpoints")
+    return int(path.name.removeprefix("step-"))
+
+
+@pytest.fixture(scope="module")
+def ended(corpus, folder):
+    """What the death of a worker came to: _Ended."""
+    chief, worker = _start(corpus, folder, steps=1_000_000)
+    saved = folder / "worker0" / "checkpoints" / "step-3.index"
+    while not saved.exists():
+        assert chief.poll() is None
+        time.sleep(0.1)
+    worker.kill()
+    _, errors = chief.communicate(timeout=60)
+    worker.communicate()
+    return _Ended(chief.returncode, errors, _last_step(folder))
+
+
+@pytest.fixture(scope="module")
+def resumed(corpus, folder, ended):
+    """What the two wrote to stderr once both went on, by two updates."""
+    logs = []
+    for process in list(_start(corpus, folder, ended.step + 2)):
+        logs.append(process.communicate(timeout=binaries.TIMEOUT_S)[1])
+        assert process.returncode == 0, logs
+    return logs
+
+
+def test_where_a_worker_dies_the_others_end(ended):
+    assert ended.status == 1
+    assert "Traceback" not in ended.errors
+    assert re.search(
+        r"\nerror: worker 1 \S+ has died: run the same", ended.errors
+    )
+
+
+def test_all_may_resume_where_a_worker_died(folder, ended, resumed):
+    assert _last_step(folder) == ended.step + 2
+
+
+def test_two_workers_train_as_one_and_leave_the_files_of_the_chief(
+    folder, resumed
+):
+    for errors in resumed:
+        assert "all_reduce" not in errors
+        assert "retracing" not in errors
+    assert not (folder / "worker1").exists()
