@@ -438,7 +438,11 @@ class Vocabulary:
         """
         import tensorflow_text
 
-        return tensorflow_text.SentencepieceTokenizer(self.model)
+        # Operations of one name share one model where a SavedModel is loaded.
+        digest = hashlib.sha256(self.model).hexdigest()
+        return tensorflow_text.SentencepieceTokenizer(
+            self.model, name=f"sentencepiece_{digest[:16]}"
+        )
 
     def encode_tensor(self, text_B: "tf.Tensor") -> "tf.RaggedTensor":
         """Returns the ids of `encode` inside a graph.

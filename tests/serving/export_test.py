@@ -649,6 +649,13 @@ def test_a_loaded_export_splits_what_its_model_takes_as_too_long(
     assert_splits(loaded_marian, marian_translator, SENTENCES[:3])
 
 
+def test_each_vocabulary_serves_its_side(marian_signatures, marian_translator):
+    found = served(marian_signatures["serving_default"], inputs=LINES)
+    texts, scores = marian_translator(LINES, with_scores=True)
+    assert text_of(found["outputs"]) == texts
+    np.testing.assert_allclose(found["scores"], scores, atol=0.02)
+
+
 def test_an_export_has_both_vocabularies(
     marian_signatures, loaded_marian, two_vocabularies
 ):
