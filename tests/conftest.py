@@ -25,8 +25,8 @@ from tiny_models import parameters, tiny_transformer
 def pytest_collection_finish():
     """Has TensorFlow run graphs as they are.
 
-    To optimize one takes longer than to run it a few times. Programs that tests
-    start as processes of their own optimize theirs.
+    To optimize one takes longer than to run it a few times. The binaries that
+    tests start as processes of their own optimize theirs.
     """
     if tensorflow := sys.modules.get("tensorflow"):
         tensorflow.config.optimizer.set_experimental_options(

@@ -62,7 +62,9 @@ def _projected_at_once(x_BTD, embedding, target_ids, smoothing, *_):
 _KINDS = {
     "dropout": (_WITH_DROPOUT, {"num_target_ids": NUM_TARGET_IDS}),
     "no dropout": (_WITHOUT_DROPOUT, {}),
+    "no dropout, 2 parts": (_WITHOUT_DROPOUT, {"num_parts": 2}),
     "no dropout, 3 parts": (_WITHOUT_DROPOUT, {"num_parts": 3}),
+    "no dropout, 4 parts": (_WITHOUT_DROPOUT, {"num_parts": 4}),
     "dropout, parts": (_WITH_DROPOUT, {"num_parts": 2}),
     "bfloat16": (_WITHOUT_DROPOUT, {"precision": "bfloat16"}),
     "float16": (_WITHOUT_DROPOUT, {"precision": "float16"}),
@@ -193,11 +195,14 @@ def test_more_micro_batches_than_rows_change_nothing(without_dropout):
     assert math.isclose(float(divided.loss), whole, rel_tol=1e-5)
 
 
-@pytest.mark.parametrize("num_rows", [1, 3, 4])
+@pytest.mark.parametrize("num_rows", [1, 3])
+@pytest.mark.parametrize(
+    "num_parts", [2, *(pytest.param(n, marks=pytest.mark.slow) for n in (3, 4))]
+)
 def test_parts_side_by_side_add_up_to_the_whole(
-    num_rows, trainer_of, without_dropout
+    num_rows, num_parts, trainer_of, without_dropout
 ):
-    in_parts = trainer_of("no dropout, 3 parts")
+    in_parts = trainer_of(f"no dropout, {num_parts} parts")
     for trainer in (without_dropout, in_parts):
         trainer.add(*(ids[:num_rows] for ids in _batch()))
     tokens = float(without_dropout.sums.tokens)
