@@ -3,8 +3,8 @@
 Where TensorFlow does not know the sizes of x [B, L, D], its product with a
 matrix takes some twenty operations to find them out, and a bias is added in one
 of its own. Of a matrix the product is one operation, which adds the bias too.
-Nor does Keras use TensorFlow's operations that look rows up, or make them of an
-index. N counts the rows.
+To look rows up by an index, or to make them of one, is one operation, too, of
+which Keras makes a dozen or more. N counts the rows.
 """
 
 import math

@@ -261,12 +261,16 @@ class Vocabulary:
         return self._processor.unk_id() + FIRST_PIECE
 
     @functools.cached_property
+    def _model_sha256(self) -> str:
+        """Hex digest of this vocabulary's own SentencePiece model."""
+        return hashlib.sha256(self.model).hexdigest()
+
+    @functools.cached_property
     def sha256(self) -> str:
         """Hex digest that names this vocabulary, with that of targets."""
-        digest = hashlib.sha256(self.model).hexdigest()
         if self._target is None:
-            return digest
-        both = digest + self._target.sha256
+            return self._model_sha256
+        both = self._model_sha256 + self._target.sha256
         return hashlib.sha256(both.encode()).hexdigest()
 
     def encode(
@@ -439,9 +443,8 @@ class Vocabulary:
         import tensorflow_text
 
         # Operations of one name share one model where a SavedModel is loaded.
-        digest = hashlib.sha256(self.model).hexdigest()
         return tensorflow_text.SentencepieceTokenizer(
-            self.model, name=f"sentencepiece_{digest[:16]}"
+            self.model, name=f"sentencepiece_{self._model_sha256[:16]}"
         )
 
     def encode_tensor(self, text_B: "tf.Tensor") -> "tf.RaggedTensor":

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
+from tiny_models import AS_MARIAN
 from tiny_translator import (
     LEARNED,
     LINES,
@@ -56,12 +57,8 @@ VARIANTS = {
         TINY,
         num_layers=1,
         d_v=4,
-        positions="marian",
         norm_epsilon=1e-2,
-        activation="swish",
-        attention_bias=True,
-        logit_bias=True,
-        decoder_start="zeros",
+        **AS_MARIAN,
     ),
     "pre_norm": dataclasses.replace(
         TINY,

@@ -25,6 +25,15 @@ _SINUSOIDAL = HParams(
     steps=20,
 )
 
+# What models of Marian have and the paper's has not.
+AS_MARIAN = {
+    "positions": "marian",
+    "activation": "swish",
+    "attention_bias": True,
+    "logit_bias": True,
+    "decoder_start": "zeros",
+}
+
 TINY_MODELS = {
     "sinusoidal": _SINUSOIDAL,
     "learned": dataclasses.replace(_SINUSOIDAL, positions="learned"),
@@ -40,17 +49,12 @@ TINY_MODELS = {
     "restricted": dataclasses.replace(
         _SINUSOIDAL, num_layers=1, attention_window=5
     ),
-    # What models of other programs have and the paper's has not.
     "marian": dataclasses.replace(
         _SINUSOIDAL,
         num_layers=1,
-        positions="marian",
         norm_epsilon=1e-5,
-        activation="swish",
-        attention_bias=True,
-        logit_bias=True,
         tied_embeddings="target",
-        decoder_start="zeros",
+        **AS_MARIAN,
     ),
     "pre_norm": dataclasses.replace(
         _SINUSOIDAL,

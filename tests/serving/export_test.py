@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from readme import example_with
+from tiny_models import AS_MARIAN
 from tiny_translator import (
     LEARNED,
     LINES,
@@ -50,13 +51,9 @@ SEARCH = SearchOptions.from_hparams(TINY)
 MARIAN = dataclasses.replace(
     TINY,
     num_layers=1,
-    positions="marian",
     norm_epsilon=1e-2,
-    activation="swish",
-    attention_bias=True,
-    logit_bias=True,
     tied_embeddings="target",
-    decoder_start="zeros",
+    **AS_MARIAN,
 )
 NUMBERS = [
     *("eins", "zwei", "drei", "vier", "fünf"),
