@@ -15,6 +15,14 @@ Shape: TypeAlias = tuple[int | None, ...]  # None where a graph knows no size.
 NEG_INF = -1e9
 
 
+def is_possible(scores: Tensor) -> Tensor:
+    """Returns bool: which log probabilities or scores are not `NEG_INF`.
+
+    One that a length penalty has divided counts as such, too.
+    """
+    return scores > NEG_INF / 1000
+
+
 def require_dense(**arguments: Any) -> None:
     """Checks that arguments are no tensors of rows of different lengths.
 

@@ -80,10 +80,22 @@ def test_wrong_arguments_are_refused(program, arguments, says, tmp_path):
     assert says in refusal(tmp_path, program, arguments)
 
 
-def test_a_wrong_model_is_refused(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("alignments", ["{model}"]),
+        ("glossary", ["{model}", __file__, __file__]),
+        ("sentences_per_line", ["{model}", __file__, __file__]),
+        ("steering", ["{model}", __file__, __file__]),
+        ("translating", ["--model_dir={model}", f"--input={__file__}"]),
+    ],
+)
+def test_a_wrong_model_is_refused(
+    name, arguments, tmp_path, monkeypatch, capsys
+):
     """In this process, which has what reads models."""
-    program = BENCHMARKS / "translating.py"
-    arguments = [f"--model_dir={tmp_path}", f"--input={__file__}"]
+    program = BENCHMARKS / f"{name}.py"
+    arguments = [each.format(model=tmp_path) for each in arguments]
     monkeypatch.setattr(sys, "argv", [str(program), *arguments])
     monkeypatch.syspath_prepend(BENCHMARKS)
     with pytest.raises(SystemExit) as end:

@@ -1,20 +1,23 @@
 """Beam search over any step function: it knows tokens and scores, no model."""
 
 import dataclasses
-import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import keras
 from keras import ops
 
+from t2t_lite.decoding import goals
+from t2t_lite.decoding.constrained_step import (
+    Cache,
+    Constraint,
+    Goal,
+    Reorder,
+    Step,
+    with_constraint,
+)
 from t2t_lite.decoding.top_k import top_k
 from t2t_lite.model.rows import gather, take
-from t2t_lite.tensor import NEG_INF, Tensor
-
-Cache = Any  # a nested structure of tensors
-Step = Callable[[Tensor, Cache], tuple[Tensor, Cache]]
-Reorder = Callable[[Cache, Tensor], Cache]
+from t2t_lite.tensor import NEG_INF, Tensor, is_possible
 
 
 class Hypotheses(NamedTuple):
@@ -22,46 +25,6 @@ class Hypotheses(NamedTuple):
 
     ids_BWT: Tensor  # int32, 0 after the end
     scores_BW: Tensor  # float32, log probability / length penalty
-
-
-class Goal(NamedTuple):
-    """What hypotheses must get done before they end.
-
-    Those that are equally far compete with each other alone, for what is not
-    likely would otherwise fall behind before it is done.
-    """
-
-    # (state, constants) to int32 [B, W]: how far hypotheses are.
-    progress: Callable
-    # (state, constants) to int32 [B, W, P]: tokens that bring them further, -1
-    # for none.
-    next_ids: Callable
-
-
-class Constraint(NamedTuple):
-    """Which tokens a hypothesis may go on with, by a state that it carries."""
-
-    state: Any  # of empty hypotheses: a nested structure of tensors [B, W, ...]
-    advance: Callable  # (state, int32 ids_BW) to the state after these tokens
-    # (state, constants) to bool [B, W, V]. A hypothesis that may go on with
-    # nothing ends, and is no result.
-    allowed: Callable
-    constants: Any = ()  # of sentences: nested tensors [B, ...]
-    # (state, constants) to bool [B, W, V]: which tokens a hypothesis ends in
-    # front of. EOS gets the sum of their probabilities. None: EOS alone.
-    ends: Callable | None = None
-    goal: Goal | None = None
-
-
-class _ConstrainedCache(NamedTuple):
-    """What a constrained step keeps."""
-
-    inner: Cache  # of the step without the constraint
-    state: Any  # that of Constraint, nested tensors [B, W, ...]
-    constants: Any  # those of Constraint, nested tensors [B, ...]
-    # With a Goal: bool, whether the model would have ended a hypothesis, which
-    # may not end yet.
-    is_over_BW: Any = ()
 
 
 class _State(NamedTuple):
@@ -191,77 +154,6 @@ def with_log_probs(step: Step) -> Step:
         return ops.log_softmax(ops.cast(logits_BWV, "float32")), cache
 
     return normalized_step
-
-
-def with_constraint(
-    step: Step,
-    reorder: Reorder,
-    cache: Cache,
-    constraint: Constraint,
-    eos: int,
-) -> tuple[Step, Reorder, Cache]:
-    """Returns them with the constraint's state in the cache.
-
-    Args:
-        step: a function to log probabilities.
-        reorder: that of `beam_search`.
-        cache: that of `beam_search`.
-        constraint: what rules tokens out.
-        eos: that of `beam_search`.
-    """
-
-    def constrained_step(ids_BW, cache):
-        state = constraint.advance(cache.state, ids_BW)
-        log_probs_BWV, inner = step(ids_BW, cache.inner)
-        allowed_BWV = constraint.allowed(state, cache.constants)
-        if constraint.goal is not None:
-            next_BWP = constraint.goal.next_ids(state, cache.constants)
-            is_next_BWP = (next_BWP >= 0) & gather(
-                allowed_BWV, ops.maximum(next_BWP, 0), batch_dims=2
-            )
-            would_end_BW = log_probs_BWV[..., eos] > math.log(0.5)
-            is_over_BW = (
-                (cache.is_over_BW | would_end_BW)
-                & ~allowed_BWV[..., eos]
-                & ops.any(is_next_BWP, axis=-1)
-            )
-            cache = cache._replace(is_over_BW=is_over_BW)
-        log_probs_BWV = ops.where(allowed_BWV, log_probs_BWV, NEG_INF)
-        if constraint.ends is not None:
-            is_end_BWV = constraint.ends(state, cache.constants)
-            log_probs_BWV = _with_ends(log_probs_BWV, is_end_BWV, eos)
-        return log_probs_BWV, cache._replace(inner=inner, state=state)
-
-    def reorder_all(cache, parent_BW):
-        state = keras.tree.map_structure(
-            lambda x: gather(x, parent_BW), cache.state
-        )
-        inner = reorder(cache.inner, parent_BW)
-        if constraint.goal is not None:
-            is_over_BW = gather(cache.is_over_BW, parent_BW)
-            cache = cache._replace(is_over_BW=is_over_BW)
-        return cache._replace(inner=inner, state=state)
-
-    whole = _ConstrainedCache(cache, constraint.state, constraint.constants)
-    if constraint.goal is not None:
-        progress_BW = constraint.goal.progress(
-            constraint.state, constraint.constants
-        )
-        is_over_BW = ops.zeros_like(progress_BW, "bool")
-        whole = whole._replace(is_over_BW=is_over_BW)
-    return constrained_step, reorder_all, whole
-
-
-def _with_ends(log_probs_BWV: Tensor, is_end_BWV: Tensor, eos: int) -> Tensor:
-    """Returns log probabilities in which EOS stands for some tokens, too."""
-    of_ends_BWV = ops.where(is_end_BWV, log_probs_BWV, NEG_INF)
-    total_BW1 = ops.logsumexp(of_ends_BWV, axis=-1, keepdims=True)
-    ids_V = ops.arange(log_probs_BWV.shape[-1], dtype="int32")
-    return ops.where(
-        ops.equal(ids_V, eos),
-        total_BW1,
-        ops.where(is_end_BWV, NEG_INF, log_probs_BWV),
-    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -403,8 +295,8 @@ class _Search:
                 ops.reshape(log_probs_BWV, (B, W * V)), K
             )
         else:
-            log_probs_BK, flat_BK = self._best_and_nearer(
-                log_probs_BWV, cache, K
+            log_probs_BK, flat_BK = goals.best_and_nearer(
+                self._goal, log_probs_BWV, cache, K, self.eos
             )
         parents_BK, tokens_BK = flat_BK // V, flat_BK % V
         ids_BKT = gather(state.alive_ids_BWT, parents_BK)
@@ -423,45 +315,6 @@ class _Search:
     def _goal(self) -> Goal | None:
         return None if self.constraint is None else self.constraint.goal
 
-    def _best_and_nearer(
-        self, log_probs_BWV: Tensor, cache: Cache, K: int
-    ) -> tuple[Tensor, Tensor]:
-        """Returns the K best continuations, and others that the goal needs.
-
-        They are each hypothesis' best one, its end, and those that bring it
-        nearer to the goal. From where the model would have ended, before it was
-        reached, only these are left: what else it went on with is no text.
-
-        Returns:
-            [B, N], log probabilities, and the places of continuations among
-            all W * V; one that is given twice has NEG_INF then.
-        """
-        B, W, V = ops.shape(log_probs_BWV)
-        going_on_BWV = ops.where(
-            cache.is_over_BW[..., None], NEG_INF, log_probs_BWV
-        )
-        log_probs_BK, best_BK = top_k(ops.reshape(going_on_BWV, (B, W * V)), K)
-        best_BW1 = ops.argmax(going_on_BWV, axis=-1, keepdims=True)
-        best_BW1 = ops.cast(best_BW1, "int32")
-        nearer_BWP = self._goal.next_ids(cache.state, cache.constants)
-        ids_BWN = ops.concatenate(
-            [best_BW1, ops.full_like(best_BW1, self.eos), nearer_BWP], axis=-1
-        )
-        added_BWN = gather(log_probs_BWV, ops.maximum(ids_BWN, 0), batch_dims=2)
-        is_none_BWN = ids_BWN < 0
-        added_BWN = ops.where(is_none_BWN, NEG_INF, added_BWN)
-        first_W1 = V * ops.arange(W, dtype="int32")[:, None]
-        size = W * ops.shape(ids_BWN)[2]
-        places_BN = ops.concatenate(
-            [best_BK, ops.reshape(first_W1 + ids_BWN, (B, size))], axis=1
-        )
-        log_probs_BN = ops.concatenate(
-            [log_probs_BK, ops.reshape(added_BWN, (B, size))], axis=1
-        )
-        is_again_BN = _is_repeated(places_BN, is_possible(log_probs_BN))
-        places_BN = ops.where(is_possible(log_probs_BN), places_BN, 0)
-        return ops.where(is_again_BN, NEG_INF, log_probs_BN), places_BN
-
     def _alive(
         self, alive_BK: Tensor, candidates: _Candidates, cache: Cache
     ) -> tuple[Tensor, Tensor]:
@@ -475,36 +328,13 @@ class _Search:
         if self._goal is None:
             log_probs_BW, kept_BW = ops.top_k(alive_BK, self.beam_width)
             return log_probs_BW, ops.cast(kept_BW, "int32")
-        # In turns: the best of those that are as far as each other, then the
-        # second best of each, and so on, those that are further first.
-        progress_BK = self._progress(candidates, cache)
-        place_K = ops.arange(ops.shape(alive_BK)[1], dtype="int32")
-        here_BK1, other_B1K = alive_BK[:, :, None], alive_BK[:, None]
-        is_before_BKK = (other_B1K > here_BK1) | (
-            ops.equal(other_B1K, here_BK1) & (place_K < place_K[:, None])
+        progress_BK = goals.progress(
+            self.constraint,
+            cache,
+            candidates.parents_BK,
+            candidates.tokens_BK,
         )
-        is_beside_BKK = ops.equal(progress_BK[:, None], progress_BK[..., None])
-        turn_BK = ops.sum(
-            ops.cast(is_before_BKK & is_beside_BKK, "int32"), axis=-1
-        )
-        turn_BK = turn_BK + ops.where(
-            is_possible(alive_BK), 0, ops.shape(alive_BK)[1]
-        )
-        furthest = ops.max(progress_BK) + 1
-        order_BK = ops.argsort(turn_BK * furthest - progress_BK, axis=1)
-        kept_BW = ops.cast(order_BK[:, : self.beam_width], "int32")
-        log_probs_BW, best_first_BW = ops.top_k(
-            gather(alive_BK, kept_BW), self.beam_width
-        )
-        return log_probs_BW, gather(kept_BW, ops.cast(best_first_BW, "int32"))
-
-    def _progress(self, candidates: _Candidates, cache: Cache) -> Tensor:
-        """Returns int32 [B, K]: how far candidates are to the goal."""
-        state = keras.tree.map_structure(
-            lambda x: gather(x, candidates.parents_BK), cache.state
-        )
-        state = self.constraint.advance(state, candidates.tokens_BK)
-        return self._goal.progress(state, cache.constants)
+        return goals.best_in_turns(alive_BK, progress_BK, self.beam_width)
 
     def _finished(self, state: _State, candidates: _Candidates) -> Hypotheses:
         """Returns the best finished hypotheses, those of this step included."""
@@ -546,14 +376,6 @@ class _Search:
         return Hypotheses(gather(ids, order_BW), gather(scores, order_BW))
 
 
-def _is_repeated(x_BN: Tensor, counts_BN: Tensor) -> Tensor:
-    """Returns bool [B, N]: what has an equal before it, of those that count."""
-    place_N = ops.arange(ops.shape(x_BN)[1], dtype="int32")
-    is_before_NN = place_N < place_N[:, None]
-    is_same_BNN = ops.equal(x_BN[:, :, None], x_BN[:, None])
-    return ops.any(is_same_BNN & counts_BN[:, None] & is_before_NN, axis=-1)
-
-
 def _concatenate(some: Hypotheses, others: Hypotheses) -> Hypotheses:
     """Returns the hypotheses of both, side by side."""
     return Hypotheses(
@@ -576,14 +398,6 @@ def _take_sentences(tensors: Any, index_R: Tensor) -> Any:
     return keras.tree.map_structure(
         lambda x: take(x, index_R) if len(x.shape) else x, tensors
     )
-
-
-def is_possible(scores: Tensor) -> Tensor:
-    """Returns bool: which log probabilities or scores are not `NEG_INF`.
-
-    One that a length penalty has divided counts as such, too.
-    """
-    return scores > NEG_INF / 1000
 
 
 def _count(is_true_B: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from keras import ops
 
-from t2t_lite.decoding.beam_search import Constraint, Goal
+from t2t_lite.decoding.constrained_step import Constraint, Goal
 from t2t_lite.decoding.constraints import Batch
 from t2t_lite.model.rows import gather, take
 from t2t_lite.tensor import Tensor

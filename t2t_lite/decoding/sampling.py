@@ -11,17 +11,15 @@ from typing import NamedTuple
 
 from keras import ops
 
-from t2t_lite.decoding.beam_search import (
+from t2t_lite.decoding.beam_search import Hypotheses, length_penalty
+from t2t_lite.decoding.constrained_step import (
     Cache,
     Constraint,
-    Hypotheses,
     Step,
-    is_possible,
-    length_penalty,
     with_constraint,
 )
 from t2t_lite.model.rows import gather
-from t2t_lite.tensor import NEG_INF, Tensor
+from t2t_lite.tensor import NEG_INF, Tensor, is_possible
 from t2t_lite.token_ids import PAD
 
 _ODD = (0x9E3779B1, 0x85EBCA6B, 0xC2B2AE35)  # Multipliers of the hash.

@@ -55,8 +55,7 @@ def search(
         options: SearchOptions.
         min_finished: int up to the beam's width, how many hypotheses must have
             been found.
-        constraint: a function of the Batch to its beam_search.Constraint, or
-            None.
+        constraint: a function of the Batch to its Constraint, or None.
         xla: bool, whether XLA compiles it: shapes stay the same then. Without,
             the cache is as long as the hypotheses are in each step, and
             sentences whose search has ended are left out; a graph must know

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Sequence
 
 from t2t_lite.decoding import constraints, suppression
-from t2t_lite.decoding.beam_search import Constraint
+from t2t_lite.decoding.constrained_step import Constraint
 from t2t_lite.decoding.constraints import Batch, MakeConstraint
 from t2t_lite.decoding.prefix import PrefixTokens
 from t2t_lite.decoding.search_options import SearchOptions

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from keras import ops
 
-from t2t_lite.decoding.beam_search import Constraint
+from t2t_lite.decoding.constrained_step import Constraint
 from t2t_lite.decoding.constraints import Batch
 from t2t_lite.model.rows import take
 from t2t_lite.tensor import Tensor

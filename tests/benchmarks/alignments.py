@@ -15,8 +15,8 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
 
 import checkout  # noqa: F401, the code that this belongs to
+import measuring
 
-from t2t_lite.errors import InputError
 from t2t_lite.storage import settings_file
 from t2t_lite.text import pharaoh
 from t2t_lite_data import embedded
@@ -36,10 +36,8 @@ def main() -> None:
     parser.add_argument("model")
     parser.add_argument("--average_last", type=int, default=1)
     args = parser.parse_args()
-    try:
+    with measuring.usage_errors(parser):
         settings_file.require_task(args.model, "translation")
-    except InputError as error:
-        sys.exit(f"error: {error}")
 
     from t2t_lite.evaluation.alignment_heads import ranked_heads
     from t2t_lite.model.alignment_head import AlignmentHead
@@ -52,7 +50,8 @@ def main() -> None:
         if chosen
         else AlignmentHead(directory.settings().hparams.decoder_layers - 1)
     )
-    loaded = directory.load_model(average_last=args.average_last)
+    with measuring.usage_errors(parser):
+        loaded = directory.load_model(average_last=args.average_last)
     pairs = embedded.pairs("test")
     links = pharaoh.links_of(embedded.alignments("test"), pairs)
     kinds = {

@@ -20,7 +20,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
 import checkout  # noqa: F401, the code that this belongs to
 import measuring
 
-from t2t_lite.errors import InputError
 from t2t_lite_data import text_files
 
 _WORD = re.compile(r"\w+")
@@ -97,10 +96,8 @@ def main() -> None:
             f"--{name}", type=measuring.positive_int, default=default
         )
     args = parser.parse_args()
-    try:
+    with measuring.usage_errors(parser):
         pairs = list(text_files.pairs(args.source, args.target))
-    except InputError as error:
-        sys.exit(f"error: {error}")
     sources, targets = map(list, zip(*pairs, strict=True))
     terms = learn_terms(pairs, args.terms)
     made_up = {source: target[::-1] for source, target in terms.items()}
@@ -109,8 +106,6 @@ def main() -> None:
         _WORD.sub(lambda word: backwards.get(word[0], word[0]), line)
         for line in targets
     ]
-    with_terms = sum(bool(asked_of(line, terms)) for line in sources)
-    print(f"{len(terms)} terms, in {with_terms:,} of {len(sources):,} lines")
 
     import sacrebleu
 
@@ -121,12 +116,15 @@ def main() -> None:
         "terms of the text": (terms, targets),
         "made-up terms": (made_up, rewritten),
     }
-    translators = {
-        name: Translator(
-            args.model, average_last=args.average_last, glossary=glossary
-        )
-        for name, (glossary, _) in ways.items()
-    }
+    with measuring.usage_errors(parser):
+        translators = {
+            name: Translator(
+                args.model, average_last=args.average_last, glossary=glossary
+            )
+            for name, (glossary, _) in ways.items()
+        }
+    with_terms = sum(bool(asked_of(line, terms)) for line in sources)
+    print(f"{len(terms)} terms, in {with_terms:,} of {len(sources):,} lines")
     found, seconds = {}, {}
     for _ in range(1 + args.rounds):
         for name, translator in translators.items():

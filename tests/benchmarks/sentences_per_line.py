@@ -17,8 +17,8 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
 
 import checkout  # noqa: F401, the code that this belongs to
+import measuring
 
-from t2t_lite.errors import InputError
 from t2t_lite_data import text_files
 
 _END_MARKS = tuple('.!?"')
@@ -65,15 +65,13 @@ def main() -> None:
     parser.add_argument("--sentences", default="auto")
     parser.add_argument("--average_last", type=int, default=1)
     args = parser.parse_args()
-    try:
+    with measuring.usage_errors(parser):
         pairs = sentence_pairs(args.source, args.target)
-    except InputError as error:
-        sys.exit(f"error: {error}")
-    sources, targets = map(list, zip(*pairs, strict=True))
+        sources, targets = map(list, zip(*pairs, strict=True))
+        translate = translator(args.model, args.sentences, args.average_last)
 
     import sacrebleu
 
-    translate = translator(args.model, args.sentences, args.average_last)
     one_by_one = translate(sources)
     print(f"{len(pairs)} sentences\nto a line    BLEU  one by one")
     for count in (1, 2, 5, 50):

@@ -21,7 +21,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
 import checkout  # noqa: F401, the code that this belongs to
 import measuring
 
-from t2t_lite.errors import InputError
 from t2t_lite_data import text_files
 
 _OPTIONS = {
@@ -99,16 +98,14 @@ def main() -> None:
     parser.add_argument("--average_last", type=int, default=1)
     parser.add_argument("--rounds", type=measuring.positive_int, default=3)
     args = parser.parse_args()
-    try:
+    with measuring.usage_errors(parser):
         pairs = list(text_files.pairs(args.source, args.target))
-    except InputError as error:
-        sys.exit(f"error: {error}")
-    sources, targets = map(list, zip(*pairs, strict=True))
+        sources, targets = map(list, zip(*pairs, strict=True))
+        translate = ways(args.model, args.average_last, sources, targets)
 
     import sacrebleu
 
     found, seconds = {}, {}
-    translate = ways(args.model, args.average_last, sources, targets)
     for _ in range(1 + args.rounds):
         for name, run in translate.items():
             taken, found[name] = measuring.timed(run)

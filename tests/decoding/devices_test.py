@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 
+import binaries
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -228,6 +229,7 @@ def two_cpus(tmp_path_factory):
     folder = tmp_path_factory.mktemp("two_cpus")
     done = subprocess.run(
         [sys.executable, HELPERS / "devices_check.py", folder],
+        env=binaries.environment(),
         capture_output=True,
         text=True,
         timeout=500,

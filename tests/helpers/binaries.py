@@ -5,9 +5,12 @@ import socket
 import subprocess
 import sys
 
-from paths import ROOT
+from paths import HELPERS, ROOT
 
 TIMEOUT_S = 300
+# TensorFlow and Keras import these wherever they are, which takes a process a
+# second and a half. `pip install -e .` does not install them.
+WITHOUT_EXTRAS = str(HELPERS / "absent")
 
 
 def command(name, *flags):
@@ -19,8 +22,16 @@ def command(name, *flags):
 
 
 def environment(**changes):
-    """Returns the environment of a binary, on a machine without GPUs."""
-    return os.environ | {"CUDA_VISIBLE_DEVICES": "-1"} | changes
+    """Returns the environment of a binary.
+
+    It is that of a machine without GPUs, JAX and matplotlib.
+    """
+    paths = filter(None, [WITHOUT_EXTRAS, os.environ.get("PYTHONPATH")])
+    machine = {
+        "CUDA_VISIBLE_DEVICES": "-1",
+        "PYTHONPATH": os.pathsep.join(paths),
+    }
+    return os.environ | machine | changes
 
 
 def start(name, *flags, **changes):

@@ -5,13 +5,17 @@ import pathlib
 import subprocess
 import sys
 
+from binaries import WITHOUT_EXTRAS
 from paths import HELPERS
 
 
 def lonely_environment():
     """Returns an environment in which this package is nowhere."""
-    kept = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    return kept | {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    return os.environ | {
+        "CUDA_VISIBLE_DEVICES": "-1",
+        "PYTHONPATH": WITHOUT_EXTRAS,
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+    }
 
 
 class Server:

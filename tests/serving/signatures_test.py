@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import dataclasses
+import os
 import pathlib
 import random
 import shutil
@@ -13,6 +14,7 @@ import time
 
 import numpy as np
 import pytest
+from binaries import WITHOUT_EXTRAS
 from paths import HELPERS, ROOT
 from prediction_client import Server, lonely_environment
 from readme import example_with
@@ -87,12 +89,13 @@ for text in dataset.as_numpy_iterator():
 def test_a_pipeline_on_one_device_translates_with_a_model_on_another(
     exported, translator
 ):
+    paths = WITHOUT_EXTRAS, str(ROOT)
     out = subprocess.run(
         [sys.executable, "-c", _TWO_DEVICES, exported[0]],
         input="".join(f"{line}\n" for line in LINES),
         capture_output=True,
         encoding="utf-8",
-        env=lonely_environment() | {"PYTHONPATH": str(ROOT)},
+        env=lonely_environment() | {"PYTHONPATH": os.pathsep.join(paths)},
         check=True,
     ).stdout
     assert out.split("\n")[:-1] == translator(LINES)

@@ -1,7 +1,6 @@
 """However an update is divided, it is the same update."""
 
 import json
-import os
 import subprocess
 import sys
 
@@ -24,7 +23,7 @@ _PLAIN, _DROPPED = "0-float32", "0.5-bfloat16"  # Dropout and precision.
 def _start(how, folder, *cases, **environment):
     return subprocess.Popen(
         [sys.executable, _CHECK, how, folder, *cases],
-        env={**os.environ, **environment},
+        env=binaries.environment(**environment),
         stderr=subprocess.PIPE,
         text=True,
     )

@@ -1,0 +1,126 @@
+"""What hypotheses may go on with, and steps of a search that keep to it."""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from t2t_lite.model.rows import gather
+from t2t_lite.tensor import NEG_INF, Tensor
+
+Cache = Any  # a nested structure of tensors
+Step = Callable[[Tensor, Cache], tuple[Tensor, Cache]]
+Reorder = Callable[[Cache, Tensor], Cache]
+
+
+class Goal(NamedTuple):
+    """What hypotheses must get done before they end.
+
+    Those that are equally far compete with each other alone, for what is not
+    likely would otherwise fall behind before it is done.
+    """
+
+    # (state, constants) to int32 [B, W]: how far hypotheses are.
+    progress: Callable
+    # (state, constants) to int32 [B, W, P]: tokens that bring them further, -1
+    # for none.
+    next_ids: Callable
+
+
+class Constraint(NamedTuple):
+    """Which tokens a hypothesis may go on with, by a state that it carries."""
+
+    state: Any  # of empty hypotheses: a nested structure of tensors [B, W, ...]
+    advance: Callable  # (state, int32 ids_BW) to the state after these tokens
+    # (state, constants) to bool [B, W, V]. A hypothesis that may go on with
+    # nothing ends, and is no result.
+    allowed: Callable
+    constants: Any = ()  # of sentences: nested tensors [B, ...]
+    # (state, constants) to bool [B, W, V]: which tokens a hypothesis ends in
+    # front of. EOS gets the sum of their probabilities. None: EOS alone.
+    ends: Callable | None = None
+    goal: Goal | None = None
+
+
+class ConstrainedCache(NamedTuple):
+    """What a constrained step keeps."""
+
+    inner: Cache  # of the step without the constraint
+    state: Any  # that of Constraint, nested tensors [B, W, ...]
+    constants: Any  # those of Constraint, nested tensors [B, ...]
+    # With a Goal: bool, whether the model would have ended a hypothesis, which
+    # may not end yet.
+    is_over_BW: Any = ()
+
+
+def with_constraint(
+    step: Step,
+    reorder: Reorder,
+    cache: Cache,
+    constraint: Constraint,
+    eos: int,
+) -> tuple[Step, Reorder, Cache]:
+    """Returns them with the constraint's state in the cache.
+
+    Args:
+        step: a function to log probabilities.
+        reorder: that of `beam_search`.
+        cache: that of `beam_search`.
+        constraint: Constraint.
+        eos: that of `beam_search`.
+    """
+
+    def constrained_step(ids_BW, cache):
+        state = constraint.advance(cache.state, ids_BW)
+        log_probs_BWV, inner = step(ids_BW, cache.inner)
+        allowed_BWV = constraint.allowed(state, cache.constants)
+        if constraint.goal is not None:
+            next_BWP = constraint.goal.next_ids(state, cache.constants)
+            is_next_BWP = (next_BWP >= 0) & gather(
+                allowed_BWV, ops.maximum(next_BWP, 0), batch_dims=2
+            )
+            would_end_BW = log_probs_BWV[..., eos] > math.log(0.5)
+            is_over_BW = (
+                (cache.is_over_BW | would_end_BW)
+                & ~allowed_BWV[..., eos]
+                & ops.any(is_next_BWP, axis=-1)
+            )
+            cache = cache._replace(is_over_BW=is_over_BW)
+        log_probs_BWV = ops.where(allowed_BWV, log_probs_BWV, NEG_INF)
+        if constraint.ends is not None:
+            is_end_BWV = constraint.ends(state, cache.constants)
+            log_probs_BWV = _with_ends(log_probs_BWV, is_end_BWV, eos)
+        return log_probs_BWV, cache._replace(inner=inner, state=state)
+
+    def reorder_all(cache, parent_BW):
+        state = keras.tree.map_structure(
+            lambda x: gather(x, parent_BW), cache.state
+        )
+        inner = reorder(cache.inner, parent_BW)
+        if constraint.goal is not None:
+            is_over_BW = gather(cache.is_over_BW, parent_BW)
+            cache = cache._replace(is_over_BW=is_over_BW)
+        return cache._replace(inner=inner, state=state)
+
+    whole = ConstrainedCache(cache, constraint.state, constraint.constants)
+    if constraint.goal is not None:
+        progress_BW = constraint.goal.progress(
+            constraint.state, constraint.constants
+        )
+        is_over_BW = ops.zeros_like(progress_BW, "bool")
+        whole = whole._replace(is_over_BW=is_over_BW)
+    return constrained_step, reorder_all, whole
+
+
+def _with_ends(log_probs_BWV: Tensor, is_end_BWV: Tensor, eos: int) -> Tensor:
+    """Returns log probabilities in which EOS stands for some tokens, too."""
+    of_ends_BWV = ops.where(is_end_BWV, log_probs_BWV, NEG_INF)
+    total_BW1 = ops.logsumexp(of_ends_BWV, axis=-1, keepdims=True)
+    ids_V = ops.arange(log_probs_BWV.shape[-1], dtype="int32")
+    return ops.where(
+        ops.equal(ids_V, eos),
+        total_BW1,
+        ops.where(is_end_BWV, NEG_INF, log_probs_BWV),
+    )

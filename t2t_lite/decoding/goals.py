@@ -1,0 +1,128 @@
+"""Beam search towards a goal: what is not likely, and must get done."""
+
+import keras
+from keras import ops
+
+from t2t_lite.decoding.constrained_step import (
+    ConstrainedCache,
+    Constraint,
+    Goal,
+)
+from t2t_lite.decoding.top_k import top_k
+from t2t_lite.model.rows import gather
+from t2t_lite.tensor import NEG_INF, Tensor, is_possible
+
+
+def best_and_nearer(
+    goal: Goal,
+    log_probs_BWV: Tensor,
+    cache: ConstrainedCache,
+    K: int,
+    eos: int,
+) -> tuple[Tensor, Tensor]:
+    """Returns the K best continuations, and others that the goal needs.
+
+    They are each hypothesis' best one, its end, and those that bring it nearer
+    to the goal. From where the model would have ended, before it was reached,
+    only these are left: what else it went on with is no text.
+
+    Args:
+        goal: Goal.
+        log_probs_BWV: float32, of hypotheses with each token.
+        cache: what the step that gave these returned.
+        K: how many are the best ones.
+        eos: that of `beam_search`.
+
+    Returns:
+        [B, N], log probabilities, and the places of continuations among all
+        W * V; one that is given twice has NEG_INF then.
+    """
+    B, W, V = ops.shape(log_probs_BWV)
+    going_on_BWV = ops.where(
+        cache.is_over_BW[..., None], NEG_INF, log_probs_BWV
+    )
+    log_probs_BK, best_BK = top_k(ops.reshape(going_on_BWV, (B, W * V)), K)
+    best_BW1 = ops.argmax(going_on_BWV, axis=-1, keepdims=True)
+    best_BW1 = ops.cast(best_BW1, "int32")
+    nearer_BWP = goal.next_ids(cache.state, cache.constants)
+    ids_BWN = ops.concatenate(
+        [best_BW1, ops.full_like(best_BW1, eos), nearer_BWP], axis=-1
+    )
+    added_BWN = gather(log_probs_BWV, ops.maximum(ids_BWN, 0), batch_dims=2)
+    is_none_BWN = ids_BWN < 0
+    added_BWN = ops.where(is_none_BWN, NEG_INF, added_BWN)
+    first_W1 = V * ops.arange(W, dtype="int32")[:, None]
+    size = W * ops.shape(ids_BWN)[2]
+    places_BN = ops.concatenate(
+        [best_BK, ops.reshape(first_W1 + ids_BWN, (B, size))], axis=1
+    )
+    log_probs_BN = ops.concatenate(
+        [log_probs_BK, ops.reshape(added_BWN, (B, size))], axis=1
+    )
+    is_again_BN = _is_repeated(places_BN, is_possible(log_probs_BN))
+    places_BN = ops.where(is_possible(log_probs_BN), places_BN, 0)
+    return ops.where(is_again_BN, NEG_INF, log_probs_BN), places_BN
+
+
+def progress(
+    constraint: Constraint,
+    cache: ConstrainedCache,
+    parents_BK: Tensor,
+    tokens_BK: Tensor,
+) -> Tensor:
+    """Returns int32 [B, K]: how far continuations are to the goal.
+
+    Args:
+        constraint: Constraint, with a Goal.
+        cache: of the hypotheses that are continued.
+        parents_BK: int32, which of them each one continues.
+        tokens_BK: int32, with what.
+    """
+    state = keras.tree.map_structure(
+        lambda x: gather(x, parents_BK), cache.state
+    )
+    state = constraint.advance(state, tokens_BK)
+    return constraint.goal.progress(state, cache.constants)
+
+
+def best_in_turns(
+    alive_BK: Tensor, progress_BK: Tensor, beam_width: int
+) -> tuple[Tensor, Tensor]:
+    """Returns the best of those that are as far as each other, in turns.
+
+    First the best of each, those that are further before the others; then the
+    second best of each, and so on.
+
+    Args:
+        alive_BK: float32, log probabilities of what has not ended.
+        progress_BK: int32, how far each is.
+        beam_width: W.
+
+    Returns:
+        [B, W], log probabilities, best first, and int32 places among the K.
+    """
+    place_K = ops.arange(ops.shape(alive_BK)[1], dtype="int32")
+    here_BK1, other_B1K = alive_BK[:, :, None], alive_BK[:, None]
+    is_before_BKK = (other_B1K > here_BK1) | (
+        ops.equal(other_B1K, here_BK1) & (place_K < place_K[:, None])
+    )
+    is_beside_BKK = ops.equal(progress_BK[:, None], progress_BK[..., None])
+    turn_BK = ops.sum(ops.cast(is_before_BKK & is_beside_BKK, "int32"), axis=-1)
+    turn_BK = turn_BK + ops.where(
+        is_possible(alive_BK), 0, ops.shape(alive_BK)[1]
+    )
+    furthest = ops.max(progress_BK) + 1
+    order_BK = ops.argsort(turn_BK * furthest - progress_BK, axis=1)
+    kept_BW = ops.cast(order_BK[:, :beam_width], "int32")
+    log_probs_BW, best_first_BW = ops.top_k(
+        gather(alive_BK, kept_BW), beam_width
+    )
+    return log_probs_BW, gather(kept_BW, ops.cast(best_first_BW, "int32"))
+
+
+def _is_repeated(x_BN: Tensor, counts_BN: Tensor) -> Tensor:
+    """Returns bool [B, N]: what has an equal before it, of those that count."""
+    place_N = ops.arange(ops.shape(x_BN)[1], dtype="int32")
+    is_before_NN = place_N < place_N[:, None]
+    is_same_BNN = ops.equal(x_BN[:, :, None], x_BN[:, None])
+    return ops.any(is_same_BNN & counts_BN[:, None] & is_before_NN, axis=-1)

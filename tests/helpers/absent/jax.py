@@ -1,0 +1,3 @@
+"""What programs find for JAX where `binaries.environment` leaves it out."""
+
+raise ModuleNotFoundError("No module named 'jax'", name="jax")

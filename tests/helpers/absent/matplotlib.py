@@ -1,0 +1,3 @@
+"""The same for matplotlib."""
+
+raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
