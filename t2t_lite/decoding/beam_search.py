@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from t2t_lite.decoding import goals
+from t2t_lite.decoding import constrained_step, goals
 from t2t_lite.decoding.constrained_step import (
     Cache,
     Constraint,
-    Goal,
     Reorder,
     Step,
     with_constraint,
 )
+from t2t_lite.decoding.goals import Goal
 from t2t_lite.decoding.top_k import top_k
 from t2t_lite.model.rows import gather, take
 from t2t_lite.tensor import NEG_INF, Tensor, is_possible
@@ -296,7 +296,11 @@ class _Search:
             )
         else:
             log_probs_BK, flat_BK = goals.best_and_nearer(
-                self._goal, log_probs_BWV, cache, K, self.eos
+                log_probs_BWV,
+                self._goal.next_ids(cache.state, cache.constants),
+                cache.is_over_BW,
+                K=K,
+                eos=self.eos,
             )
         parents_BK, tokens_BK = flat_BK // V, flat_BK % V
         ids_BKT = gather(state.alive_ids_BWT, parents_BK)
@@ -328,7 +332,7 @@ class _Search:
         if self._goal is None:
             log_probs_BW, kept_BW = ops.top_k(alive_BK, self.beam_width)
             return log_probs_BW, ops.cast(kept_BW, "int32")
-        progress_BK = goals.progress(
+        progress_BK = constrained_step.progress(
             self.constraint,
             cache,
             candidates.parents_BK,

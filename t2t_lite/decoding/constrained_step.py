@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from t2t_lite.decoding.goals import Goal
 from t2t_lite.model.rows import gather
 from t2t_lite.tensor import NEG_INF, Tensor
 
@@ -15,25 +16,14 @@ Step = Callable[[Tensor, Cache], tuple[Tensor, Cache]]
 Reorder = Callable[[Cache, Tensor], Cache]
 
 
-class Goal(NamedTuple):
-    """What hypotheses must get done before they end.
-
-    Those that are equally far compete with each other alone, for what is not
-    likely would otherwise fall behind before it is done.
-    """
-
-    # (state, constants) to int32 [B, W]: how far hypotheses are.
-    progress: Callable
-    # (state, constants) to int32 [B, W, P]: tokens that bring them further, -1
-    # for none.
-    next_ids: Callable
-
-
 class Constraint(NamedTuple):
     """Which tokens a hypothesis may go on with, by a state that it carries."""
 
     state: Any  # of empty hypotheses: a nested structure of tensors [B, W, ...]
-    advance: Callable  # (state, int32 ids_BW) to the state after these tokens
+    # (state, int32 ids_BW) to the state after these tokens. With a goal W may
+    # be another number: of candidates, which are asked about before they are
+    # chosen.
+    advance: Callable
     # (state, constants) to bool [B, W, V]. A hypothesis that may go on with
     # nothing ends, and is no result.
     allowed: Callable
@@ -57,18 +47,19 @@ class ConstrainedCache(NamedTuple):
 
 def with_constraint(
     step: Step,
-    reorder: Reorder,
+    reorder: Reorder | None,
     cache: Cache,
     constraint: Constraint,
     eos: int,
 ) -> tuple[Step, Reorder, Cache]:
-    """Returns them with the constraint's state in the cache.
+    """Returns (step, reorder, cache) that keep to the constraint.
 
     Args:
         step: a function to log probabilities.
-        reorder: that of `beam_search`.
+        reorder: that of `beam_search`; None where hypotheses stay in place,
+            and what is returned for it is not called.
         cache: that of `beam_search`.
-        constraint: Constraint.
+        constraint: what rules tokens out.
         eos: that of `beam_search`.
     """
 
@@ -81,6 +72,7 @@ def with_constraint(
             is_next_BWP = (next_BWP >= 0) & gather(
                 allowed_BWV, ops.maximum(next_BWP, 0), batch_dims=2
             )
+            # It is likelier than all else together.
             would_end_BW = log_probs_BWV[..., eos] > math.log(0.5)
             is_over_BW = (
                 (cache.is_over_BW | would_end_BW)
@@ -112,6 +104,27 @@ def with_constraint(
         is_over_BW = ops.zeros_like(progress_BW, "bool")
         whole = whole._replace(is_over_BW=is_over_BW)
     return constrained_step, reorder_all, whole
+
+
+def progress(
+    constraint: Constraint,
+    cache: ConstrainedCache,
+    parents_BK: Tensor,
+    tokens_BK: Tensor,
+) -> Tensor:
+    """Returns int32 [B, K]: how far continuations have come to the goal.
+
+    Args:
+        constraint: Constraint, with a Goal.
+        cache: of the hypotheses that are continued.
+        parents_BK: int32, which of them each one continues.
+        tokens_BK: int32, with what.
+    """
+    state = keras.tree.map_structure(
+        lambda x: gather(x, parents_BK), cache.state
+    )
+    state = constraint.advance(state, tokens_BK)
+    return constraint.goal.progress(state, cache.constants)
 
 
 def _with_ends(log_probs_BWV: Tensor, is_end_BWV: Tensor, eos: int) -> Tensor:

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from keras import ops
 
-from t2t_lite.decoding.constrained_step import Constraint, Goal
+from t2t_lite.decoding.constrained_step import Constraint
+from t2t_lite.decoding.goals import Goal
 from t2t_lite.errors import require
 from t2t_lite.model.rows import gather
 from t2t_lite.tensor import Tensor

@@ -1,50 +1,59 @@
 """Beam search towards a goal: what is not likely, and must get done."""
 
-import keras
+from collections.abc import Callable
+from typing import NamedTuple
+
 from keras import ops
 
-from t2t_lite.decoding.constrained_step import (
-    ConstrainedCache,
-    Constraint,
-    Goal,
-)
 from t2t_lite.decoding.top_k import top_k
 from t2t_lite.model.rows import gather
 from t2t_lite.tensor import NEG_INF, Tensor, is_possible
 
 
+class Goal(NamedTuple):
+    """What hypotheses must get done before they end.
+
+    Those that are equally far compete with each other alone, for what is not
+    likely would otherwise fall behind before it is done.
+    """
+
+    # (state, constants) to int32 [B, W]: how far hypotheses are, of candidates,
+    # too.
+    progress: Callable
+    # (state, constants) to int32 [B, W, P]: tokens that bring them further, -1
+    # for none.
+    next_ids: Callable
+
+
 def best_and_nearer(
-    goal: Goal,
     log_probs_BWV: Tensor,
-    cache: ConstrainedCache,
+    nearer_BWP: Tensor,
+    is_over_BW: Tensor,
     K: int,
     eos: int,
 ) -> tuple[Tensor, Tensor]:
-    """Returns the K best continuations, and others that the goal needs.
+    """Returns the K best continuations, and others that a goal needs.
 
     They are each hypothesis' best one, its end, and those that bring it nearer
-    to the goal. From where the model would have ended, before it was reached,
+    to the goal. Where the model would have ended before the goal was reached,
     only these are left: what else it went on with is no text.
 
     Args:
-        goal: Goal.
         log_probs_BWV: float32, of hypotheses with each token.
-        cache: what the step that gave these returned.
+        nearer_BWP: int32, tokens that bring each nearer, -1 for none.
+        is_over_BW: bool, which ones the model would have ended.
         K: how many are the best ones.
-        eos: that of `beam_search`.
+        eos: the id that ends a hypothesis.
 
     Returns:
-        [B, N], log probabilities, and the places of continuations among all
-        W * V; one that is given twice has NEG_INF then.
+        float32 log probabilities and int32 places among all W * V, both [B, N],
+        N = K + W * (2 + P). A place that comes again has NEG_INF there.
     """
     B, W, V = ops.shape(log_probs_BWV)
-    going_on_BWV = ops.where(
-        cache.is_over_BW[..., None], NEG_INF, log_probs_BWV
-    )
+    going_on_BWV = ops.where(is_over_BW[..., None], NEG_INF, log_probs_BWV)
     log_probs_BK, best_BK = top_k(ops.reshape(going_on_BWV, (B, W * V)), K)
     best_BW1 = ops.argmax(going_on_BWV, axis=-1, keepdims=True)
     best_BW1 = ops.cast(best_BW1, "int32")
-    nearer_BWP = goal.next_ids(cache.state, cache.constants)
     ids_BWN = ops.concatenate(
         [best_BW1, ops.full_like(best_BW1, eos), nearer_BWP], axis=-1
     )
@@ -64,42 +73,22 @@ def best_and_nearer(
     return ops.where(is_again_BN, NEG_INF, log_probs_BN), places_BN
 
 
-def progress(
-    constraint: Constraint,
-    cache: ConstrainedCache,
-    parents_BK: Tensor,
-    tokens_BK: Tensor,
-) -> Tensor:
-    """Returns int32 [B, K]: how far continuations are to the goal.
-
-    Args:
-        constraint: Constraint, with a Goal.
-        cache: of the hypotheses that are continued.
-        parents_BK: int32, which of them each one continues.
-        tokens_BK: int32, with what.
-    """
-    state = keras.tree.map_structure(
-        lambda x: gather(x, parents_BK), cache.state
-    )
-    state = constraint.advance(state, tokens_BK)
-    return constraint.goal.progress(state, cache.constants)
-
-
 def best_in_turns(
     alive_BK: Tensor, progress_BK: Tensor, beam_width: int
 ) -> tuple[Tensor, Tensor]:
-    """Returns the best of those that are as far as each other, in turns.
+    """Returns the W to go on with, in turns of those that are equally far.
 
-    First the best of each, those that are further before the others; then the
-    second best of each, and so on.
+    First the best of each group, the group that is further before the others;
+    then the second best of each, and so on. What is impossible comes last.
 
     Args:
-        alive_BK: float32, log probabilities of what has not ended.
+        alive_BK: float32, log probabilities; NEG_INF for what has ended.
         progress_BK: int32, how far each is.
-        beam_width: W.
+        beam_width: W, at most K.
 
     Returns:
-        [B, W], log probabilities, best first, and int32 places among the K.
+        float32 log probabilities, best first, and int32 places among the K,
+        both [B, W].
     """
     place_K = ops.arange(ops.shape(alive_BK)[1], dtype="int32")
     here_BK1, other_B1K = alive_BK[:, :, None], alive_BK[:, None]

@@ -18,8 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from keras import ops
 
-from t2t_lite.decoding.constrained_step import Constraint, Goal
+from t2t_lite.decoding.constrained_step import Constraint
 from t2t_lite.decoding.constraints import Batch
+from t2t_lite.decoding.goals import Goal
 from t2t_lite.model.rows import gather, take
 from t2t_lite.tensor import Tensor
 from t2t_lite.token_ids import EOS, PAD

@@ -19,8 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from keras import ops
 
-from t2t_lite.decoding.constrained_step import Constraint, Goal
+from t2t_lite.decoding.constrained_step import Constraint
 from t2t_lite.decoding.constraints import Batch, marked
+from t2t_lite.decoding.goals import Goal
 from t2t_lite.decoding.words import Words
 from t2t_lite.model.rows import gather
 from t2t_lite.tensor import Tensor

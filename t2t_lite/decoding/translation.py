@@ -274,6 +274,12 @@ class LineTranslator(LinePredictor):
             prefixes: that of `translate`.
             num_alternatives: 0 for the best translations.
         """
+        require(
+            "from a SavedModel, call its signature alternatives, or give the "
+            "model directory",
+            self._finds_alternatives or not num_alternatives,
+            model=self.description,
+        )
         kept = self._kept(lines, first_line, prefixes)
         if kept is not None:
             lines, prefixes = kept.lines, kept.prefixes
@@ -403,12 +409,6 @@ class LineTranslator(LinePredictor):
         The first piece of a line whose translation the prefix leaves open has
         alternatives; the others have their best one.
         """
-        require(
-            "from a SavedModel, call its signature alternatives, or give the "
-            "model directory",
-            self._finds_alternatives,
-            model=self.description,
-        )
         lines_done, is_open = set(), []
         for line, request in zip(pieces.line_indices, requests, strict=True):
             goes_on = not request.beginning.ends_there

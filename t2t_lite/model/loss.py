@@ -311,7 +311,10 @@ def _losses_and_gradient(
 
 @keras.saving.register_keras_serializable("t2t_lite")
 class LabelSmoothedCrossEntropy(keras.losses.Loss):
-    """`cross_entropy` per token, for `model.compile(loss=...)`.
+    """The mean of `cross_entropy` over all target tokens of a batch.
+
+    For `model.compile(loss=...)`: it takes logits, before any softmax, and
+    leaves out padding, whose id is 0.
 
     Args:
         label_smoothing: e in [0, 1).

@@ -51,7 +51,7 @@ def parse(body: bytes, inputs: Mapping[str, Sequence[str]]) -> Request:
     try:
         asked = files.parse_json(body)
     except ValueError as error:
-        raise InputError(f"the body is no JSON: {error}") from None
+        raise InputError(f"the body is not valid JSON: {error}") from None
     _require_object("the body", asked)
     for name in asked:
         if name not in _KEYS:
@@ -134,7 +134,7 @@ def _text(value: Any) -> bytes:
             text.decode()
             return text
     except (UnicodeError, binascii.Error, TypeError, ValueError):
-        raise InputError("a text is no UTF-8, or no base64 of it") from None
+        raise InputError("a text is not valid UTF-8 or base64 of it") from None
     raise InputError(f"each text must be a string; received {value!r:.80}")
 
 

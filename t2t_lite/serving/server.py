@@ -103,7 +103,8 @@ class Server:
         except web.HTTPNotFound:
             raise web.HTTPNotFound(
                 text=f"nothing is at {request.path}: there is only "
-                f"/v1/models/{self._name}, version {self._opened.version}"
+                f"/v1/models/{self._name}, version {self._opened.version}, "
+                "which takes :predict and /metadata"
             ) from None
 
     async def _warm_up(self, _: web.Application) -> None:

@@ -44,14 +44,15 @@ def main() -> None:
     from t2t_lite.storage.model_directory import ModelDirectory
 
     directory = ModelDirectory(args.model)
-    chosen = directory.settings().alignment_head
+    with measuring.usage_errors(parser):
+        settings, vocabulary = directory.settings(), directory.vocabulary()
+        loaded = directory.load_model(average_last=args.average_last)
+    chosen = settings.alignment_head
     head = (
         AlignmentHead(*chosen)
         if chosen
-        else AlignmentHead(directory.settings().hparams.decoder_layers - 1)
+        else AlignmentHead(settings.hparams.decoder_layers - 1)
     )
-    with measuring.usage_errors(parser):
-        loaded = directory.load_model(average_last=args.average_last)
     pairs = embedded.pairs("test")
     links = pharaoh.links_of(embedded.alignments("test"), pairs)
     kinds = {
@@ -65,9 +66,7 @@ def main() -> None:
             each if is_one else frozenset()
             for each, is_one in zip(links, is_wanted, strict=True)
         ]
-        (found,) = ranked_heads(
-            loaded.model, directory.vocabulary(), pairs, wanted, [head]
-        )
+        (found,) = ranked_heads(loaded.model, vocabulary, pairs, wanted, [head])
         print(
             f"{name}: {found.num_pairs} pairs, alignment error rate "
             f"{found.error_rate:.2%}",

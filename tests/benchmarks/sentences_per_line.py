@@ -67,6 +67,8 @@ def main() -> None:
     args = parser.parse_args()
     with measuring.usage_errors(parser):
         pairs = sentence_pairs(args.source, args.target)
+        if not pairs:
+            parser.error(f"no line of {args.source} has an end mark")
         sources, targets = map(list, zip(*pairs, strict=True))
         translate = translator(args.model, args.sentences, args.average_last)
 

@@ -25,6 +25,7 @@ from tiny_models import TINY_MODELS, tiny_transformer
 
 from t2t_lite.decoding import beam_search as search_module
 from t2t_lite.decoding.beam_search import beam_search, with_log_probs
+from t2t_lite.decoding.constrained_step import Constraint
 from t2t_lite.model import cache as decoder_cache
 from t2t_lite.model import rows
 from t2t_lite.tensor import NEG_INF
@@ -504,7 +505,7 @@ def test_cached_decoding_finds_what_full_passes_do(hparams):
 
 def never_twice(num_rows, beam_width):
     """Returns the Constraint that no token follows itself."""
-    return search_module.Constraint(
+    return Constraint(
         state=tf.fill([num_rows, beam_width], -1),
         # The first token that it is given stands before all others.
         advance=lambda newest_BW, ids_BW: tf.where(newest_BW == -1, -2, ids_BW),

@@ -68,6 +68,7 @@ def test_the_users_settings_of_keras_change_nothing(model_dir, tmp_path):
         text="the dog\n",
         KERAS_BACKEND="jax",
         KERAS_HOME=str(tmp_path),
+        PYTHONPATH=os.environ.get("PYTHONPATH", ""),  # Where JAX is.
         TF_USE_LEGACY_KERAS="1",
     )
     assert found == in_process.run("translate", *flags, text="the dog\n")

@@ -266,6 +266,12 @@ def test_wrong_flags_of_translate_are_refused(flags, message, model):
 # (program, flags, all that the user reads)
 _UNPARSED_FLAGS = [
     ("translate", [], "--model_dir is required"),
+    ("serve", [], "give either --model_dir or --export_dir"),
+    (
+        "serve",
+        ["--model_dir=a", "--export_dir=b"],
+        "give either --model_dir or --export_dir",
+    ),
     (
         "visualize_attention",
         [],

@@ -10,7 +10,10 @@ from paths import HELPERS
 
 
 def lonely_environment():
-    """Returns an environment in which this package is nowhere."""
+    """Returns an environment in which this package is nowhere.
+
+    Nor are GPUs, JAX and matplotlib.
+    """
     return os.environ | {
         "CUDA_VISIBLE_DEVICES": "-1",
         "PYTHONPATH": WITHOUT_EXTRAS,

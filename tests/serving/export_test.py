@@ -646,6 +646,13 @@ def test_a_loaded_export_splits_what_its_model_takes_as_too_long(
     assert_splits(loaded_marian, marian_translator, SENTENCES[:3])
 
 
+def test_a_loaded_export_names_the_signature_to_call(loaded_marian):
+    with pytest.raises(InputError, match="its signature translate_prefix"):
+        loaded_marian("men", prefix="the")
+    with pytest.raises(InputError, match="its signature alternatives"):
+        loaded_marian.alternatives("men", "the")
+
+
 def test_each_vocabulary_serves_its_side(marian_signatures, marian_translator):
     found = served(marian_signatures["serving_default"], inputs=LINES)
     texts, scores = marian_translator(LINES, with_scores=True)

@@ -43,7 +43,10 @@ def signatures(**functions):
 
 
 ALIGNED = "translate_aligned"
-NOTHING = "nothing is at {}: there is only /v1/models/tiny, version 3"
+NOTHING = (
+    "nothing is at {}: there is only /v1/models/tiny, version 3, which takes "
+    ":predict and /metadata"
+)
 OPENED = Opened(
     signatures(serving_default=upper, fail=fail, translate_aligned=upper),
     "3",
@@ -130,7 +133,7 @@ def test_an_export_is_served_and_described_as_the_model_is(tmp_path):
 @pytest.mark.parametrize(
     ("request_", "status", "message"),
     [
-        (("POST", PREDICT, b"{"), 400, "the body is no JSON"),
+        (("POST", PREDICT, b"{"), 400, "the body is not valid JSON"),
         (("POST", PREDICT, {"inputs": [1]}), 400, "each text must be a string"),
         (("POST", PREDICT, {"inputs": ["a"] * 1025}), 400, "up to 1024 texts"),
         (

@@ -1,3 +1,0 @@
-"""The same for matplotlib."""
-
-raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
