@@ -1,6 +1,7 @@
 """What every program shares: how it runs, ends and loads TensorFlow."""
 
 import contextlib
+import dataclasses
 import functools
 import gc
 import logging as python_logging
@@ -17,6 +18,7 @@ from absl import app, flags, logging
 
 from t2t_lite import files, hardware, terminal
 from t2t_lite.errors import InputError, program, reason, require_small
+from t2t_lite.hparams import HParams
 
 _MEMORY_FLAGS = (
     "beam_width",
@@ -119,6 +121,14 @@ def _parse_flags(arguments: list[str]) -> list[str]:
     """
     try:
         return flags.FLAGS(arguments)
+    except flags.UnrecognizedFlagError as error:
+        name = error.flagname
+        settings = {field.name for field in dataclasses.fields(HParams)}
+        if name in settings and "override" in flags.FLAGS:
+            raise InputError(
+                f"{name} is a setting: give --override={name}=VALUE"
+            ) from None
+        raise InputError(str(error)) from None
     except (flags.Error, ValueError) as error:  # One of --noNAME=VALUE.
         problems = [
             _REQUIRED.sub(r"\1 is required", problem).removeprefix("flag ")
@@ -253,6 +263,21 @@ def refuse_beside(other: str, *ignored: str, because: str = "") -> None:
 
     names = {other, *(name.partition("=")[0] for name in ignored)}
     flags.register_multi_flags_validator(sorted(names), check)
+
+
+def require_one(*names: str) -> None:
+    """Has one flag of several required, and others beside it refused.
+
+    To be called once they are defined.
+    """
+
+    def check(given: dict[str, Any]) -> bool:
+        if sum(value is not None for value in given.values()) != 1:
+            either = " or ".join(f"--{name}" for name in names)
+            raise InputError(f"give either {either}")
+        return True
+
+    flags.register_multi_flags_validator(names, check)
 
 
 def require_beside(name: str, other: str, value: str | None = None) -> None:

@@ -441,7 +441,7 @@ def override(hparams: HParams, assignments: Iterable[str]) -> HParams:
                 f"{assignment!r}"
             )
         if name not in kinds:
-            near = _nearest(name, kinds) or "; they are those of HParams"
+            near = _nearest(name, kinds) or f"; there are {', '.join(kinds)}"
             raise InputError(f"unknown field {name!r}{near}")
         try:
             changes[name] = _parsed(kinds[name], text)

@@ -9,7 +9,7 @@ from absl import flags
 
 from t2t_lite import cli, model_flags
 from t2t_lite.decoding import search_options
-from t2t_lite.errors import InputError, require_extra, require_positive
+from t2t_lite.errors import require_extra, require_positive
 from t2t_lite.serving import checks
 
 FLAGS = flags.FLAGS
@@ -32,15 +32,7 @@ flags.DEFINE_float(
     "How long a request may take, and how long Ctrl-C waits for those there "
     "are.",
 )
-
-
-def _check_model(given: dict[str, str | None]) -> bool:
-    if sum(map(bool, given.values())) != 1:
-        raise InputError("give either --model_dir or --export_dir")
-    return True
-
-
-flags.register_multi_flags_validator(["model_dir", "export_dir"], _check_model)
+cli.require_one("model_dir", "export_dir")
 cli.refuse_beside(
     "export_dir",
     *("checkpoint", "average_last", "precision", "xla", "sentences"),

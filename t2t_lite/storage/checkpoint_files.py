@@ -103,7 +103,7 @@ def require_enough(
         raise InputError(
             f"{model_dir} keeps {counted(count, 'checkpoint')}, too few to "
             f"average the last {average_last}: give a smaller --average_last, "
-            "or train with --save_every_steps"
+            f"or train with --keep_last={average_last} and --save_every_steps"
         )
 
 

@@ -94,7 +94,7 @@ def _what_it_is(path: files.Path) -> str:
     if not files.exists(path):
         return "there is no such folder"
     if not files.is_folder(path):
-        return "it is no folder"
+        return "it is not a folder"
     for export in [path, *sorted(path.glob("*/"), reverse=True)]:
         if files.exists(export / "saved_model.pb"):
             return (

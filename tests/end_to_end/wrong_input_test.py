@@ -287,6 +287,11 @@ _UNPARSED_FLAGS = [
         ["--model_dir=x", "--nbest=much"],
         "--nbest=much: invalid literal for int() with base 10: 'much'",
     ),
+    (
+        "train",
+        ["--model_dir=x", "--average_last=2"],
+        "average_last is a setting: give --override=average_last=VALUE",
+    ),
     ("translate", ["--input"], "Missing value for flag --input"),
     (
         "translate",
