@@ -684,8 +684,8 @@ def test_what_is_no_model_directory_is_refused_with_what_it_is(tmp_path):
     for path, message in (
         ("", "is not a model directory: it has no settings.json"),
         ("nowhere", "there is no such folder"),
-        ("file", "it is no folder"),
-        ("pipe", "it is no folder"),
+        ("file", "it is not a folder"),
+        ("pipe", "it is not a folder"),
         ("export", r'Translator.from_saved_model\(".*/export/9"\)'),
         ("export/9", r'Translator.from_saved_model\(".*/export/9"\)'),
     ):
