@@ -6,6 +6,7 @@ import inspect
 import math
 import numbers
 import os
+import re
 import reprlib
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from t2t_lite.hparams import HParams, length_penalty_rules
 from t2t_lite.storage import checkpoint_files, settings_file
 
 _WORDS = ("suppress", "suppress_pieces")
+_EDGE = r"(?:(?<!\w)|(?!\w))"  # No two letters, one on either side.
 _LONGEST_NGRAM = 100
 _UNSAMPLED = (("seed", 0), ("temperature", 1))  # The defaults.
 _ALWAYS = ("beam_width", "length_penalty", "max_extra_length", "nbest")
@@ -179,6 +181,7 @@ class SearchOptions(NamedTuple):
             rule = "a glossary goes with neither sampling nor alternatives"
             holds = not (self.samples or self.alternatives)
             require(rule, holds, **self.steering)
+            _check_contradiction(self.glossary, self.suppress)
         if self.keep:
             rule = f"keep must be some of {', '.join(KEPT)}"
             require(rule, {*self.keep} <= {*KEPT}, keep=self.keep)
@@ -202,6 +205,18 @@ def _check_sampling(options: SearchOptions) -> None:
     given = {n: given[n] for n, default in _UNSAMPLED if given[n] != default}
     rule = "seed and temperature need sample_top_k or sample_top_p"
     require(rule, options.samples or not given, **given)
+
+
+def _check_contradiction(
+    glossary: tuple[tuple[str, str], ...], suppress: tuple[str, ...]
+) -> None:
+    """Raises InputError where a translation of a glossary is suppressed."""
+    words = "|".join(re.escape(word) for word in suppress if word)
+    suppressed = re.compile(f"{_EDGE}(?:{words}){_EDGE}")
+    rule = "what suppress leaves out must not be in the glossary"
+    for _, target in glossary if words else ():
+        found = suppressed.search(target)
+        require(rule, not found, suppress=found and found[0], target=target)
 
 
 def _pairs(glossary: Any) -> tuple[tuple[str, str], ...]:

@@ -1260,11 +1260,30 @@ def test_terms_are_the_same_with_xla_and_on_several_devices(
             {"glossary": {"a": "b"}, "alternatives": 2},
             "a glossary goes with neither sampling nor alternatives; received",
         ),
+        *(
+            (
+                {"glossary": {"x": target}, "suppress": ["one", word]},
+                "what suppress leaves out must not be in the glossary; "
+                f"received suppress={word!r}, target={target!r}",
+            )
+            for word, target in [
+                ("two", "two"),
+                ("two", "a two, three"),
+                ("a two", "is a two"),
+                ("C++", "C++11"),
+            ]
+        ),
     ],
 )
 def test_a_glossary_that_cannot_be_kept_is_refused(options, message):
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=re.escape(message)):
         SearchOptions.from_hparams(ONE_LAYER, **options)
+
+
+@pytest.mark.parametrize("word", ["two", "Twos", "", "s, two"])
+def test_a_glossary_may_have_words_like_those_suppressed(word):
+    options = {"glossary": {"x": "twos, two_a"}, "suppress": [word]}
+    assert SearchOptions.from_hparams(ONE_LAYER, **options).suppress == (word,)
 
 
 @pytest.mark.parametrize(
