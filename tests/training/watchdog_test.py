@@ -8,6 +8,7 @@ import signal
 import threading
 import types
 
+import in_process
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -38,7 +39,7 @@ def _informative(caplog, monkeypatch):
 
 @pytest.fixture(scope="module", autouse=True)
 def _one_trainer():
-    with shared_trainers():
+    with in_process.on_one_core(), shared_trainers():
         yield
 
 
