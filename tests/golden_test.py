@@ -9,7 +9,6 @@ import json
 import shutil
 import tarfile
 
-import in_process
 import numpy as np
 import pytest
 from paths import ROOT
@@ -162,8 +161,7 @@ def resume(directory, **overrides):
 @pytest.mark.slow
 def test_a_run_is_resumed_to_the_same_weights(begun, monkeypatch):
     monkeypatch.setattr(run, "final_report", lambda *_: "")  # It translates.
-    with in_process.on_one_core():
-        resume(begun, steps=604)
+    resume(begun, steps=604)
     found = checkpoints.read(begun.checkpoints / "step-604")
     del found["device_seconds"]
     del found["dev_sha256"]  # Version 0.1.0 did not keep it.
