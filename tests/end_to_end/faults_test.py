@@ -3,13 +3,14 @@
 import faults
 import in_process
 import pytest
+from shared_trainer import shared_trainers
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def trial(tmp_path_factory):
-    with in_process.on_one_core():
+    with in_process.on_one_core(), shared_trainers():
         yield faults.Trial(tmp_path_factory.mktemp("faults"))
 
 

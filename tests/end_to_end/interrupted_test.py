@@ -5,6 +5,7 @@ import time
 import binaries
 import in_process
 import pytest
+import tensorflow as tf
 from refusal import assert_refused
 from tiny_translator import (
     LINES,
@@ -14,8 +15,28 @@ from tiny_translator import (
     write_model,
 )
 
-from t2t_lite import hardware
+from t2t_lite import engines, hardware
 from t2t_lite.decoding.translation import LineTranslator
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _opened_once():
+    """Has commands share a translator of the same options: it is traced once.
+
+    But for those whose graphs are optimized and those whose are not.
+    """
+    open_model, opened = engines.open_model, {}
+
+    def give(*engine, **options):
+        key = repr((engine, options))
+        key += str(tf.config.optimizer.get_experimental_options())
+        if key not in opened:
+            opened[key] = open_model(*engine, **options)
+        return opened[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engines, "open_model", give)
+        yield
 
 
 @pytest.fixture(scope="module")

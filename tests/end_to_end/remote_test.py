@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 import tiny_run
 from refusal import assert_refused
+from shared_trainer import shared_trainers
 
 from t2t_lite import files, remote_path
 from t2t_lite.decoding.translation import Translator
@@ -20,6 +21,12 @@ from t2t_lite.training.options import RunOptions
 _STORE = "ram://bucket"
 _MODEL = f"{_STORE}/runs/model"
 _SOURCE = "eins zwei\nneun acht\n"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_trainer():
+    with shared_trainers():
+        yield
 
 
 class _LostConnectionError(Exception):

@@ -1,5 +1,6 @@
 """A run is the same run however often it is interrupted."""
 
+import concurrent.futures
 import json
 import pathlib
 import random
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 import tiny_run
 from refusal import assert_refused
+from shared_trainer import shared_trainers
 
 from t2t_lite.model import flops
 from t2t_lite.storage import checkpoint_files, checkpoints
@@ -26,6 +28,14 @@ from t2t_lite.training import run
 pytestmark = pytest.mark.slow
 _STEPS = 40
 _LIKE_A_PATTERN = "a[1]\\*"
+# What moves no weight. A rate is part of the graph: runs of one share it.
+_NO_RATE = "--override=learning_rate_scale=1e-12"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_trainer():
+    with shared_trainers():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +129,7 @@ def warm(whole, corpus, tmp_path_factory):
         corpus,
         model_dir,
         f"--warm_start_from={whole[0]}",
-        "--override=learning_rate_scale=1e-12",
+        _NO_RATE,
         "--steps=1",
     )
     status, _, errors = _train_on_one_core(*_without_scores(flags))
@@ -130,34 +140,61 @@ def warm(whole, corpus, tmp_path_factory):
 class _AtOnce(NamedTuple):
     """What two runs left that were begun at once with one cache.
 
-    Both went to their end; the first was killed on its way.
+    The first was killed on its way, the second was stopped by SIGTERM. Then
+    the same commands went to their end.
     """
 
     cache: pathlib.Path
     model_dirs: list[pathlib.Path]
     flags: list[list[str]]
     logs: list[str]  # of the first process of each
-    killed_at: str  # the name of the last checkpoint that the kill left
-    resumed_log: str  # from there to the end
+    statuses: list[int]  # of these
+    saved: list[list[str]]  # the names of the checkpoints that these left
+    resumed: list[tuple[str, str]]  # from there to the end: (stdout, stderr)
 
 
 @pytest.fixture(scope="module")
 def at_once(corpus, tmp_path_factory):
     folder = tmp_path_factory.mktemp("at_once")
-    model_dirs = [folder / "killed", folder / "other"]
-    cache = folder / "cache"
+    model_dirs = [folder / "killed", folder / "stopped"]
+    cache = f"--cache_dir={folder / 'cache'}"
     flags = [
-        _without_scores(_flags(corpus, model_dir, f"--cache_dir={cache}"))
-        for model_dir in model_dirs
+        _without_scores(_flags(corpus, model_dirs[0], cache)),
+        _flags(corpus, model_dirs[1], cache, "--save_every_steps=1000"),
     ]
-    killed, other = (binaries.start("train", *each) for each in flags)
+    processes = [binaries.start("train", *each) for each in flags]
     seconds = random.Random(20170612).uniform(0, 0.3)
-    logs = [_kill(killed, model_dirs[0], seconds)]
-    logs.append(other.communicate(timeout=2 * binaries.TIMEOUT_S)[1])
-    assert other.returncode == 0, logs
-    killed_at = checkpoint_files.paths(model_dirs[0] / "checkpoints")[-1].name
-    _, errors = _train(*flags[0])
-    return _AtOnce(cache, model_dirs, flags, logs, killed_at, errors)
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        logs = [
+            pool.submit(_kill, processes[0], model_dirs[0], seconds),
+            pool.submit(_stop, processes[1]),
+        ]
+    return _AtOnce(
+        folder / "cache",
+        model_dirs,
+        flags,
+        [log.result() for log in logs],
+        [process.returncode for process in processes],
+        [_saved(model_dir) for model_dir in model_dirs],
+        [_train(*each) for each in flags],
+    )
+
+
+def _saved(model_dir):
+    paths = checkpoint_files.paths(model_dir / "checkpoints")
+    return [path.name for path in paths]
+
+
+def _stop(process):
+    """Has a run stop after its first update; returns its log."""
+    lines = []
+    for line in process.stderr:
+        lines.append(line)
+        if "Step 1 of" in line:
+            break
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=binaries.TIMEOUT_S)
+    return "".join([*lines, errors])
 
 
 def _kill(process, model_dir, seconds):
@@ -183,29 +220,21 @@ def _assert_same(ours, theirs, except_for=_TIMES):
 
 
 def test_a_killed_run_ends_with_the_same_bits(whole, at_once):
-    assert re.search(
-        f"Resuming from .*{at_once.killed_at}", at_once.resumed_log
-    )
+    _, log = at_once.resumed[0]
+    assert re.search(f"Resuming from .*{at_once.saved[0][-1]}", log)
     found = _last(at_once.model_dirs[0])
     _assert_same(found, _last(whole[0]), _TIMES + _SCORES)
 
 
-def test_sigterm_saves_and_the_same_command_goes_on(whole, corpus, tmp_path):
-    model_dir = tmp_path / "model"
-    flags = _flags(corpus, model_dir, "--save_every_steps=1000")
-    process = binaries.start("train", *flags)
-    while "Step 1 of" not in process.stderr.readline():
-        assert process.poll() is None
-    process.send_signal(signal.SIGTERM)
-    _, errors = process.communicate(timeout=binaries.TIMEOUT_S)
-    assert process.returncode == 128 + signal.SIGTERM, errors
-    (saved,) = checkpoint_files.paths(model_dir / "checkpoints")
-    assert 1 <= int(saved.name.removeprefix("step-")) < _STEPS
-    out, _ = _train(*flags)
+def test_sigterm_saves_and_the_same_command_goes_on(whole, at_once):
+    assert at_once.statuses[1] == 128 + signal.SIGTERM, at_once.logs[1]
+    (name,) = at_once.saved[1]
+    assert 1 <= int(name.removeprefix("step-")) < _STEPS
+    model_dir = at_once.model_dirs[1]
     _assert_same(_last(model_dir), _last(whole[0]))
     # What the stop saved is part of no average.
-    (saved,) = checkpoint_files.paths(model_dir / "checkpoints")
-    assert saved.name == f"step-{_STEPS}"
+    assert _saved(model_dir) == [f"step-{_STEPS}"]
+    out, _ = at_once.resumed[1]
     assert re.search(f"Model: .*step-{_STEPS}\n", out)
     # One was scored, so that no average is to be translated with.
     command = f"bin/translate --model_dir={model_dir}"
@@ -356,7 +385,7 @@ def test_no_gain_on_dev_stops_a_run(corpus, tmp_path, monkeypatch):
     flags = _flags(
         corpus,
         tmp_path / "model",
-        "--override=learning_rate_scale=1e-9",
+        _NO_RATE,
         "--evaluate_every_steps=2",
         "--patience=2",
     )
@@ -409,7 +438,7 @@ def test_a_full_disk_while_saving_keeps_the_checkpoints_that_were_good(
     copy, corpus
 ):
     before = {p: p.read_bytes() for p in (copy / "checkpoints").iterdir()}
-    flags = _flags(corpus, copy, f"--steps={_STEPS + 1}")
+    flags = _flags(corpus, copy, f"--steps={_STEPS + 1}", _NO_RATE)
     # No file of this process may grow beyond what a checkpoint needs.
     limit = min(len(v) for k, v in before.items() if ".data" in k.name) // 2
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

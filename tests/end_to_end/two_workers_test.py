@@ -6,10 +6,12 @@ import time
 from typing import NamedTuple
 
 import binaries
+import numpy as np
 import pytest
 import tiny_run
+from paths import HELPERS
 
-from t2t_lite.storage import checkpoint_files
+from t2t_lite.storage import checkpoint_files, checkpoints
 
 pytestmark = pytest.mark.slow
 
@@ -31,11 +33,11 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def corpus(folder):
     """The flags of a text to train on."""
-    flags = tiny_run.write_corpus(folder)
+    flags = tiny_run.write_corpus(folder, num_pairs=200)
     return [flag for flag in flags if flag.startswith("--train")]
 
 
-def _start(corpus, folder, steps):
+def _start(corpus, folder, steps, program):
     """Starts two workers; each has a model directory of its own."""
     addresses = [f"127.0.0.1:{port}" for port in binaries.free_ports(2)]
     for index in range(2):
@@ -44,12 +46,13 @@ def _start(corpus, folder, steps):
             "task": {"type": "worker", "index": index},
         }
         yield binaries.start(
-            "train",
+            *program,
             *corpus,
             *tiny_run.FLAGS,
             f"--model_dir={folder / f'worker{index}'}",
             f"--steps={steps}",
             "--save_every_steps=3",
+            "--on_divergence=skip",
             TF_CONFIG=json.dumps(configuration),
         )
 
@@ -63,7 +66,7 @@ def _last_step(folder):
 @pytest.fixture(scope="module")
 def ended(corpus, folder):
     """What the death of a worker came to: _Ended."""
-    chief, worker = _start(corpus, folder, steps=1_000_000)
+    chief, worker = _start(corpus, folder, 1_000_000, ["train"])
     saved = folder / "worker0" / "checkpoints" / "step-3.index"
     while not saved.exists():
         assert chief.poll() is None
@@ -76,9 +79,13 @@ def ended(corpus, folder):
 
 @pytest.fixture(scope="module")
 def resumed(corpus, folder, ended):
-    """What the two wrote to stderr once both went on, by two updates."""
-    logs = []
-    for process in list(_start(corpus, folder, ended.step + 2)):
+    """What the two wrote to stderr once both went on, by two updates.
+
+    The batch of the second of them makes the loss NaN.
+    """
+    logs, step = [], ended.step + 2
+    program = HELPERS / "diverging_worker.py", step
+    for process in list(_start(corpus, folder, step, program)):
         logs.append(process.communicate(timeout=binaries.TIMEOUT_S)[1])
         assert process.returncode == 0, logs
     return logs
@@ -94,6 +101,20 @@ def test_where_a_worker_dies_the_others_end(ended):
 
 def test_all_may_resume_where_a_worker_died(folder, ended, resumed):
     assert _last_step(folder) == ended.step + 2
+
+
+def test_all_skip_together(folder, ended, resumed):
+    first, last = ended.step + 1, ended.step + 2
+    for errors in resumed:
+        message = f"step {ended.step}, past the batches {first} to {last} (skip"
+        assert message in errors
+    chief = folder / "worker0"
+    _, tensors = next(checkpoints.newest(chief / "checkpoints"))
+    weights = [tensors[n] for n in tensors if n.startswith("transformer/")]
+    assert all(np.isfinite(weight).all() for weight in weights)
+    assert tensors["skipped_batches"] == 2
+    (record,) = chief.glob("divergence-*")
+    assert record.name == f"divergence-step-{last}-batch-{last}.json"
 
 
 def test_two_workers_train_as_one_and_leave_the_files_of_the_chief(

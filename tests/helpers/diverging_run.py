@@ -1,19 +1,8 @@
-"""Runs in which some batches make the loss NaN.
-
-Usage: TF_CONFIG=... python diverging_run.py MODEL_DIR, for a worker of several.
-"""
+"""Runs in which some batches make the loss NaN."""
 
 import dataclasses
-import logging
-import pathlib
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
-
-import checkout  # noqa: F401, the code that this belongs to
 import numpy as np
-import tensorflow as tf
-from absl import logging as absl_logging
 from bilingual_text import CORPUS
 from tiny_models import TINY_MODELS
 
@@ -84,21 +73,3 @@ def train(path, steps=60, weights=(), **options):
         "on_divergence": "skip",
     } | options
     return run.train(path, hparams, text, RunOptions(**options))
-
-
-def main(path):
-    """Trains as one of several workers, past a bad batch."""
-    # To optimize a graph takes longer than to run it a few times.
-    tf.config.optimizer.set_experimental_options(
-        {"disable_meta_optimizer": True}
-    )
-    absl_logging.set_verbosity(logging.INFO)
-    run.final_report = run.draw_curves = lambda *_: ""
-    updates = Updates()
-    Trainer.update = lambda *arguments: updates.do(*arguments)
-    updates.break_batches(4)
-    train(path, steps=5, save_every_steps=2)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -2,8 +2,9 @@
 
 Usage: replicas_check.py HOW FOLDER [DROPOUT-PRECISION ...], where HOW is
 mirrored or worker (TF_CONFIG then names the workers). Each of the others makes
-FOLDER/DROPOUT-PRECISION.npz, and a checkpoint beside it. It is a program
-because devices and workers are chosen once in a process.
+FOLDER/DROPOUT-PRECISION.npz, and a checkpoint beside it; of a worker, the
+gradients alone. It is a program because devices and workers are chosen once in
+a process.
 """
 
 import pathlib
@@ -134,6 +135,9 @@ def main(how, folder, *cases):
         dropout, _, precision = case.rpartition("-")
         settings = hparams(float(dropout))
         trainer = Trainer(settings, V, strategy, precision=precision)
+        if how == "worker":
+            np.savez(f"{folder}/{case}.npz", **gradients(trainer))
+            continue
         np.savez(f"{folder}/{case}.npz", **results(trainer))
         checkpoints.write(f"{folder}/{case}.step-1", trainer.tensors())
 

@@ -3,6 +3,7 @@
 import contextlib
 
 import pytest
+import tensorflow as tf
 
 from t2t_lite.training import run
 
@@ -20,21 +21,26 @@ _OF_RUNS = {
 def shared_trainers():
     """Has runs of one model share its trainer, each as if it were new.
 
-    They are to differ in no option that a trainer takes.
+    Runs share one that take the same options of a trainer, and whose graphs
+    are both optimized or both not.
     """
-    make, trainers = run._make_trainer, {}
+    make, trainers = run.Trainer, {}
 
-    def give(beginning):
-        settings = vars(beginning.hparams).items()
-        model = tuple(item for item in settings if item[0] not in _OF_RUNS)
-        if model not in trainers:
-            trainers[model] = make(beginning)
-        trainer = trainers[model]
-        trainer.hparams = trainer.model.hparams = beginning.hparams
+    def give(hparams, vocabulary_size, strategy, **options):
+        settings = vars(hparams).items()
+        key = (
+            tuple(item for item in settings if item[0] not in _OF_RUNS),
+            *(vocabulary_size, type(strategy), *options.items()),
+            str(tf.config.optimizer.get_experimental_options()),
+        )
+        if key not in trainers:
+            trainers[key] = make(hparams, vocabulary_size, strategy, **options)
+        trainer = trainers[key]
+        trainer.hparams = trainer.model.hparams = hparams
         trainer.reset()
         trainer.clear()
         return trainer
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "_make_trainer", give)
+        patch.setattr(run, "Trainer", give)
         yield

@@ -6,6 +6,7 @@ import logging
 import re
 import shutil
 
+import in_process
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -73,7 +74,7 @@ def _informative():
 
 @pytest.fixture(scope="module", autouse=True)
 def _one_trainer():
-    with shared_trainers():
+    with in_process.on_one_core(), shared_trainers():
         yield
 
 

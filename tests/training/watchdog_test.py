@@ -5,18 +5,15 @@ import json
 import logging
 import os
 import signal
-import subprocess
-import sys
 import threading
 import types
 
-import binaries
+import in_process
 import numpy as np
 import pytest
 import tensorflow as tf
 from bilingual_text import CORPUS
 from diverging_run import HPARAMS, PAIRS, Updates, train
-from paths import HELPERS
 from shared_trainer import shared_trainers
 
 from t2t_lite import tasks
@@ -42,7 +39,7 @@ def _informative(caplog, monkeypatch):
 
 @pytest.fixture(scope="module", autouse=True)
 def _one_trainer():
-    with shared_trainers():
+    with in_process.on_one_core(), shared_trainers():
         yield
 
 
@@ -210,36 +207,6 @@ def test_a_run_that_hangs_is_ended(directory, updates, monkeypatch):
     updates.after[2] = hang
     train(directory.path, steps=3, hang_minutes=0.2 / 60)
     assert found == [True]
-
-
-@pytest.mark.slow
-def test_several_workers_skip_together(tmp_path):
-    addresses = [f"127.0.0.1:{port}" for port in binaries.free_ports(2)]
-    program = HELPERS / "diverging_run.py"
-    processes = []
-    for index in range(2):
-        configuration = {
-            "cluster": {"worker": addresses},
-            "task": {"type": "worker", "index": index},
-        }
-        processes.append(
-            subprocess.Popen(
-                [sys.executable, program, tmp_path / f"worker{index}"],
-                env=binaries.environment(TF_CONFIG=json.dumps(configuration)),
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-        )
-    for process in processes:
-        _, errors = process.communicate(timeout=binaries.TIMEOUT_S)
-        assert process.returncode == 0, errors[-3000:]
-        assert "step 2, past the batches 3 to 4 (skip 1 of 3)." in errors
-    chief = ModelDirectory(tmp_path / "worker0")
-    name, tensors = last(chief)
-    assert name == "step-5"
-    assert weights_are_finite(tensors)
-    assert tensors["skipped_batches"] == 2
-    assert list(records(chief)) == ["divergence-step-4-batch-4.json"]
 
 
 # Without a run.
