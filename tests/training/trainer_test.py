@@ -202,10 +202,11 @@ def test_parts_side_by_side_add_up_to_the_whole(
 
 
 @pytest.mark.slow
-def test_three_parts_of_any_number_of_rows_add_up(without_dropout):
+@pytest.mark.parametrize("num_parts", [3, 4])
+def test_parts_of_any_number_of_rows_add_up(num_parts, without_dropout):
     """Some or all of them have a row, or one has two."""
     with eagerly():
-        in_parts = Trainer(_WITHOUT_DROPOUT, V, num_parts=3)
+        in_parts = Trainer(_WITHOUT_DROPOUT, V, num_parts=num_parts)
         for num_rows in (1, 2, 3, 4):
             assert_parts_add_up(in_parts, without_dropout, num_rows)
 
