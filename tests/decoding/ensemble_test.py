@@ -76,11 +76,6 @@ def directories(tmp_path_factory):
     )
 
 
-@pytest.fixture(scope="module")
-def translator(directories):
-    return Translator(directories, nbest=4, length_penalty=0.0)
-
-
 def as_ids(lines):
     return tf.ragged.constant(VOCABULARY.encode(lines), tf.int32)
 
@@ -127,14 +122,9 @@ def test_several_devices_find_the_same(models, engine):
     assert divided.num_devices == 2
 
 
-@pytest.mark.slow
-def test_several_directories_translate_together(
-    translator, directories, models, engine
-):
+def test_several_directories_are_opened_together(directories, models):
+    translator = Translator(directories)
     assert_weights(translator.model.models, models)
-    found = engine.translate_ids(as_ids(TEXTS))
-    scores = [[t.score for t in n] for n in translator.translate(TEXTS)]
-    np.testing.assert_allclose(scores, found.scores_BW, atol=1e-4)
     first, second = directories
     assert translator.description == (
         f"{first} ({first}/checkpoints/step-2) and "
@@ -156,18 +146,24 @@ def assert_weights(models, expected):
 
 
 @pytest.mark.slow
-def test_what_steers_one_model_steers_several(translator, directories):
-    text = translator("the dog")
+def test_what_steers_one_model_steers_several(models, engine):
+    text = LineTranslator(engine, VOCABULARY, OPTIONS)("the dog")
     *_, word = text.split()
     assert "hill" not in text
-    steered = Translator(directories, glossary={"the": "hill"}, suppress=[word])
-    words = steered("the dog").split()
+    options = OPTIONS._replace(suppress=(word,))
+    steered = model_engine(Ensemble(models), VOCABULARY, options, xla=False)
+    with_terms, translator = (
+        LineTranslator(steered, VOCABULARY, each)
+        for each in (options._replace(glossary=(("the", "hill"),)), options)
+    )
+    begun = with_terms("the dog", prefix="men by")
+    assert begun.startswith("men by")
+    words = begun.split()
     assert "hill" in words
     assert word not in words
-    begun = translator("a dog runs", prefix="men by")
-    assert begun.startswith("men by")
     found = translator.alternatives("a dog runs", "men ", 3)
     assert len({each.text.split()[1] for each in found}) == 3
+    assert not any(word in each.text.split() for each in found)
 
 
 @pytest.mark.slow
@@ -176,7 +172,9 @@ def test_samples_are_drawn_from_all(models):
         search(
             Ensemble(models),
             as_ids(SHORT).to_tensor(),
-            SearchOptions.from_hparams(ONE_LAYER, **options),
+            SearchOptions.from_hparams(
+                ONE_LAYER, max_extra_length=2, **options
+            ),
         )
         for options in ({"beam_width": 1}, {"sample_top_k": 1, "nbest": 2})
     )
@@ -192,14 +190,14 @@ def test_lengths_suit_all_models(models):
         LEARNED,
         num_layers=1,
         num_decoder_layers=2,
-        max_length=9,
-        learned_positions=13,
+        max_length=5,
+        learned_positions=7,
     )
     ensemble = Ensemble([models[0], random_model(learned, VOCABULARY)])
     hparams = ensemble.hparams
-    assert (hparams.max_length, hparams.learned_positions) == (9, 13)
-    found = search(ensemble, tf.constant([[5] * 10 + [1]]), OPTIONS)
-    assert found.ids_BWT.shape[2] == 13
+    assert (hparams.max_length, hparams.learned_positions) == (5, 7)
+    found = search(ensemble, tf.constant([[5] * 4 + [1]]), OPTIONS)
+    assert found.ids_BWT.shape[2] == 7
 
 
 def test_models_of_other_ids_are_refused(models):
@@ -292,17 +290,19 @@ def test_what_takes_one_model_refuses_several(directories):
 
 @pytest.mark.slow
 def test_an_output_knows_each_of_its_models():
-    def sha256(*hparams):
-        weights = [random_model(each, VOCABULARY) for each in hparams]
-        engine = model_engine(Ensemble(weights), VOCABULARY, OPTIONS, xla=False)
+    def sha256(*models):
+        engine = model_engine(Ensemble(models), VOCABULARY, OPTIONS, xla=False)
         return LineTranslator(engine, VOCABULARY, OPTIONS).sha256()
 
-    one, other = ONE_LAYER, dataclasses.replace(ONE_LAYER, activation="gelu")
-    assert sha256(one, one) == sha256(one, one) != sha256(one, other)
+    gelu = dataclasses.replace(ONE_LAYER, activation="gelu")
+    one, like_it, other = (
+        random_model(each, VOCABULARY) for each in (ONE_LAYER, ONE_LAYER, gelu)
+    )
+    assert sha256(one, one) == sha256(one, like_it) != sha256(one, other)
 
 
 @pytest.mark.slow
-def test_the_program_translates_with_several(translator, directories, tmp_path):
+def test_the_program_translates_with_several(engine, directories, tmp_path):
     path = tmp_path / "lines"
     path.write_text("".join(f"{line}\n" for line in LINES))
     status, out, errors = in_process.run(
@@ -311,6 +311,12 @@ def test_the_program_translates_with_several(translator, directories, tmp_path):
         *(f"--input={path}", "--nbest=4", "--length_penalty=0"),
     )
     assert status == 0, errors
-    texts = [line.split(" ||| ")[1] for line in out.splitlines()]
-    found = translator.translate(LINES)
-    assert texts == [each.text for nbest in found for each in nbest]
+    _, texts, scores = zip(
+        *(line.split(" ||| ") for line in out.splitlines()), strict=True
+    )
+    nbest = LineTranslator(engine, VOCABULARY, OPTIONS).translate(LINES)
+    found = [each for several in nbest for each in several]
+    assert list(texts) == [each.text for each in found]
+    np.testing.assert_allclose(
+        [*map(float, scores)], [each.score for each in found], atol=2e-4
+    )

@@ -108,7 +108,7 @@ def assert_parses(line, words):
 def random_lines():
     """Lines of 1 to 59 words."""
     rng, words = random.Random(0), WORDS[0].split()
-    return [" ".join(rng.choices(words, k=n)) for n in range(1, 60)]
+    return [" ".join(rng.choices(words, k=n)) for n in range(1, 60, 2)]
 
 
 @pytest.fixture(scope="module")
@@ -122,13 +122,13 @@ def test_every_output_is_a_tree_over_exactly_the_words(parsed):
     """With a wide beam."""
     for line, tree in zip(random_lines(), parsed, strict=True):
         assert_parses(tree, line.split())
-    assert len({tree.count("(") for tree in parsed}) > 20
+    assert len({tree.count("(") for tree in parsed}) > 15
 
 
 @pytest.mark.slow
 def test_xla_changes_no_tree(vocabulary, parsed):
     """Its cache has one size, the other's grows with the tree."""
-    some = slice(16, 22, 2)
+    some = slice(8, 11)
     compiled = parser_of(vocabulary, xla=True, **WIDE)(random_lines()[some])
     assert compiled == parsed[some]
 
