@@ -47,15 +47,16 @@ def model(corpus, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def translated(tmp_path_factory):
-    """A model directory of one layer, and what it makes of "the dog"."""
+    """A model directory of one layer, and what it makes of two lines."""
     path = tmp_path_factory.mktemp("translated") / "model"
     write_model(path, learn_vocabulary(), ONE_LAYER)
     return path, _translate_the_dog(path)
 
 
-def _translate_the_dog(path, end="\n"):
+def _translate_the_dog(path):
+    """Translates a line that ends in a line feed, and one that does not."""
     status, output, errors = in_process.run(
-        "translate", f"--model_dir={path}", text=f"the dog{end}"
+        "translate", f"--model_dir={path}", text="the dog\nthe dog\r"
     )
     assert status == 0, errors
     return output
@@ -602,8 +603,9 @@ def test_lines_that_end_in_carriage_returns_are_not_taken_for_one(
 
 @pytest.mark.slow
 def test_a_line_may_end_in_a_carriage_return(translated):
-    path, expected = translated
-    assert _translate_the_dog(path, end="\r") == expected
+    first, second = translated[1].splitlines()
+    assert first
+    assert second == first
 
 
 # (program, flags besides --model_dir, part of the message)

@@ -49,7 +49,9 @@ from t2t_lite.text.vocabulary import OUTSIDE, Vocabulary
 from t2t_lite.token_ids import EOS, PAD
 
 VARIANTS = {
-    "d_k_is_not_d_v": TINY,
+    "d_k_is_not_d_v": dataclasses.replace(
+        TINY, num_layers=1, num_decoder_layers=2
+    ),
     "learned_and_d_k_is_above_d_v": dataclasses.replace(
         LEARNED, d_k=7, num_decoder_layers=1
     ),
@@ -550,8 +552,8 @@ def test_without_the_extra_one_line_says_how_to_install_it(
 # The engine, on a model directory.
 
 
-def write_directory(path, parts, seeds=(3,)):
-    """Makes a model directory with a checkpoint of each seed."""
+def write_directory(path, parts):
+    """Makes a model directory with a checkpoint of these parts."""
     directory = ModelDirectory(path)
     directory.path.mkdir()
     vocabulary = parts.vocabulary
@@ -568,8 +570,9 @@ def write_directory(path, parts, seeds=(3,)):
             micro_batch_tokens=100,
         )
     )
-    for step, seed in enumerate(seeds, start=1):
-        write_checkpoint(directory, parts, step, seed)
+    checkpoints.write(
+        directory.checkpoints / "step-1", parts.weights | {"step": 1}
+    )
     return directory
 
 
@@ -596,9 +599,14 @@ def conversions(directory):
     return sorted(os.listdir(folder)) if folder.exists() else []
 
 
+@pytest.fixture(scope="module")
+def parts_directory(parts, tmp_path_factory):
+    return write_directory(tmp_path_factory.mktemp("parts") / "run", parts)
+
+
 @pytest.mark.slow
-def test_lines_are_translated_as_by_ours(parts, ours, tmp_path):
-    directory = write_directory(tmp_path / "run", parts)
+def test_lines_are_translated_as_by_ours(parts, parts_directory, ours):
+    directory = parts_directory
     translator = open_translator(
         directory.path, length_penalty=0.0, nbest=2, **FEW_TOKENS
     )
@@ -748,10 +756,11 @@ def test_a_damaged_checkpoint_is_not_converted_from_the_one_before(
 
 
 @pytest.mark.slow
-def test_a_written_folder_is_translated_with_alone(parts, tmp_path):
+def test_a_written_folder_is_translated_with_alone(
+    parts, parts_directory, tmp_path
+):
     folder = ctranslate2.write(parts, tmp_path / "model")
-    directory = write_directory(tmp_path / "run", parts)
-    expected = open_translator(directory.path, nbest=2)
+    expected = open_translator(parts_directory.path, nbest=2)
     found = open_translator(folder, nbest=2)
     lines = [*LINES, sentence(40)]
     assert_same(found.translate(lines), expected.translate(lines))

@@ -154,15 +154,16 @@ def test_it_is_trained_on_by_ids_of_both_sides(model, tmp_path):
     imported.write(swapped, tmp_path / "m")
     train_corpus = tiny_run.write_corpus(tmp_path)[:2]
     new = tmp_path / "new"
-    status, _, errors = in_process.run(
-        "train",
-        *train_corpus,
-        f"--warm_start_from={tmp_path / 'm'}",
-        f"--model_dir={new}",
-        "--steps=2",
-        "--override=tokens_per_batch=256",
-        "--override=num_buckets=1",
-    )
+    with in_process.on_one_core():
+        status, _, errors = in_process.run(
+            "train",
+            *train_corpus,
+            f"--warm_start_from={tmp_path / 'm'}",
+            f"--model_dir={new}",
+            "--steps=2",
+            "--override=tokens_per_batch=256",
+            "--override=num_buckets=1",
+        )
     assert status == 0, errors
     directory = ModelDirectory(new)
     assert directory.settings().target_vocabulary_size == 42

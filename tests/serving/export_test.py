@@ -36,6 +36,7 @@ from t2t_lite.model.transformer import shift_right
 from t2t_lite.serving import export
 from t2t_lite.serving.signatures import (
     NUM_ALTERNATIVES,
+    ServedModel,
     ServingOptions,
 )
 from t2t_lite.storage.model_directory import ModelDirectory
@@ -75,15 +76,37 @@ ODD = [
 
 
 def tiny_export(
-    folder, hparams=TINY, vocabulary=None, precision="float32", **changes
+    folder,
+    hparams=TINY,
+    vocabulary=None,
+    precision="float32",
+    names=None,
+    **changes,
 ):
-    """Writes a model and its export; returns the paths of both."""
+    """Writes a model and its export; returns the paths of both.
+
+    Args:
+        folder: path of the folder of both.
+        hparams: HParams.
+        vocabulary: Vocabulary.
+        precision: that of `export.export`.
+        names: those of the signatures that the export has; None for all.
+        **changes: to ServingOptions.
+    """
     vocabulary = vocabulary or learn_vocabulary()
     directory = write_model(folder / "model", vocabulary, hparams)
     options = ServingOptions(SEARCH, MAX_LENGTH)._replace(**changes)
-    path = export.export(
-        directory, folder / "export", options, precision=precision
-    )
+    every = ServedModel.signatures
+
+    def signatures(served):
+        return {n: f for n, f in every(served).items() if n in names}
+
+    with pytest.MonkeyPatch.context() as patch:
+        if names is not None:
+            patch.setattr(ServedModel, "signatures", signatures)
+        path = export.export(
+            directory, folder / "export", options, precision=precision
+        )
     return directory.path, path
 
 
@@ -124,6 +147,7 @@ def other(tmp_path_factory):
     return tiny_export(
         folder,
         hparams,
+        names=["serving_default", "translate_nbest", "translate_aligned"],
         max_length=9,
         xla=True,
         attention_layer=0,
@@ -607,6 +631,7 @@ def marian(tmp_path_factory, two_vocabularies):
         MARIAN,
         two_vocabularies,
         "bfloat16",
+        names=["serving_default", "alternatives", "score"],
         splitting=Splitting(whole_up_to=15),
     )
 
@@ -620,13 +645,39 @@ def marian_translator(marian):
 
 
 @pytest.fixture(scope="module")
-def loaded_marian(marian):
-    return Translator.from_saved_model(marian[1])
+def odd_home(tmp_path_factory):
+    """A folder such that TensorFlow finds no file below it by its name."""
+    home = tmp_path_factory.mktemp("home") / "a[1]\\b"
+    home.mkdir()
+    return home
 
 
 @pytest.fixture(scope="module")
-def marian_signatures(marian):
-    return tf.saved_model.load(str(marian[1])).signatures
+def marian_root_and_translator(marian, odd_home):
+    """What TensorFlow loads, and the translator that loads it."""
+    shutil.copytree(marian[1], odd_home / "copy")
+    roots, load = [], tf.saved_model.load
+
+    def recorded(path):
+        roots.append(load(path))
+        return roots[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tf.saved_model, "load", recorded)
+        patch.setenv("HOME", str(odd_home))
+        loaded = Translator.from_saved_model("~/copy")
+    (root,) = roots
+    return root, loaded
+
+
+@pytest.fixture(scope="module")
+def loaded_marian(marian_root_and_translator):
+    return marian_root_and_translator[1]
+
+
+@pytest.fixture(scope="module")
+def marian_signatures(marian_root_and_translator):
+    return marian_root_and_translator[0].signatures
 
 
 def test_a_bfloat16_export_translates_as_its_model(
@@ -788,9 +839,9 @@ def empty(path):
         ("saved_model.pb", empty),
     ],
 )
-def test_a_damaged_export_is_refused(exported, tmp_path, name, damage):
+def test_a_damaged_export_is_refused(other, tmp_path, name, damage):
     copy = tmp_path / "copy"
-    shutil.copytree(exported[1], copy)
+    shutil.copytree(other[1], copy)
     damage(copy / name)
     with pytest.raises(InputError, match="copy is not a complete SavedModel"):
         Translator.from_saved_model(copy)
@@ -835,27 +886,20 @@ def test_an_export_with_damaged_metadata_is_refused(
 
 
 @pytest.fixture(scope="module")
-def odd_home(tmp_path_factory):
-    """A folder such that TensorFlow finds no file below it by its name."""
-    home = tmp_path_factory.mktemp("home") / "a[1]\\b"
-    home.mkdir()
-    return home
-
-
-@pytest.fixture(scope="module")
-def loaded(exported, odd_home):
-    shutil.copytree(exported[1], odd_home / "copy")
+def loaded(exported, example):
+    """The translator around what the example has loaded."""
+    known = {str(exported[1]): example[0]["served"]}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOME", str(odd_home))
-        return Translator.from_saved_model("~/copy")
+        patch.setattr(tf.saved_model, "load", known.__getitem__)
+        return Translator.from_saved_model(exported[1])
 
 
 def test_an_export_is_read_where_tensorflow_does_not_find_it(
-    loaded, translator, odd_home, caplog
+    loaded_marian, marian_translator, odd_home, caplog
 ):
-    assert loaded(LINES) == translator(LINES)
+    assert loaded_marian(LINES) == marian_translator(LINES)
     copy = odd_home / "copy"
-    assert loaded.description == str(copy)
+    assert loaded_marian.description == str(copy)
     export._warn_if_misread(copy)
     assert "TF Serving takes" in caplog.text
 
