@@ -19,7 +19,7 @@ from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.decoding.steering import Steering
 from t2t_lite.decoding.widths import SearchesByWidth
 from t2t_lite.model.rows import gather
-from t2t_lite.tensor import Tensor
+from t2t_lite.tensor import Tensor, is_possible
 from t2t_lite.token_ids import EOS, PAD
 
 
@@ -77,9 +77,10 @@ class AlternativesSearch:
 
         Returns:
             Hypotheses ids_BCT and scores_BC, those of the likeliest words
-            first; fewer than C leave ids 0 and scores -inf. The end is an
-            alternative, too, where the translation may end with the prefix. An
-            empty sequence has one of no ids and a score of 0.
+            first; fewer than C, as where the search finds no end for a word,
+            leave ids 0 and scores -inf at the end. The end is an alternative,
+            too, where the translation may end with the prefix. An empty
+            sequence has one of no ids and a score of 0.
         """
         # Some of the words are alike but for their tokens.
         width = self._word_finders.width(2 * count)
@@ -103,9 +104,11 @@ class AlternativesSearch:
         ids_NT, scores_N = ends.ids_BWT[:, 0], ends.scores_BW[:, 0]
         ids_NT = ops.where(is_there_N[:, None], ids_NT, PAD)
         scores_N = ops.where(is_there_N, scores_N, -float("inf"))
-        T = ops.shape(ids_NT)[1]
+        ids_BCT = ops.reshape(ids_NT, (B, C, ops.shape(ids_NT)[1]))
+        scores_BC = ops.reshape(scores_N, (B, C))
+        order_BC = _first(is_possible(scores_BC))
         return Hypotheses(
-            ops.reshape(ids_NT, (B, C, T)), ops.reshape(scores_N, (B, C))
+            gather(ids_BCT, order_BC), gather(scores_BC, order_BC)
         )
 
     def _paths(
@@ -144,11 +147,16 @@ class AlternativesSearch:
         prefix_codes_BQ = self._prefix_tokens.codes(prefix_ids_BK)
         is_over_BW = _count(codes_BWQ) <= _count(prefix_codes_BQ)[:, None]
         ids_BWK = ops.where(is_over_BW[..., None], with_end_BWK, ids_BWK)
-        order_BW = ops.argsort(
-            ops.where(is_there_BW, place_W, W + place_W), axis=1
-        )
-        kept_BC = ops.cast(order_BW[:, :count], "int32")
+        kept_BC = _first(is_there_BW)[:, :count]
         return _Paths(gather(ids_BWK, kept_BC), gather(is_there_BW, kept_BC))
+
+
+def _first(is_there_BN: Tensor) -> Tensor:
+    """Returns int32 [B, N]: the places of those that are there, then others."""
+    N = ops.shape(is_there_BN)[1]
+    place_N = ops.arange(N, dtype="int32")
+    order_BN = ops.argsort(ops.where(is_there_BN, place_N, N + place_N), axis=1)
+    return ops.cast(order_BN, "int32")
 
 
 def _count(codes: Tensor) -> Tensor:

@@ -176,6 +176,36 @@ def test_the_likeliest_next_words_behind_every_prefix_have_their_best_ends():
     assert min(counts) < max(counts) == COUNT
 
 
+def test_words_without_an_end_come_last():
+    (table_NV,) = random_table(seed=3, batch_size=1, V=len(TEXTS), T=T)
+    table_NV[:, 0] = NEG_INF  # The padding.
+    steering = Steering(OPTIONS, types.SimpleNamespace(token_bytes=TEXTS))
+
+    def without_some(options, **arguments):
+        translate = table_translator(table_NV)(options, **arguments)
+
+        def without_second_and_fifth(*given):
+            ids_BWT, scores_BW = translate(*given)
+            is_left_B = np.isin(np.arange(len(ids_BWT)), [1, 4])
+            return Hypotheses(
+                ops.where(is_left_B[:, None, None], 0, ids_BWT),
+                ops.where(is_left_B[:, None], -np.inf, scores_BW),
+            )
+
+        return translate if options.nbest > 1 else without_second_and_fifth
+
+    whole, found = (
+        AlternativesSearch(make, OPTIONS, steering)(
+            tf.ragged.constant([[EOS]], tf.int32), tf.zeros([1, 0], "int32"), 6
+        )
+        for make in (table_translator(table_NV), without_some)
+    )
+    left = [0, 2, 3, 5]
+    for ours, theirs, missing in zip(found, whole, (0, -np.inf), strict=True):
+        np.testing.assert_array_equal(ours[0, :4], ops.take(theirs[0], left, 0))
+        assert np.all(ours[0, 4:] == missing)
+
+
 def test_numbers_of_alternatives_share_searches():
     table_NV = random_table(seed=3, batch_size=1, V=len(TEXTS), T=T)[0]
     made = []
