@@ -128,6 +128,7 @@ def test_a_name_with_pattern_characters_is_a_name(folder):
             b"a\n\xef\xbb\xbfb\n", ["a", "\ufeffb"], id="bom_only_at_start"
         ),
         pytest.param(b"a\nb", ["a", "b"], id="no_final_newline"),
+        pytest.param(b"a\r", ["a"], id="no_final_newline_behind_cr"),
         pytest.param(b"a\n\n", ["a", ""], id="blank_last_line"),
         pytest.param(b"\n  a \n", ["", "  a "], id="blanks_are_kept"),
     ],

@@ -147,23 +147,21 @@ def assert_weights(models, expected):
 
 @pytest.mark.slow
 def test_what_steers_one_model_steers_several(models, engine):
-    text = LineTranslator(engine, VOCABULARY, OPTIONS)("the dog")
-    *_, word = text.split()
-    assert "hill" not in text
+    plain = LineTranslator(engine, VOCABULARY, OPTIONS)
+    source, begun = "a dog runs", "men "
+    *_, third = plain.alternatives(source, begun, 3)
+    word = third.text.split()[1]
     options = OPTIONS._replace(suppress=(word,))
     steered = model_engine(Ensemble(models), VOCABULARY, options, xla=False)
     with_terms, translator = (
         LineTranslator(steered, VOCABULARY, each)
         for each in (options._replace(glossary=(("the", "hill"),)), options)
     )
-    begun = with_terms("the dog", prefix="men by")
-    assert begun.startswith("men by")
-    words = begun.split()
-    assert "hill" in words
-    assert word not in words
-    found = translator.alternatives("a dog runs", "men ", 3)
-    assert len({each.text.split()[1] for each in found}) == 3
-    assert not any(word in each.text.split() for each in found)
+    text = with_terms("the dog", prefix="men by")
+    assert text.startswith("men by")
+    assert "hill" in text.split()
+    found = translator.alternatives(source, begun, 3)
+    assert len({each.text.split()[1] for each in found} - {word}) == 3
 
 
 @pytest.mark.slow

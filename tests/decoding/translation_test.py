@@ -1010,8 +1010,8 @@ def test_alternatives_differ_in_the_next_word(steered, translator):
         assert again.score >= score - 1e-4
         rest = again.text.removeprefix(prefix + word)
         assert again.score < score + 1e-4 or re.match(r"\w", rest)
-    fewer = plain.alternatives(text, prefix, count=3)
-    assert_same([fewer], [found[:3]])
+    fewer = plain.alternatives(text, prefix, count=2)
+    assert_same([fewer], [found[:2]])
 
 
 @pytest.mark.slow
@@ -1073,8 +1073,8 @@ def test_alternatives_are_the_same_with_xla_and_on_several_devices(
         LineTranslator(each, plain.vocabulary, plain.options)
         for each in (divided, compiled)
     )
-    # XLA compiles anew for what has a prefix.
-    for prefix, others in (("", [on_two, with_xla]), ("the re", [on_two])):
+    # XLA compiles anew for what has no prefix.
+    for prefix, others in (("", [on_two]), ("the re", [on_two, with_xla])):
         expected = plain.alternatives(LINES[0], prefix, count=3)
         for other in others:
             assert_same([other.alternatives(LINES[0], prefix, 3)], [expected])
@@ -1175,7 +1175,7 @@ def test_a_term_takes_the_place_of_the_word_that_attends_to_it(
 ALL_THAT_STEERS = {
     "min_length": 3,
     "no_repeat_ngram_size": 2,
-    "suppress": ["dog", "boat", "hill"],
+    "suppress": ["bird", "men"],
 }
 
 
@@ -1186,8 +1186,11 @@ def test_terms_go_with_whatever_else_steers(steered):
     twice, without, with_two = translator(WITH_TERMS[1:], prefix=prefixes)
     # Its tokens would appear twice in a row: there is no such translation.
     assert twice == ""
-    assert without
+    assert len(without.split()) > 1
     assert with_two.startswith("dog")
+    for text in (without, with_two.removeprefix("dog")):
+        words = set(re.findall(r"\w+", text))
+        assert words.isdisjoint(ALL_THAT_STEERS["suppress"])
     assert words_in(with_two, "two") == 1
 
 
@@ -1301,6 +1304,7 @@ def test_terms_are_the_same_with_xla_and_on_several_devices(
                 ("two", "two"),
                 ("two", "a two, three"),
                 ("a two", "is a two"),
+                ("a two", "is a  two"),
                 ("C++", "C++11"),
             ]
         ),

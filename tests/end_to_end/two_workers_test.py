@@ -111,6 +111,7 @@ def test_all_skip_together(folder, ended, resumed):
     chief = folder / "worker0"
     _, tensors = next(checkpoints.newest(chief / "checkpoints"))
     weights = [tensors[n] for n in tensors if n.startswith("transformer/")]
+    assert weights
     assert all(np.isfinite(weight).all() for weight in weights)
     assert tensors["skipped_batches"] == 2
     (record,) = chief.glob("divergence-*")

@@ -147,7 +147,13 @@ def other(tmp_path_factory):
     return tiny_export(
         folder,
         hparams,
-        names=["serving_default", "translate_nbest", "translate_aligned"],
+        names=[
+            "serving_default",
+            "translate_nbest",
+            "translate_aligned",
+            "translate_prefix",
+            "alternatives",
+        ],
         max_length=9,
         xla=True,
         attention_layer=0,

@@ -84,13 +84,12 @@ def test_the_gradient_is_that_of_both_losses():
 @pytest.mark.slow
 def test_xla_gives_the_same_gradients(trainers, monkeypatch):
     """Of a loss in chunks, too."""
+    links = True, False
+    whole = [gradients(trainers["whole"], each) for each in links]
     monkeypatch.setattr(loss, "CHUNK_LOGITS", 2 * V)
     compiled = Trainer(GUIDED, V, xla=True)
-    for has_links in (True, False):
-        found, expected = (
-            gradients(trainer, has_links)
-            for trainer in (compiled, trainers["whole"])
-        )
+    for has_links, expected in zip(links, whole, strict=True):
+        found = gradients(compiled, has_links)
         assert_near(found, expected, 1e-5)
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
 
