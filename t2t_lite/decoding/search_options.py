@@ -16,7 +16,7 @@ from t2t_lite.hparams import HParams, length_penalty_rules
 from t2t_lite.storage import checkpoint_files, settings_file
 
 _WORDS = ("suppress", "suppress_pieces")
-_EDGE = r"(?:(?<!\w)|(?!\w))"  # No two letters, one on either side.
+_EDGE = r"(?!\B\w)"  # Anywhere but between two letters.
 _LONGEST_NGRAM = 100
 _UNSAMPLED = (("seed", 0), ("temperature", 1))  # The defaults.
 _ALWAYS = ("beam_width", "length_penalty", "max_extra_length", "nbest")
@@ -211,12 +211,14 @@ def _check_contradiction(
     glossary: tuple[tuple[str, str], ...], suppress: tuple[str, ...]
 ) -> None:
     """Raises InputError where a translation of a glossary is suppressed."""
-    words = "|".join(re.escape(word) for word in suppress if word)
-    suppressed = re.compile(f"{_EDGE}(?:{words}){_EDGE}")
+    words = [re.escape(word) for word in suppress if word]
+    if not words:
+        return
+    suppressed = re.compile(f"{_EDGE}(?:{'|'.join(words)}){_EDGE}")
     rule = "what suppress leaves out must not be in the glossary"
-    for _, target in glossary if words else ():
-        found = suppressed.search(" ".join(target.split()))
-        require(rule, not found, suppress=found and found[0], target=target)
+    for _, target in glossary:
+        found = suppressed.findall(" ".join(target.split()))
+        require(rule, not found, suppress=found, translation=target)
 
 
 def _pairs(glossary: Any) -> tuple[tuple[str, str], ...]:

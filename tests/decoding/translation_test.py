@@ -1298,7 +1298,7 @@ def test_terms_are_the_same_with_xla_and_on_several_devices(
             (
                 {"glossary": {"x": target}, "suppress": ["one", word]},
                 "what suppress leaves out must not be in the glossary; "
-                f"received suppress={word!r}, target={target!r}",
+                f"received suppress={[word]}, translation={target!r}",
             )
             for word, target in [
                 ("two", "two"),
