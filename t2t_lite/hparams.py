@@ -446,9 +446,10 @@ def override(hparams: HParams, assignments: Iterable[str]) -> HParams:
         try:
             changes[name] = _parsed(kinds[name], text)
         except ValueError:
+            remedy = ": give one field at a time" if "=" in text else ""
             raise InputError(
                 f"{name} must be of type {kinds[name].__name__}; received "
-                f"{text!r}"
+                f"{text!r}{remedy}"
             ) from None
     return dataclasses.replace(hparams, **changes)
 

@@ -273,6 +273,11 @@ def test_no_override_changes_nothing():
         ("d_ff=", "d_ff must be of type int; received ''"),
         ("d_ff=2.5", "d_ff must be of type int; received '2.5'"),
         ("dropout=high", "dropout must be of type float; received 'high'"),
+        (
+            "d_model=32,num_heads=2",
+            "d_model must be of type int; received '32,num_heads=2': give one "
+            "field at a time",
+        ),
         ("d_ff=0", "d_ff must be at least 1; received d_ff=0"),
     ],
 )

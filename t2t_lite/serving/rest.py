@@ -52,7 +52,8 @@ def parse(body: bytes, inputs: Mapping[str, Sequence[str]]) -> Request:
         asked = files.parse_json(body)
     except ValueError as error:
         raise InputError(f"the body is not valid JSON: {error}") from None
-    _require_object("the body", asked)
+    if not isinstance(asked, dict):
+        raise InputError("the body must be a JSON object")
     for name in asked:
         if name not in _KEYS:
             raise InputError(
@@ -109,19 +110,12 @@ def _of_columns(given: Any, names: Sequence[str]) -> dict[str, list]:
 
 
 def _require_names(what: str, given: Any, names: Sequence[str]) -> None:
-    _require_object(what, given)
+    needed = " and ".join(map(repr, names))
+    if not isinstance(given, dict):
+        raise InputError(f"{what} must be a JSON object with {needed}")
     if set(names) != set(given):
         received = ", ".join(map(repr, given)) or "nothing"
-        raise InputError(
-            f"{what} must have {' and '.join(map(repr, names))}; received "
-            f"{received:.200}"
-        )
-
-
-def _require_object(what: str, value: Any) -> None:
-    """Raises InputError where a value is no JSON object."""
-    if not isinstance(value, dict):
-        raise InputError(f"{what} must be a JSON object")
+        raise InputError(f"{what} must have {needed}; received {received:.200}")
 
 
 def _text(value: Any) -> bytes:

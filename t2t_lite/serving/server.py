@@ -126,6 +126,7 @@ class Server:
         await self._model.predict(signature, columns)
 
     async def _stop(self, _: web.Application) -> None:
+        logging.info("Stopping, once what was asked is answered.")
         if self._warming is not None:
             self._warming.cancel()
 

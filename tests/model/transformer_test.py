@@ -359,12 +359,12 @@ def test_sums_of_embeddings_and_positions_are_dropped():
                 dropout.rate = 0
     memories = [
         model.encoder(model.embedding(ids), training=True)
-        for ids in (SOURCE, SOURCE[:, ::-1])
+        for ids in (SOURCE[:1], SOURCE[:1, ::-1])  # Without padding.
     ]
     np.testing.assert_array_equal(*memories)
     outputs = [
         model.decoder(model.embedding(ids), memories[0], training=True)
-        for ids in (TARGET, TARGET[:, ::-1])
+        for ids in (TARGET[:1], TARGET[:1, ::-1])
     ]
     np.testing.assert_array_equal(*outputs)
 

@@ -95,7 +95,7 @@ def test_an_empty_name_is_that_of_the_default():
         (b'{"signature_name": [], "inputs": []}', r"has no signature \[\]"),
         (
             b'{"signature_name": "translate_prefix", "instances": ["a"]}',
-            "an instance must be a JSON object",
+            "an instance must be a JSON object with 'inputs' and 'prefixes'$",
         ),
         (
             b'{"signature_name": "translate_prefix", "inputs": '
