@@ -10,6 +10,7 @@ import re
 import shutil
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -52,6 +53,7 @@ def run(command: ModuleType) -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # As under nohup.
             signal.signal(number, lambda n, _: sys.exit(128 + n))
+    sys.unraisablehook = _signal_again
     flags.FLAGS.set_default("verbosity", logging.INFO)
     logging.get_absl_handler().setFormatter(LogFormatter())
     try:
@@ -88,6 +90,25 @@ def signals_end_at_once() -> Iterator[None]:
     finally:
         for number, handler in caught.items():
             signal.signal(number, handler)
+
+
+def _signal_again(ignored: "sys.UnraisableHookArgs") -> None:
+    """Repeats a signal whose exception Python could only ignore.
+
+    As it does within a callback of the garbage collector, such as JAX has one.
+    """
+    error = ignored.exc_value
+    if isinstance(error, KeyboardInterrupt):
+        number = signal.SIGINT
+    elif isinstance(error, SystemExit):
+        number = error.code - 128
+    else:
+        sys.__unraisablehook__(ignored)
+        return
+    # Not at once: it would be ignored here, too.
+    again = threading.Timer(0.1, os.kill, (os.getpid(), number))
+    again.daemon = True
+    again.start()
 
 
 def _main(command: ModuleType, arguments: list[str]) -> int:

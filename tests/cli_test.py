@@ -8,6 +8,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 import types
 
 import keras
@@ -67,8 +68,9 @@ def test_a_log_line_is_the_time_and_the_message(level, expected):
 
 
 @pytest.fixture(autouse=True)
-def verbosity():
-    """Gives the log back as it was: a program chooses what it shows."""
+def what_a_program_sets(monkeypatch):
+    """Gives back as it was what a program chooses for its process."""
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
     before = absl_logging.get_verbosity()
     yield
     absl_logging.set_verbosity(before)
@@ -240,6 +242,31 @@ def test_a_disk_that_takes_no_output_is_one_line():
 def test_what_stdout_cannot_encode_is_printed_all_the_same():
     done = run_main("print('mödel')", "", PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stdout) == (0, "m\\xf6del\n")
+
+
+_SIGNALLED = """
+import gc, signal, time
+
+def signal_once(*_):
+    gc.callbacks.remove(signal_once)
+    signal.raise_signal({number})
+
+gc.callbacks.append(signal_once)
+gc.collect()
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)]
+)
+def test_a_signal_in_a_garbage_collection_is_not_lost(number, status):
+    """Python ignores what a callback of the collector raises."""
+    main = f"exec({_SIGNALLED.format(number=int(number))!r}, {{}})"
+    begun = time.monotonic()
+    done = run_main(main, "")
+    assert (done.returncode, done.stderr) == (status, "")
+    assert time.monotonic() - begun < 30
 
 
 def test_a_program_that_a_signal_ended_says_so_by_its_status():

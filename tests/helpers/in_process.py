@@ -42,6 +42,7 @@ def run(name, *arguments, text="", **environment):
             stdin=streams[0],
             stdout=streams[1],
             stderr=streams[2],
+            unraisablehook=sys.unraisablehook,
         ),
         mock.patch.dict(os.environ, _environment(environment)),
         _signal_handlers(),
