@@ -6,6 +6,7 @@ import functools
 import gc
 import logging as python_logging
 import os
+import platform
 import re
 import shutil
 import signal
@@ -340,7 +341,7 @@ def signal_status(number: int) -> int:
     return 128 + number if number else 0
 
 
-def load_tensorflow(in_parts: bool = False) -> None:
+def load_tensorflow(in_parts: bool = False, for_training: bool = False) -> None:
     """Imports TensorFlow, and hides what its libraries print about GPUs.
 
     Args:
@@ -348,8 +349,14 @@ def load_tensorflow(in_parts: bool = False) -> None:
             side by side. Where the CPU has as many cores, each part then runs
             on one thread, which is faster than parts that share all cores. The
             environment variable TF_NUM_INTRAOP_THREADS takes precedence.
+        for_training: whether updates are computed. An x86 CPU then takes
+            oneDNN's kernels, which TensorFlow takes by itself on newer CPUs
+            alone (of AVX512_VNNI). They are faster, but not at once: each shape
+            is compiled for. TF_ENABLE_ONEDNN_OPTS takes precedence.
     """
     _choose_keras()
+    if for_training and platform.machine() == "x86_64":
+        os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     if sys.stderr.isatty():
         logging.info("Loading TensorFlow.")  # Which takes seconds.
     gc.disable()  # A million objects are made, and none is garbage.

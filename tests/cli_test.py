@@ -3,6 +3,7 @@
 import errno
 import logging
 import os
+import platform
 import re
 import shlex
 import signal
@@ -50,6 +51,27 @@ def test_each_of_as_many_parts_runs_on_one_core(
         monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", set_by_user)
     cli.load_tensorflow(in_parts)
     assert threads == expected
+
+
+@pytest.mark.parametrize(
+    ("for_training", "machine", "set_by_user", "expected"),
+    [
+        (True, "x86_64", None, "1"),
+        (True, "x86_64", "0", "0"),  # What the user has set stays.
+        (True, "aarch64", None, None),  # Not measured.
+        (False, "x86_64", None, None),
+    ],
+)
+def test_updates_are_computed_by_one_dnn(
+    monkeypatch, for_training, machine, set_by_user, expected
+):
+    variable = "TF_ENABLE_ONEDNN_OPTS"
+    given = {} if set_by_user is None else {variable: set_by_user}
+    others = {k: v for k, v in os.environ.items() if k != variable}
+    monkeypatch.setattr(os, "environ", others | given)
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    cli.load_tensorflow(for_training=for_training)
+    assert os.environ.get(variable) == expected
 
 
 @pytest.mark.parametrize(

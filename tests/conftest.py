@@ -14,6 +14,9 @@ os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 # Tiny products are slower on two threads, and tests run side by side; what
 # runs in parts at the same time does so all the same.
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+# By the kernels that bin/train takes, for runs in processes of their own to
+# end with the same bits.
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 # Nor may one process of the tests take all the memory of a GPU.
 os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
 

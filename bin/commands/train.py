@@ -172,7 +172,7 @@ def main(_: list[str]) -> int:
     text = corpus_flags.text_of_run(corpus, names, settings.guided_alignment)
     if not cli.names_url() and not FLAGS.preflight:
         workers.train_together(run_options)  # If there are others.
-    cli.load_tensorflow(in_parts=run_options.in_parts)
+    cli.load_tensorflow(in_parts=run_options.in_parts, for_training=True)
     from t2t_lite.training import run, training_text
 
     arguments = (

@@ -112,7 +112,7 @@ def parts(num_parts, precision):
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     from t2t_lite import cli, hparams
 
-    cli.load_tensorflow(in_parts=num_parts > 1)
+    cli.load_tensorflow(in_parts=num_parts > 1, for_training=True)
     from t2t_lite.training.trainer import Trainer
 
     trainer = Trainer(

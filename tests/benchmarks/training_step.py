@@ -49,7 +49,7 @@ def update_seconds(precision, xla):
     """Returns the median seconds of an update in this process."""
     from t2t_lite import cli
 
-    cli.load_tensorflow(in_parts=not xla)
+    cli.load_tensorflow(in_parts=not xla, for_training=True)
     import numpy as np
 
     from t2t_lite.hardware import find_hardware
