@@ -88,7 +88,7 @@ def cpu_parts(num_cores: int) -> int:
     return min(num_cores, _MOST_PARTS)
 
 
-def faster_precision(d_model: int, d_ff: int) -> str:
+def faster_precision(d_model: int, d_ff: int, xla: bool = False) -> str:
     """Returns "bfloat16" where a model's products are clearly faster in it.
 
     "float32" where they are not. Both are tried, by turns.
@@ -96,7 +96,11 @@ def faster_precision(d_model: int, d_ff: int) -> str:
     Args:
         d_model: D.
         d_ff: F, of the feed-forward layers, whose product it is.
+        xla: whether XLA compiles the model. On a CPU it gains nothing from
+            bfloat16, whatever products do.
     """
+    if xla and find_hardware().kind == "CPU":
+        return "float32"
     seconds = {"float32": math.inf, "bfloat16": math.inf}
     for _ in range(_TRIALS):
         for precision, best in seconds.items():

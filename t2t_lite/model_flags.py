@@ -232,15 +232,10 @@ def settle_precision(hparams: HParams, begun: str | None = None) -> None:
         begun: the precision of the work that goes on; None for new work.
     """
     if flags.FLAGS.precision == "auto":
-        flags.FLAGS.precision = begun or _faster_precision(hparams)
+        flags.FLAGS.precision = begun or hardware.faster_precision(
+            hparams.d_model, hparams.d_ff, flags.FLAGS.xla
+        )
         logging.info("Computing in %s.", flags.FLAGS.precision)
-
-
-def _faster_precision(hparams: HParams) -> str:
-    # XLA on a CPU gains nothing from bfloat16, whatever products do.
-    if flags.FLAGS.xla and hardware.find_hardware().kind == "CPU":
-        return "float32"
-    return hardware.faster_precision(hparams.d_model, hparams.d_ff)
 
 
 def chosen_weights() -> dict[str, Any]:

@@ -99,6 +99,14 @@ def test_what_is_hardly_faster_is_not_taken(monkeypatch):
     assert hardware.faster_precision(256, 512) == "float32"
 
 
+def test_xla_on_a_cpu_takes_float32_without_a_trial(monkeypatch):
+    monkeypatch.setattr(hardware, "_product_seconds", pytest.fail)
+    monkeypatch.setattr(
+        hardware, "find_hardware", lambda: hardware.Hardware("CPU", 1e9, 2)
+    )
+    assert hardware.faster_precision(256, 512, xla=True) == "float32"
+
+
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_the_product_that_is_tried_is_that_of_the_model(monkeypatch, precision):
     products, matmul = [], tf.matmul

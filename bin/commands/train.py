@@ -60,8 +60,10 @@ flags.DEFINE_float(
 flags.DEFINE_enum(
     "precision",
     "float32",
-    ["float32", "bfloat16", "float16"],
-    "Precision of the computation; weights, softmax and loss stay float32.",
+    ["float32", "bfloat16", "float16", "auto"],
+    "Precision of the computation; weights, softmax and loss stay float32. "
+    "auto: bfloat16 where the machine is faster in it; what it chose stays "
+    "when a run goes on.",
 )
 flags.DEFINE_bool("xla", False, "Compile forward and backward pass with XLA.")
 flags.DEFINE_integer(

@@ -87,6 +87,7 @@ class Settings:
     # [layer, head, reads] of the attention that words are aligned by: those of
     # model.alignment_head.AlignmentHead; None: the mean of the last layer's.
     alignment_head: list | None = None
+    precision: str | None = None  # of the run's computation; None: not known
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):

@@ -35,7 +35,7 @@ class RunOptions:
 
     strategy: str = "auto"  # a name that `make_strategy` takes
     worker_timeout_minutes: float | None = None  # until all have come; None: 10
-    precision: str = "float32"  # or "bfloat16", "float16"
+    precision: str = "float32"  # or "bfloat16", "float16", "auto"
     xla: bool = False
     micro_batch_tokens: int | None = None  # None: as many as fit the memory
     memory_limit_gib: float | None = None  # of a device; None: all there is

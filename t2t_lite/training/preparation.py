@@ -102,7 +102,7 @@ def prepare(
         directory: ModelDirectory.
         hparams: HParams.
         text: TrainingText, checked.
-        options: RunOptions.
+        options: RunOptions, whose precision is settled.
         warm_start: (description, tensors) that a new run starts from, if any.
 
     Raises:
@@ -116,7 +116,7 @@ def prepare(
         text=text,
         options=options,
         cache_dir=token_folder(directory, options),
-        begun=directory.settings() if _is_begun(directory) else None,
+        begun=begun_settings(directory),
     )
     _require_begun_here(start)
     _require_same_hparams(start)
@@ -155,9 +155,16 @@ def _weighting(
     return Weighting(sizes, weights)
 
 
-def _is_begun(directory: ModelDirectory) -> bool:
-    # A run that has saved nothing may be begun anew with others.
-    return directory.settings_path.exists() and is_trained(directory)
+def begun_settings(directory: ModelDirectory) -> Settings | None:
+    """Returns the Settings of the run that goes on there; None for a new one.
+
+    A run that has saved nothing may be begun anew with others.
+
+    Raises:
+        InputError: they cannot be read.
+    """
+    is_begun = directory.settings_path.exists() and is_trained(directory)
+    return directory.settings() if is_begun else None
 
 
 def _warn_of_implausible(
@@ -197,6 +204,7 @@ def _settings(
         alignment_head=(
             _alignment_head(start) if begun is None else begun.alignment_head
         ),
+        precision=start.options.precision,
     )
 
 

@@ -14,7 +14,7 @@ from absl import logging
 from t2t_lite import files, tasks
 from t2t_lite.errors import InputError
 from t2t_lite.evaluation.accuracy import ReadChecks
-from t2t_lite.hardware import Hardware, find_hardware
+from t2t_lite.hardware import Hardware, faster_precision, find_hardware
 from t2t_lite.hparams import HParams
 from t2t_lite.model import flops
 from t2t_lite.storage import checkpoint_files, model_directory, origin
@@ -43,6 +43,7 @@ from t2t_lite.training.preflight import (
 )
 from t2t_lite.training.preparation import (
     Prepared,
+    begun_settings,
     is_trained,
     prepare,
     token_folder,
@@ -64,6 +65,8 @@ from t2t_lite.training.trainer import Trainer
 from t2t_lite.training.training_text import TrainingText
 from t2t_lite.training.trial import first_fitting
 from t2t_lite.training.watchdog import Watchdog
+
+_PRECISIONS = ("float32", "bfloat16", "float16")
 
 
 class Result(NamedTuple):
@@ -190,6 +193,7 @@ def _begin(
     dev_pairs = held_out.get("dev")
     dev_sha256 = token_files.hash_pairs(dev_pairs) if dev_pairs else ""
     require_chiefs_options(strategy, options, dev_sha256)
+    options = _with_precision(options, directory, hparams, strategy)
     warm_start = read_warm_start(options.warm_start_from)
     prepared = prepare(directory, hparams, text, options, warm_start)
     require_chiefs_settings(strategy, prepared.settings)
@@ -211,6 +215,28 @@ def _begin(
         feed=feed,
         hardware=find_hardware(options.memory_limit_gib),
     )
+
+
+def _with_precision(
+    options: RunOptions,
+    directory: ModelDirectory,
+    hparams: HParams,
+    strategy: tf.distribute.Strategy,
+) -> RunOptions:
+    """Returns options with the chief's precision in place of "auto".
+
+    It is that of the run that goes on, for it to end with the same bits.
+    """
+    if options.precision != "auto":
+        return options
+    begun = begun_settings(directory)
+    precision = (begun and begun.precision) or faster_precision(
+        hparams.d_model, hparams.d_ff, options.xla
+    )
+    index = value_from_chief(strategy, _PRECISIONS.index(precision))
+    precision = _PRECISIONS[int(index)]
+    logging.info("Computing in %s.", precision)
+    return dataclasses.replace(options, precision=precision)
 
 
 class _Run:

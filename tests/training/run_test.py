@@ -249,6 +249,28 @@ def test_a_run_that_is_given_no_micro_batch_keeps_what_was_tried(
 
 
 @pytest.mark.slow
+def test_a_run_that_goes_on_keeps_the_precision_that_auto_chose(
+    directory, monkeypatch, caplog, without_report
+):
+    tried = []
+
+    def faster_precision(*sizes):
+        tried.append(sizes)
+        return "bfloat16"
+
+    monkeypatch.setattr(run, "faster_precision", faster_precision)
+    for steps in (2, 3):  # The second resumes the first.
+        hparams = dataclasses.replace(HPARAMS, steps=steps)
+        train(directory.path, hparams, dev=(), precision="auto")
+        assert "Computing in bfloat16." in caplog.text
+        caplog.clear()
+    assert tried == [(HPARAMS.d_model, HPARAMS.d_ff, False)]
+    hparams = dataclasses.replace(HPARAMS, steps=4)
+    train(directory.path, hparams, dev=(), precision="float32")
+    assert directory.settings().precision == "float32"
+
+
+@pytest.mark.slow
 def test_a_preflight_says_what_a_run_takes_and_trains_nothing(directory):
     report = train(directory.path, do=run.preflight, save_every_steps=1)
     tried = re.findall(r"^ +(\d+) +(\d+) +(\d+) +([\d.]+)% ", report, re.M)
