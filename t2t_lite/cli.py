@@ -176,7 +176,10 @@ def _line_for_user(error: Exception) -> str | None:
     if isinstance(error, ImportError) and _NO_MEMORY.search(str(error)):
         return f"memory ran out while libraries were loaded: {reason(error)}"
     if isinstance(error, RuntimeError) and str(error) == _NO_THREADS:
-        return "the system has no memory for another thread, or allows none"
+        return (
+            "cannot start another thread: memory ran out, or the system's "
+            "limit is reached"
+        )
     if is_exhausted or isinstance(error, MemoryError):
         smaller = [f"--{n}" for n in _MEMORY_FLAGS if n in flags.FLAGS]
         remedy = f": try a smaller {', '.join(smaller)}" if smaller else ""

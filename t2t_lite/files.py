@@ -51,7 +51,10 @@ def to_path(path: str | os.PathLike) -> Path:
     if is_url(path):
         return RemotePath(path)
     if _NO_URL.match(os.fspath(path)):
-        raise InputError(f"{path} is no URL that TensorFlow understands")
+        raise InputError(
+            f"{path} is not a URL that TensorFlow understands: give one such "
+            "as gs://BUCKET/NAME, or a local path"
+        )
     local = pathlib.Path(os.path.expanduser(path))
     # "./~/x" has become "~/x", which must not be expanded next time.
     return local.absolute() if str(local).startswith("~") else local
@@ -121,7 +124,7 @@ def _uploaded(path, mode, encoding):
     try:
         path.upload(name)
     except OSError as error:
-        what = f"{error.strerror} (what was to be written is in {name})"
+        what = f"{error.strerror} (the output was saved to {name} instead)"
         raise OSError(error.errno, what, str(path)) from None
     os.remove(name)
 
@@ -430,7 +433,7 @@ def require_folder_of(
             the file is a folder itself or has no name.
     """
     if path == "-" and (suffix or not may_be_stdout):
-        raise InputError("cannot write to stdout, as with -: give a file")
+        raise InputError("cannot write to standard output (-): give a file")
     if not path or path == "-":
         return
     has_name = bool(os.path.basename(path))
@@ -466,7 +469,8 @@ def require_new_folder(path: str | os.PathLike) -> None:
     """
     if is_remote(path):
         raise InputError(
-            f"{path} must be a folder of this machine: give one, and copy it"
+            f"{path} must be a local folder: give one, and copy it there "
+            "afterwards"
         )
     place = to_path(path)
     is_empty = is_folder(place) and not any(place.iterdir())
@@ -493,8 +497,8 @@ def require_apart(
         place = _place(path)
         if place in taken:
             raise InputError(
-                f"cannot write {path}: the same run reads it, or writes "
-                "something else there"
+                f"cannot write {path}: this command also reads it, or writes "
+                "another output there: give another path"
             )
         taken.add(place)
 

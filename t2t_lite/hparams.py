@@ -130,8 +130,8 @@ class HParams:
             allowed = " or ".join(choices)
             yield f"{name} must be {allowed}", getattr(self, name) in choices
         yield (
-            "reserved_symbols must be different words with commas between "
-            "them, none of which SentencePiece has itself, such as <unk>",
+            "reserved_symbols must be different words separated by commas, and "
+            "none of SentencePiece's own symbols, such as <unk>",
             len(set(self.reserved)) == len(self.reserved)
             and not any(map(_NO_SYMBOL.search, self.reserved)),
         )
@@ -441,7 +441,9 @@ def override(hparams: HParams, assignments: Iterable[str]) -> HParams:
                 f"{assignment!r}"
             )
         if name not in kinds:
-            near = _nearest(name, kinds) or f"; there are {', '.join(kinds)}"
+            near = (
+                _nearest(name, kinds) or f"; the fields are {', '.join(kinds)}"
+            )
             raise InputError(f"unknown field {name!r}{near}")
         try:
             changes[name] = _parsed(kinds[name], text)

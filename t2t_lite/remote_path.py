@@ -231,9 +231,8 @@ class RemotePath(os.PathLike):
         except tf.errors.OpError as error:
             if self._scheme not in tf.io.gfile.get_registered_schemes():
                 raise InputError(
-                    f"{self}: TensorFlow knows no file system "
-                    f"{self._scheme}://: register one, or give a path of this "
-                    "machine"
+                    f"{self}: TensorFlow has no file system for "
+                    f"{self._scheme}://: register one, or give a local path"
                 ) from None
             number = _NUMBERS.get(type(error).__name__, errno.EIO)
             raise OSError(number, reason(error), str(self)) from None

@@ -54,9 +54,10 @@ class TranslationTask(Task):
         symbols = list(vocabulary.control_symbols)
         if symbols:
             raise InputError(
-                "a vocabulary for translation has no control symbols; this one "
-                f"has {len(symbols)}, such as {symbols[0]!r}: start without "
-                "--vocabulary and --warm_start_from, or with others"
+                "a vocabulary for translation must have no control symbols; "
+                f"this one has {len(symbols)}, such as {symbols[0]!r}: start "
+                "without --vocabulary and --warm_start_from, or give different "
+                "ones"
             )
 
     def num_target_ids(self, vocabulary: "Vocabulary") -> int:

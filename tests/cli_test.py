@@ -150,7 +150,8 @@ _OF_THE_USER = [
     ),
     (
         RuntimeError("Resource temporarily unavailable"),
-        "the system has no memory for another thread, or allows none",
+        "cannot start another thread: memory ran out, or the system's limit is "
+        "reached",
     ),
 ]
 

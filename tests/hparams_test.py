@@ -160,8 +160,8 @@ def test_an_unknown_field_names_the_nearest():
             (
                 "reserved_symbols",
                 symbols,
-                "must be different words with commas between them, none of "
-                "which SentencePiece has itself, such as <unk>",
+                "must be different words separated by commas, and none of "
+                "SentencePiece's own symbols, such as <unk>",
             )
             for symbols in ("<a>,<a>", "<a>,", "<a> <b>", "<unk>", "<0x41>")
         ),
@@ -296,7 +296,7 @@ def test_an_unknown_field_like_no_other():
     with pytest.raises(InputError) as error:
         override(HParams(), ["x=64"])
     assert str(error.value).startswith(
-        "unknown field 'x'; there are num_layers,"
+        "unknown field 'x'; the fields are num_layers,"
     )
     assert all(f.name in str(error.value) for f in dataclasses.fields(HParams))
 

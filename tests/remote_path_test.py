@@ -59,7 +59,7 @@ def test_paths_of_this_machine_stay_paths():
 
 @pytest.mark.parametrize("path", ["run_1://b/m", "2nd://x", "s3+x://b", "://a"])
 def test_what_tensorflow_would_not_take_for_a_url_is_refused(path):
-    with pytest.raises(InputError, match="is no URL that TensorFlow"):
+    with pytest.raises(InputError, match="is not a URL that TensorFlow"):
         files.to_path(path)
 
 
@@ -116,7 +116,9 @@ def test_an_upload_that_fails_leaves_nothing(folder, monkeypatch):
             _write(folder / "a", b"after")
     assert caught.value.errno == errno.ENOSPC
     assert caught.value.filename == str(folder / "a")
-    kept = re.search(r"what was to be written is in (\S+)\)", str(caught.value))
+    kept = re.search(
+        r"the output was saved to (\S+) instead", str(caught.value)
+    )
     assert pathlib.Path(kept[1]).read_bytes() == b"after"
     pathlib.Path(kept[1]).unlink()
     assert (folder / "a").read_bytes() == b"before"
@@ -176,7 +178,7 @@ def test_appending(folder):
 
 def test_an_unknown_scheme_is_refused():
     for use in ("exists", "read_bytes", "mkdir", "unlink"):
-        with pytest.raises(InputError, match="knows no file system none://"):
+        with pytest.raises(InputError, match="has no file system for none://"):
             getattr(RemotePath("none://bucket/a"), use)()
 
 
@@ -220,7 +222,7 @@ def test_a_checkpoint_that_is_not_given_is_not_damaged(folder, monkeypatch):
 
 
 def test_a_path_that_would_be_a_pattern_is_refused():
-    with pytest.raises(InputError, match="for a pattern"):
+    with pytest.raises(InputError, match="as a pattern"):
         ModelDirectory("ram://bucket/run[1]")
 
 
@@ -232,10 +234,10 @@ def test_an_output_that_is_a_folder_is_refused(folder, name):
 
 
 def test_an_output_on_an_unknown_machine_is_refused_at_once():
-    with pytest.raises(InputError, match="knows no file system none://"):
+    with pytest.raises(InputError, match="has no file system for none://"):
         files.require_folder_of("none://bucket/a")
 
 
 def test_an_output_must_not_be_an_input(folder):
-    with pytest.raises(InputError, match="the same run reads it"):
+    with pytest.raises(InputError, match="this command also reads it"):
         files.require_apart([str(folder / "a")], [f"{folder}//a"])

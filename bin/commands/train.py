@@ -62,8 +62,8 @@ flags.DEFINE_enum(
     "float32",
     ["float32", "bfloat16", "float16", "auto"],
     "Precision of the computation; weights, softmax and loss stay float32. "
-    "auto: bfloat16 where the machine is faster in it; what it chose stays "
-    "when a run goes on.",
+    "auto: bfloat16 if the machine is faster with it; a resumed run keeps that "
+    "choice.",
 )
 flags.DEFINE_bool("xla", False, "Compile forward and backward pass with XLA.")
 flags.DEFINE_integer(
@@ -80,8 +80,8 @@ flags.DEFINE_float(
 flags.DEFINE_float(
     "save_every_minutes",
     None,
-    "Minutes between two checkpoints. Default: 10, unless the preset counts "
-    "updates.",
+    "Minutes between two checkpoints. Default: 10, unless the preset sets "
+    "save_every_steps.",
 )
 flags.DEFINE_integer(
     "save_every_steps",
@@ -126,18 +126,19 @@ flags.DEFINE_enum(
 flags.DEFINE_float(
     "divergence_factor",
     None,
-    "Take a loss above this many times its running mean for a divergence too.",
+    "Also treat a loss above this many times its running mean as a divergence.",
 )
 flags.DEFINE_integer(
     "max_skips",
     3,
-    "How often a run may skip batches until it stops after all.",
+    "How many times a run may skip batches before it stops anyway.",
 )
 flags.DEFINE_float(
     "hang_minutes",
     None,
     "End the process, with status 1 and the stacks of its threads, if no "
-    "update is done in this many minutes. Evaluations on dev are left out.",
+    "update completes in this many minutes. Evaluations on dev are not "
+    "counted.",
 )
 flags.DEFINE_bool(
     "preflight",

@@ -142,8 +142,8 @@ def damage(path: str | os.PathLike) -> str:
     missing = [s for s in SUFFIXES if not files.exists(f"{path}{s}")]
     if len(missing) == len(SUFFIXES):
         return (
-            f"the checkpoint {path} is missing: one of your own is given as "
-            "its files' path up to the number, such as DIR/checkpoints/step-100"
+            f"the checkpoint {path} is missing: give the path of one without "
+            "its file suffixes, such as DIR/checkpoints/step-100"
         )
-    reasons = [f"there is no {path}{suffix}: " for suffix in missing]
-    return f"{''.join(reasons)}the checkpoint {path} is damaged"
+    reasons = [f": {path}{suffix} is missing" for suffix in missing]
+    return f"the checkpoint {path} is damaged{''.join(reasons)}"

@@ -66,8 +66,8 @@ def write(path: str | os.PathLike, tensors: Mapping[str, Any]) -> None:
             if not exists(path):  # Data alone would pass for a damaged one.
                 remove(path)
         raise InputError(
-            f"cannot write the checkpoint {path}: {reason(error)}; those "
-            "written before are unharmed: mend that, and run the command again"
+            f"cannot write the checkpoint {path}: {reason(error)}; earlier "
+            "checkpoints are intact: fix the cause, and run the command again"
         ) from None
 
 
@@ -135,8 +135,8 @@ def require_read_right(path: files.Path) -> None:
     """
     if files.is_remote(path) and is_misread(path):
         raise InputError(
-            f"TensorFlow takes {path} for a pattern: give a path without "
-            '"[" and backslashes'
+            f"TensorFlow reads {path} as a pattern: give a path without "
+            '"[" or backslashes'
         )
 
 
@@ -189,14 +189,16 @@ def newest(
         try:
             tensors = read(path, is_wanted)
         except InputError as error:
-            logging.warning("%s: falling back to the one before.", error)
+            logging.warning(
+                "%s; falling back to the previous checkpoint.", error
+            )
             continue
         readable += 1
         yield path, tensors
     if candidates and not readable:
         raise InputError(
-            f"every checkpoint in {directory} is damaged: put its files back "
-            "from a copy, or train anew in another --model_dir"
+            f"every checkpoint in {directory} is damaged: restore its files "
+            "from a backup, or train again in another --model_dir"
         )
 
 
@@ -239,9 +241,9 @@ def require_numbers(
         value = np.asarray(tensors.get(name, 0))
         if value.shape or value.dtype.kind not in "iuf":
             raise InputError(
-                f"{description} is damaged: {name} must be one number, and "
-                f"it is {value.dtype} {list(value.shape)}: choose another "
-                "checkpoint, or put its files back from a copy"
+                f"{description} is damaged: {name} must be a single number, "
+                f"not {value.dtype} {list(value.shape)}: choose another "
+                "checkpoint, or restore its files from a backup"
             )
 
 

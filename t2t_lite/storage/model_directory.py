@@ -220,7 +220,7 @@ class ModelDirectory:
             return
         self.path.mkdir(parents=True, exist_ok=True)
         refusal = (
-            f"another run is at work in {self.path}: wait for its end, or give "
+            f"another run is using {self.path}: wait for it to finish, or give "
             "another --model_dir"
         )
         lock = self.path / "lock"
@@ -257,9 +257,9 @@ class ModelDirectory:
         """
         if self._locked_folder is not None and not self._is_in_place():
             raise InputError(
-                f"{self.path} was moved or removed while the run was at work: "
-                "run the same command again with its new place as --model_dir, "
-                "to resume from the last checkpoint"
+                f"{self.path} was moved or removed during the run: run the "
+                "same command again with its new path as --model_dir, to "
+                "resume from the last checkpoint"
             )
 
     def settings(self) -> Settings:
@@ -481,8 +481,8 @@ def _require_no_more_weights(settings, weights, description):
     # Where they are as many, or fewer, `assign` says which differ.
     if expected > _FAR_TOO_MANY * received:
         raise InputError(
-            f"{description} does not fit this model: by the settings it has "
-            f"{expected:,} weights, and there are {received:,}"
+            f"{description} does not fit this model: the settings call for "
+            f"{expected:,} weights; received {received:,}"
         )
 
 
@@ -582,15 +582,15 @@ def assign(
         if value is None or tuple(value.shape) != tuple(variable.shape):
             received = "nothing" if value is None else list(value.shape)
             raise InputError(
-                f"{description} does not fit this model: {variable.path} is "
-                f"{list(variable.shape)} here and {received} there"
+                f"{description} does not fit this model: {variable.path} must "
+                f"be {list(variable.shape)}; received {received}"
             )
     paths = {variable.path for variable in variables}
     for name, value in tensors.items():
         if is_weight(name) and name not in paths:
             raise InputError(
-                f"{description} does not fit this model: {name} is nothing "
-                f"here and {list(value.shape)} there"
+                f"{description} does not fit this model, which has no {name}; "
+                f"received {list(value.shape)}"
             )
     for variable in variables:
         variable.assign(tensors[variable.path])

@@ -37,7 +37,7 @@ _HPARAMS = (
     "decoder_start",
     "task",
 )
-_REMEDY = "put its own files back from a copy, or choose another checkpoint"
+_REMEDY = "restore its own files from a backup, or choose another checkpoint"
 
 
 def tensors(hparams: HParams, vocabulary_sha256: str) -> dict[str, str]:

@@ -85,7 +85,8 @@ def require_own(folder: str | os.PathLike) -> None:
         return
     if not isinstance(values, dict) or "hparams" not in values:
         raise InputError(
-            f"{path} is not that of a run: give another --model_dir"
+            f"{path} was not written by a training run: give another "
+            "--model_dir"
         )
 
 
@@ -131,6 +132,6 @@ def require_no_output_in(
         first, *_ = os.path.relpath(path, folder).split(os.sep)
         if first in _OF_A_MODEL:
             raise InputError(
-                f"cannot write {output}: it is a part of the model that is "
-                "read; give another file"
+                f"cannot write {output}: it is part of the model being read; "
+                "give another file"
             )

@@ -107,6 +107,6 @@ def _require_chiefs(
     for name, count in zip(alike, num_differing, strict=True):
         if count:
             raise InputError(
-                f"all workers must have the chief's {name}, and one has "
-                f"another: {remedy}"
+                f"all workers must have the chief's {name}, but at least one "
+                f"differs: {remedy}"
             )

@@ -163,9 +163,9 @@ def _step(path: files.Path, tensors: Mapping[str, Any]) -> int:
     step = np.asarray(tensors.get("step"))
     if step.dtype.kind != "i" or step.shape or step < 0:
         raise InputError(
-            f"{path} cannot be resumed from: it does not say its step; put its "
-            "files back from a copy, or give it as --warm_start_from of a run "
-            "in another --model_dir"
+            f"cannot resume from {path}, which does not record its step: "
+            "restore its files from a backup, or give it as --warm_start_from "
+            "with another --model_dir"
         )
     return int(step)
 
@@ -186,8 +186,8 @@ def read_warm_start(path: str | None) -> tuple[str, dict[str, Any]] | None:
         is_run = directory.settings_path.exists()
         if not is_run and not files.exists(directory.checkpoints):
             raise InputError(
-                "--warm_start_from must be a model directory, or the path of "
-                f"a checkpoint up to its number; {path} has no settings.json"
+                "--warm_start_from must be a model directory, or the path of a "
+                f"checkpoint without file suffixes; {path} has no settings.json"
             )
         return directory.weights()
     return model_directory.read_weights(path)

@@ -69,7 +69,7 @@ def _parsed(config: Any) -> tuple[tuple[str, ...], int]:
     if index not in range(len(jobs[kind])):
         raise IndexError("the task is not in the cluster")
     if kind not in _TASK_TYPES:
-        raise ValueError("only workers, and a chief, train")
+        raise ValueError("the task type must be worker or chief")
     chiefs, workers = (
         [str(address) for address in jobs.get(each, ())] for each in _TASK_TYPES
     )
@@ -77,7 +77,7 @@ def _parsed(config: Any) -> tuple[tuple[str, ...], int]:
         host, _, port = address.rpartition(":")
         is_port = port.isdecimal() and int(port) in range(1, 2**16)
         if not host or not is_port:
-            raise ValueError(f"{address!r} is no host:port")
+            raise ValueError(f"{address!r} is not host:port")
         if (chiefs + workers).count(address) > 1:
             raise ValueError(f"two workers have the address {address!r}")
     first = len(chiefs) if kind == "worker" else 0

@@ -91,5 +91,8 @@ def describe_cost(
 
 def _flops_text(flops: float) -> str:
     if math.isnan(flops):
-        return "not known (begun by a version that did not count)"
+        return (
+            "not known (the run was started by a version that did not count "
+            "operations)"
+        )
     return f"{flops:.2e} FLOPs"

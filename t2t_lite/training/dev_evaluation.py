@@ -170,15 +170,15 @@ class DevEvaluation:
         if is_lost and self._pairs is not None:
             logging.warning(
                 "The best checkpoint is no longer in best/: the best score and "
-                "--patience begin anew."
+                "--patience start over."
             )
             return
         if self._pairs is None or state.dev_sha256 in ("", now):
             self.state = state._replace(dev_sha256=now or state.dev_sha256)
             return
         logging.warning(
-            "This dev text is not the one before: scores on it are no measure "
-            "for those, so best/ and --patience begin anew."
+            "The dev text has changed: its scores cannot be compared with "
+            "earlier ones, so best/ and --patience start over."
         )
 
     def evaluate(self, step: int, should_stop: Callable[[], bool]) -> bool:

@@ -248,8 +248,8 @@ class EpochFeed(Feed):
         state = PlanState.from_tensors(tensors)
         if state is None or not self._can_be(state, step):
             raise InputError(
-                f"{description} is damaged: its plan of batches is none of "
-                "this text: choose another checkpoint"
+                f"{description} is damaged: its batch plan does not match the "
+                "training text: choose another checkpoint"
             )
         self._states = [state]
 

@@ -134,8 +134,7 @@ class RunOptions:
                 raise InputError(f"--{name}: there is no {given}")
         if self.cache_dir is not None and files.is_remote(self.cache_dir):
             raise InputError(
-                "--cache_dir must be a folder of this machine; received "
-                f"{self.cache_dir}"
+                f"--cache_dir must be a local folder; received {self.cache_dir}"
             )
 
     def require_splits(self, splits: Collection[str]) -> None:

@@ -56,9 +56,9 @@ def warn_of_unknown(pairs: TokenPairs, vocabulary: Vocabulary) -> None:
     )
     if unknown:
         logging.warning(
-            "The vocabulary lacks what %d of the %d training tokens stand for, "
-            "which are lost: learn one from this text, without --vocabulary "
-            "and --warm_start_from.",
+            "%d of the %d training tokens are unknown to the vocabulary, so "
+            "their text is lost: learn a vocabulary from this text, without "
+            "--vocabulary and --warm_start_from.",
             unknown,
             sum(map(len, ids)),
         )

@@ -161,9 +161,10 @@ def try_shapes(
             trial = try_update(trainer, shape[:3], micro_batch_tokens, on)
         if trial is None:
             raise InputError(
-                f"memory runs out by a batch of {shape.batch_size} pairs of "
-                f"{shape.source_length} and {shape.target_length} tokens: give "
-                f"a --micro_batch_tokens below {micro_batch_tokens}"
+                f"memory runs out with a batch of {shape.batch_size} pairs of "
+                f"{shape.source_length} source and {shape.target_length} "
+                "target tokens: give a --micro_batch_tokens below "
+                f"{micro_batch_tokens}"
             )
         tried.append(TriedShape(shape, trial))
     return tried

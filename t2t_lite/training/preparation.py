@@ -85,7 +85,7 @@ class _Start:
         """Returns the refusal to go on with something else than before."""
         return InputError(
             f"{self.directory.path} was trained with {before}; received {now}: "
-            "give the same again, or another --model_dir"
+            "use what it was trained with, or give another --model_dir"
         )
 
 
@@ -149,7 +149,7 @@ def _weighting(
         return None
     if 0 in sizes:
         raise InputError(
-            "each corpus with a weight must have a pair to train on; number "
+            "each weighted corpus must have at least one training pair; corpus "
             f"{sizes.index(0) + 1} of {len(sizes)} has none"
         )
     return Weighting(sizes, weights)
@@ -254,14 +254,13 @@ def token_folder(
     if path is None:
         if files.is_remote(directory.path):
             raise InputError(
-                "token files are mapped into memory, and cannot lie in "
-                f"{directory.path}: give a folder of this machine as "
-                "--cache_dir"
+                "token files are mapped into memory, so they cannot be in "
+                f"{directory.path}: give a local folder as --cache_dir"
             )
         return None
     folder = files.to_path(path)
     if os.path.lexists(folder) and not os.path.isdir(folder):
-        raise InputError(f"--cache_dir must be a folder; {folder} is none")
+        raise InputError(f"--cache_dir must be a folder; {folder} is not one")
     return folder
 
 
@@ -270,7 +269,7 @@ def _require_begun_here(start: _Start) -> None:
     if start.begun is not None and not start.begun.data_sha256:
         path = start.directory.path
         raise InputError(
-            f"{path} holds an imported model: train it on with "
+            f"{path} holds an imported model: continue training it with "
             f"--warm_start_from={path}, in a new --model_dir"
         )
 
@@ -375,7 +374,7 @@ def _vocabulary(start: _Start) -> tuple[Vocabulary, bool]:
         )
     if begun is not None and vocabulary.sha256 != begun.vocabulary_sha256:
         received = options.vocabulary or "one learned from the training text"
-        raise start.other_run("another vocabulary", received)
+        raise start.other_run("a different vocabulary", received)
     return vocabulary, is_learned
 
 
@@ -384,9 +383,9 @@ def _require_reserved(hparams: HParams, vocabulary: Vocabulary) -> None:
     missing = [symbol for symbol in hparams.reserved if symbol not in known]
     if missing:
         raise InputError(
-            "a vocabulary must have each of reserved_symbols as one id; this "
-            f"one does not have {missing[0]}: start without --vocabulary and "
-            "--warm_start_from, or with others"
+            "a vocabulary must have each of reserved_symbols as a single id; "
+            f"this one lacks {missing[0]}: start without --vocabulary and "
+            "--warm_start_from, or give different ones"
         )
 
 
@@ -461,7 +460,7 @@ def _tokens(
     if begun is None and cache_dir is None and not folder.exists():
         return _make_tokens(start, tokenizer)
     if begun is not None and start.data_sha256 != begun.data_sha256:
-        raise start.other_run("other training text", "this corpus")
+        raise start.other_run("different training text", "this corpus")
     if cache_dir is not None:
         return token_cache.shared_tokens(
             cache_dir, start.text.read_corpora, start.data_sha256, tokenizer
@@ -480,7 +479,8 @@ def _own_tokens(
         return (pairs, report) if is_ours else None
     if folder.exists():
         logging.warning(
-            "%s is damaged, or of version 0.1.0: writing it again.", folder
+            "%s is damaged or was written by version 0.1.0: rewriting it.",
+            folder,
         )
     return None
 

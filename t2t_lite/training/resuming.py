@@ -43,7 +43,7 @@ def begun_with(
         return begun  # A lone checkpoint; or nothing, which is refused later.
     values = settings_file.read(directory)
     logging.info(
-        "Settings that no flag gives are those of %s.", warm_start_from
+        "Settings not given by flags are taken from %s.", warm_start_from
     )
     # A cooldown is that of the updates of the other run.
     return Begun(dataclasses.replace(values["hparams"], cooldown_steps=0))
@@ -69,15 +69,15 @@ def _begun_in(model_dir: str | None) -> Begun:
         path = pathlib.Path(os.path.expanduser(model_dir))
         for folder in (path, *path.absolute().parents):
             if os.path.lexists(folder) and not os.path.isdir(folder):
-                way = "" if folder == path else ", on its way,"
+                where = "" if folder == path else " in its path"
                 raise InputError(
-                    f"--model_dir must be a folder; {folder}{way} is none"
+                    f"--model_dir must be a folder; {folder}{where} is not one"
                 )
     try:
         values = settings_file.read(model_dir)
     except InputError:
         return Begun()
     logging.info(
-        "Settings and corpus that no flag gives are those of %s.", model_dir
+        "Settings and corpus not given by flags are taken from %s.", model_dir
     )
     return Begun(values["hparams"], values.get("corpus"))

@@ -72,7 +72,7 @@ class _LogFile(python_logging.FileHandler):
 def _give_up(handler: python_logging.Handler, path: str | os.PathLike) -> None:
     logging.get_absl_logger().removeHandler(handler)
     logging.warning(
-        "Cannot write %s, and goes on without: %s", path, sys.exc_info()[1]
+        "Cannot write %s; continuing without it: %s", path, sys.exc_info()[1]
     )
 
 

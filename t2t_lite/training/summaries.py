@@ -33,7 +33,7 @@ class Summaries:
             self._write(step, values)
         except tf.errors.OpError as error:
             logging.warning(
-                "Cannot write summaries, and goes on without: %s",
+                "Cannot write summaries; continuing without them: %s",
                 reason(error),
             )
             self._folder = None

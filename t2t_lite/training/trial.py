@@ -122,12 +122,12 @@ def first_fitting(
         )
         if peak is not None and peak > limit:
             logging.warning(
-                "That is more than the %.1f GiB that there are: give a smaller "
+                "That is more than the %.1f GiB available: give a smaller "
                 "--micro_batch_tokens if memory runs out.",
                 limit / GIB,
             )
         return size
     raise InputError(
-        f"memory runs out by micro-batches of {size} tokens: choose a smaller "
-        "model, or a smaller --override=max_length=..."
+        f"memory runs out even with micro-batches of {size} tokens: choose a "
+        "smaller model, or a smaller --override=max_length=..."
     )

@@ -137,7 +137,8 @@ class Watchdog:
         first = self._trainer.step
         self.skipped = before.after(step - first)
         logging.warning(
-            "Going on from step %d, past the batches %d to %d (skip %d of %d).",
+            "Continuing from step %d, without batches %d to %d (skip %d of "
+            "%d).",
             first,
             first + before.skipped_batches + 1,
             step + before.skipped_batches,

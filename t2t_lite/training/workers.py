@@ -49,7 +49,7 @@ _PACKAGES = ("t2t_lite", "tensorflow", "keras", "numpy")
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 # As the trainer exits once all have agreed to stop.
 _STOP_STATUSES = tuple(128 + number for number in _FORWARDED)
-_RESUME = "run the same commands again to go on from the last checkpoint"
+_RESUME = "run the same commands again to resume from the last checkpoint"
 
 
 class _Connection:
@@ -143,8 +143,8 @@ def train_together(options: RunOptions) -> None:
         return
     if "tensorflow" in sys.modules:
         raise InputError(
-            "workers meet before URLs are read: give the flags that have URLs "
-            "again, such as --train_source"
+            "several workers must connect before any URL is read: repeat the "
+            "flags whose values are URLs, such as --train_source, when resuming"
         )
     minutes = minutes or _TIMEOUT_MINUTES
     hello = {"addresses": list(cluster.addresses)} | _versions()
@@ -340,8 +340,8 @@ def _host_and_port(address: str) -> tuple[str, int]:
 
 def _did_not_come(names: str, minutes: float) -> str:
     return (
-        f"{names} did not come within {minutes:g} minutes: start all workers, "
-        "or give more --worker_timeout_minutes"
+        f"{names} did not connect within {minutes:g} minutes: start all "
+        "workers, or raise --worker_timeout_minutes"
     )
 
 
@@ -386,7 +386,8 @@ class _Watch:
 
     def _handle_exit(self, index: int, status: int | None) -> None:
         """Takes in how another worker has ended."""
-        failure = f"{self._cluster.name(index)} has ended, and said why"
+        name = self._cluster.name(index)
+        failure = f"{name} has stopped, and its own output says why"
         if _has_died(status):
             self._end_in(0, self._death(index, status))
         elif status in _STOP_STATUSES:
@@ -454,7 +455,7 @@ class _Watch:
     def _death(self, index: int, status: int | None) -> str:
         how = "" if status is None else f" ({signal.Signals(-status).name})"
         if status == -signal.SIGKILL:
-            how = " (SIGKILL, as where memory runs out)"
+            how = " (SIGKILL, as when memory runs out)"
         return f"{self._cluster.name(index)} has died{how}: {_RESUME}"
 
     def _poll_exits(self) -> list[tuple[int, int | None]]:

@@ -153,7 +153,7 @@ def test_a_part_of_the_output_is_not_the_input(model_dir, tmp_path):
     found = in_process.run(
         "translate", *_flags(model_dir, source, tmp_path / "output")
     )
-    assert_refused(found, "the same run reads it")
+    assert_refused(found, "this command also reads it")
     assert source.read_text() == ""
 
 

@@ -187,7 +187,7 @@ def test_tokens_need_a_folder_of_this_machine(tmp_path):
     flags.append(f"--cache_dir={_STORE}/cache")
     assert_refused(
         in_process.run("train", *flags),
-        "--cache_dir must be a folder of this machine",
+        "--cache_dir must be a local folder",
     )
 
 
@@ -203,7 +203,7 @@ def test_tokens_need_a_folder_of_this_machine(tmp_path):
 def test_a_scheme_that_tensorflow_does_not_know(name, flags):
     assert_refused(
         in_process.run(name, *flags),
-        "TensorFlow knows no file system nowhere://: register one",
+        "TensorFlow has no file system for nowhere://: register one",
     )
 
 
@@ -230,5 +230,5 @@ def test_workers_cannot_meet_once_a_url_was_read(monkeypatch):
     monkeypatch.setenv(
         "TF_CONFIG", json.dumps({"cluster": cluster, "task": task})
     )
-    with pytest.raises(InputError, match="meet before URLs are read"):
+    with pytest.raises(InputError, match="must connect before any URL is read"):
         workers.train_together(RunOptions(strategy="multi_worker"))

@@ -349,7 +349,7 @@ def other_corpus(tmp_path_factory):
 
 def _assert_other_text_is_refused(flags):
     found = in_process.run("train", *flags)
-    assert_refused(found, "was trained with other training text")
+    assert_refused(found, "was trained with different training text")
 
 
 def test_other_text_is_refused(whole, other_corpus):

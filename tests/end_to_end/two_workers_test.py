@@ -106,7 +106,7 @@ def test_all_may_resume_where_a_worker_died(folder, ended, resumed):
 def test_all_skip_together(folder, ended, resumed):
     first, last = ended.step + 1, ended.step + 2
     for errors in resumed:
-        message = f"step {ended.step}, past the batches {first} to {last} (skip"
+        message = f"step {ended.step}, without batches {first} to {last} (skip"
         assert message in errors
     chief = folder / "worker0"
     _, tensors = next(checkpoints.newest(chief / "checkpoints"))

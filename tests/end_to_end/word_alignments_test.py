@@ -90,7 +90,7 @@ def test_a_run_learns_alignments_and_keeps_the_best_head(
     other = tmp_path / "other"
     other.write_text("0-0\n" * 60)
     found = in_process.run("train", *flags, f"--train_alignments={other}")
-    assert_refused(found, "was trained with other training text")
+    assert_refused(found, "was trained with different training text")
     settings = json.loads((path / "settings.json").read_text())
     (path / "settings.json").write_text(
         json.dumps(settings | {"alignment_head": None})

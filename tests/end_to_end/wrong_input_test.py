@@ -179,17 +179,17 @@ _TWO_WORKERS = '"cluster": {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}'
         (
             '{"cluster": {"worker": ["127.0.0.1:x"]}, '
             '"task": {"type": "worker", "index": 0}}',
-            "'127.0.0.1:x' is no host:port",
+            "'127.0.0.1:x' is not host:port",
         ),
         (
             '{"cluster": {"worker": [1, 2]}, '
             '"task": {"type": "worker", "index": 0}}',
-            "'1' is no host:port",
+            "'1' is not host:port",
         ),
         (
             '{"cluster": {"evaluator": ["127.0.0.1:1"]}, '
             '"task": {"type": "evaluator", "index": 0}}',
-            "only workers, and a chief, train",
+            "the task type must be worker or chief",
         ),
     ],
 )
@@ -502,7 +502,7 @@ def _change_settings(directory, **fields):
 def test_a_checkpoint_with_more_layers_than_the_settings_is_refused(copy):
     _change_settings(copy, hparams={"num_layers": 1})
     _refused(
-        "layer_1/feed_forward/hidden/bias is nothing here and [20] there",
+        "layer_1/feed_forward/hidden/bias; received [20]",
         "translate",
         f"--model_dir={copy}",
     )
@@ -511,7 +511,7 @@ def test_a_checkpoint_with_more_layers_than_the_settings_is_refused(copy):
 @pytest.mark.parametrize("field", ["num_layers", "d_ff", "d_k"])
 def test_settings_of_a_giant_are_refused_before_memory_runs_out(copy, field):
     _change_settings(copy, hparams={field: 10**9})
-    _refused("by the settings it has", "translate", f"--model_dir={copy}")
+    _refused("the settings call for", "translate", f"--model_dir={copy}")
 
 
 @pytest.mark.slow
@@ -537,7 +537,7 @@ def test_a_checkpoint_whose_record_is_no_number_is_refused(copy, record):
     path = copy / "checkpoints" / "step-2"
     checkpoints.write(path, checkpoints.read(path) | record)
     (name,) = record
-    message = f"step-2 is damaged: {name} must be one number"
+    message = f"step-2 is damaged: {name} must be a single number"
     _refused(message, "translate", f"--model_dir={copy}")
 
 
@@ -579,7 +579,7 @@ def test_a_truncated_checkpoint_falls_back_to_the_one_before(copy):
         "translate", f"--model_dir={copy}", text="\n"
     )
     assert (status, out) == (0, "\n"), errors
-    assert "step-2 is damaged: falling back to the one before" in errors
+    assert "step-2 is damaged; falling back to the previous" in errors
 
 
 def test_standard_input_must_be_utf8(model):
@@ -694,7 +694,7 @@ def test_a_model_is_given_once_where_one_is_taken(
 def test_an_output_takes_the_place_of_no_part_of_any_model(model, tmp_path):
     output = tmp_path / "settings.json"
     flags = [f"--model_dir={model}", f"--model_dir={tmp_path}"]
-    _refused("it is a part of the", "translate", *flags, f"--output={output}")
+    _refused("it is part of the", "translate", *flags, f"--output={output}")
 
 
 @pytest.mark.parametrize(
@@ -719,9 +719,13 @@ def test_flags_that_are_given_as_they_are_anyway_are_taken(model):
 
 # (program, flags besides --model_dir, part of the message)
 _NO_FILES = [
-    ("evaluate", ["--report=-"], "cannot write to stdout, as with -: give a"),
-    ("learn_vocabulary", ["--output=-"], "cannot write to stdout, as with -"),
-    ("visualize_attention", ["--png_prefix=-"], "cannot write to stdout"),
+    ("evaluate", ["--report=-"], "cannot write to standard output (-): give a"),
+    ("learn_vocabulary", ["--output=-"], "cannot write to standard output (-)"),
+    (
+        "visualize_attention",
+        ["--png_prefix=-"],
+        "cannot write to standard output (-)",
+    ),
     ("visualize_attention", ["--png_prefix=./"], "such as ./NAME"),
     ("evaluate", ["--report=./"], "cannot write ./.md: give a name too"),
     ("evaluate", ["--report=/dev/null"], "cannot write /dev/null.md: give a"),
@@ -747,7 +751,7 @@ def test_a_picture_does_not_take_the_place_of_the_page(
 ):
     monkeypatch.setattr(cli, "load_tensorflow", pytest.fail)
     _refused(
-        "or writes something else there",
+        "or writes another output there",
         "visualize_attention",
         *(f"--model_dir={model}", "--sentence=x"),
         f"--png_prefix={tmp_path / 'p'}",
@@ -850,7 +854,7 @@ def test_scores_are_not_written_where_there_is_no_folder(model, flag, message):
 
 def test_what_is_read_is_not_written_over(model, tmp_path):
     text = _write(tmp_path / "text", "the dog\n")
-    message = f"cannot write {text}: the same run reads it"
+    message = f"cannot write {text}: this command also reads it"
     for name, split, *flags in (
         ("evaluate", "test", f"--model_dir={model}", f"--json={text}"),
         ("learn_vocabulary", "train", f"--output={text}"),
@@ -880,7 +884,7 @@ def test_text_that_can_be_read_only_once_is_not_trained_on(tmp_path):
 def test_two_outputs_do_not_share_a_file(model, tmp_path):
     output = tmp_path / "scores"
     _refused(
-        f"cannot write {output}.json: the same run",
+        f"cannot write {output}.json: this command",
         "evaluate",
         f"--model_dir={model}",
         f"--json={output}.json",
@@ -1029,7 +1033,7 @@ def test_no_output_takes_the_place_of_the_model(copy, tmp_path, name):
     before = target.read_bytes()
     source = _write(tmp_path / "some.en", "the dog\n")
     flags = [f"--model_dir={copy}", f"--input={source}", f"--output={target}"]
-    _refused("it is a part of the model", "translate", *flags)
+    _refused("it is part of the model", "translate", *flags)
     assert target.read_bytes() == before
 
 
@@ -1047,7 +1051,7 @@ def test_an_output_beside_the_model_is_written(copy, tmp_path):
 def test_a_scores_file_in_the_place_of_the_settings_is_refused(copy):
     target = copy / "settings.json"
     flags = [f"--model_dir={copy}", f"--json={target}"]
-    _refused("it is a part of the model", "evaluate", *flags)
+    _refused("it is part of the model", "evaluate", *flags)
 
 
 def test_a_loop_of_links_is_refused_as_a_place_of_exports(copy, tmp_path):
@@ -1078,4 +1082,4 @@ def test_a_negative_length_of_lines_is_refused(copy):
 def test_a_page_in_the_place_of_the_vocabulary_is_refused(copy):
     target = copy / "vocabulary.model"
     flags = [f"--model_dir={copy}", "--sentence=the dog", f"--output={target}"]
-    _refused("it is a part of the model", "visualize_attention", *flags)
+    _refused("it is part of the model", "visualize_attention", *flags)

@@ -698,7 +698,7 @@ def test_a_folder_that_exists_is_left_alone(tmp_path):
 
 
 def test_another_machine_is_refused():
-    with pytest.raises(InputError, match="must be a folder of this machine"):
+    with pytest.raises(InputError, match="must be a local folder: give one"):
         hugging_face_export.write(tiny_model(), "gs://bucket/model")
 
 

@@ -169,7 +169,7 @@ def test_a_damaged_checkpoint_is_passed_over_with_a_warning(
     assert path == folder / "step-9"
     assert_same(tensors, tensors_of(9))
     (warning,) = caplog.messages
-    assert "step-10 is damaged: falling back" in warning
+    assert "step-10 is damaged; falling back" in warning
 
 
 def test_a_checkpoint_without_its_index_is_passed_over_with_a_warning(
@@ -178,15 +178,17 @@ def test_a_checkpoint_without_its_index_is_passed_over_with_a_warning(
     (folder / "step-10.index").unlink()
     assert newest(folder)[0] == folder / "step-9"
     (warning,) = caplog.messages
-    assert warning.startswith(f"there is no {folder / 'step-10.index'}: the ")
+    path = folder / "step-10"
+    message = f"the checkpoint {path} is damaged: {path}.index is missing; fall"
+    assert warning.startswith(message)
 
 
 def test_the_only_checkpoint_is_not_forgotten_with_its_index(tmp_path, caplog):
     checkpoints.write(tmp_path / "step-3", tensors_of(3))
     (tmp_path / "step-3.index").unlink()
-    with pytest.raises(InputError, match=r"every checkpoint in .* put its"):
+    with pytest.raises(InputError, match=r"every checkpoint in .* restore its"):
         newest(tmp_path)
-    assert f"there is no {tmp_path / 'step-3.index'}" in caplog.text
+    assert f"{tmp_path / 'step-3.index'} is missing" in caplog.text
 
 
 def test_a_folder_with_damaged_checkpoints_only_is_refused(folder):

@@ -35,7 +35,7 @@ def test_only_one_run_is_at_work_in_a_directory(tmp_path):
     path = tmp_path / "model"
     with ModelDirectory(path).locked():
         other = ModelDirectory(path).locked()
-        with pytest.raises(InputError, match="another run is at work in"):
+        with pytest.raises(InputError, match="another run is using"):
             other.__enter__()
     assert not path.exists()  # For nothing was written there.
     with ModelDirectory(path).locked():
@@ -55,7 +55,7 @@ def test_only_one_run_is_at_work_where_folders_cannot_be_locked(
     monkeypatch.setattr(fcntl, "flock", flock_files)
     with ModelDirectory(tmp_path).locked():
         other = ModelDirectory(tmp_path).locked()
-        with pytest.raises(InputError, match="another run is at work in"):
+        with pytest.raises(InputError, match="another run is using"):
             other.__enter__()
         assert (tmp_path / "lock").exists()
     assert list(tmp_path.parent.glob(f"{tmp_path.name}/*")) == []
@@ -82,10 +82,10 @@ def test_a_directory_that_was_moved_gets_no_second_one(tmp_path):
         directory.require_in_place()
         (directory.path / "file").write_text("")
         os.rename(directory.path, tmp_path / "moved")
-        with pytest.raises(InputError, match="was moved or removed while the"):
+        with pytest.raises(InputError, match="was moved or removed during the"):
             directory.require_in_place()
         (tmp_path / "model").mkdir()
-        with pytest.raises(InputError, match="new place as --model_dir"):
+        with pytest.raises(InputError, match="new path as --model_dir"):
             directory.require_in_place()
     assert (tmp_path / "model").exists()  # It is not ours.
 

@@ -57,7 +57,7 @@ def test_workers_may_differ_in_what_is_their_own(check):
 def test_a_field_that_differs_is_named(check, field):
     changed = {field: getattr(SETTINGS.hparams, field) * 2}
     hparams = dataclasses.replace(SETTINGS.hparams, **changed)
-    with pytest.raises(InputError, match=f"must have the chief's {field}, and"):
+    with pytest.raises(InputError, match=f"must have the chief's {field}, but"):
         check(dataclasses.replace(SETTINGS, hparams=hparams))
 
 
@@ -70,7 +70,7 @@ def test_a_field_that_differs_is_named(check, field):
     ],
 )
 def test_other_text_and_another_vocabulary_are_named(check, field, value, name):
-    with pytest.raises(InputError, match=f"must have the chief's {name}, and"):
+    with pytest.raises(InputError, match=f"must have the chief's {name}, but"):
         check(dataclasses.replace(SETTINGS, **{field: value}))
 
 
@@ -91,7 +91,7 @@ def test_other_text_and_another_vocabulary_are_named(check, field, value, name):
 def test_what_decides_when_to_evaluate_and_to_skip_is_compared(
     check, given, name
 ):
-    with pytest.raises(InputError, match=f"must have the chief's {name}, and"):
+    with pytest.raises(InputError, match=f"must have the chief's {name}, but"):
         check(**given)
 
 

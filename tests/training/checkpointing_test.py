@@ -133,7 +133,7 @@ def test_without_a_checkpoint_there_is_nothing_to_restore(directory):
 def test_a_checkpoint_without_its_step_is_not_resumed(directory, step):
     tensors = {"weight": 1.0} if step is None else {"step": step}
     checkpoints.write(directory.checkpoints / "step-1", tensors)
-    with pytest.raises(InputError, match="does not say its step"):
+    with pytest.raises(InputError, match="does not record its step"):
         make(directory).restore()
 
 
@@ -153,7 +153,7 @@ def test_a_directory_that_was_moved_gets_no_checkpoint(
         directory.checkpoints.mkdir()
         directory.path.rename(tmp_path / "moved")
         arguments = (3, {"step": np.int64(3)}, *[False] * (how == "save"))
-        with pytest.raises(InputError, match="was moved or removed while the"):
+        with pytest.raises(InputError, match="was moved or removed during the"):
             getattr(make(directory), how)(*arguments)
     assert not directory.path.exists()
 
@@ -195,7 +195,7 @@ def test_a_checkpoint_with_a_matrix_for_a_number_is_not_resumed(
 ):
     tensors = {"step": np.int64(3), name: np.ones((2, 2))}
     checkpoints.write(directory.checkpoints / "step-3", tensors)
-    with pytest.raises(InputError, match=r"step-3 (is damaged|cannot be resu)"):
+    with pytest.raises(InputError, match=r"step-3(, which does| is damaged)"):
         make(directory).restore()
 
 

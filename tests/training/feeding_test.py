@@ -227,11 +227,11 @@ def test_a_plan_that_cannot_be_of_this_text_is_refused(
     vocabulary, whole, tmp_path, damage
 ):
     feed, tensors = make_feed(vocabulary, tmp_path), whole[1][59]
-    with pytest.raises(InputError, match="step-59 is damaged: its plan of"):
+    with pytest.raises(InputError, match="step-59 is damaged: its batch plan"):
         feed.restore(tensors | damage, 59, "step-59")
     (name,) = damage
     without = {n: value for n, value in tensors.items() if n != name}
-    with pytest.raises(InputError, match="step-59 is damaged: its plan of"):
+    with pytest.raises(InputError, match="step-59 is damaged: its batch plan"):
         feed.restore(without, 59, "step-59")
 
 

@@ -131,7 +131,10 @@ def test_a_file_in_the_place_of_tokens_is_replaced(directory, caplog):
     files.remove_tree(directory.tokens)
     directory.tokens.write_text("")
     prepare_with(directory)
-    assert "tokens is damaged, or of version 0.1.0: writing" in caplog.text
+    assert (
+        "tokens is damaged or was written by version 0.1.0: rewrit"
+        in caplog.text
+    )
     assert token_files.are_whole(directory.tokens)
 
 
@@ -186,7 +189,9 @@ def test_a_run_goes_on_with_its_settings_but_for_some(directory, field):
 def test_a_run_does_not_go_on_with_other_text(directory):
     prepare_with(directory)
     train(directory)
-    with pytest.raises(InputError, match="was trained with other training tex"):
+    with pytest.raises(
+        InputError, match="was trained with different training text"
+    ):
         prepare_with(directory, PAIRS[1:])
 
 
@@ -195,7 +200,7 @@ def test_a_run_does_not_go_on_with_another_vocabulary(directory, tmp_path):
     train(directory)
     other = tmp_path / "other.model"
     learning.learn(CORPUS, "bpe", 390).save(other)
-    rule = f"was trained with another vocabulary; received {other}"
+    rule = f"was trained with a different vocabulary; received {other}"
     with pytest.raises(InputError, match=rule):
         prepare_with(directory, vocabulary=str(other))
 
@@ -208,7 +213,9 @@ def test_a_vocabulary_that_was_given_and_is_lost_is_not_learned_anew(
     prepare_with(directory, vocabulary=str(given))
     train(directory)
     (directory.path / "vocabulary.model").unlink()
-    message = "with another vocabulary; received one learned from the training"
+    message = (
+        "with a different vocabulary; received one learned from the training"
+    )
     with pytest.raises(InputError, match=message):
         prepare_with(directory)
 
@@ -349,7 +356,7 @@ def test_settings_that_nobody_can_read_are_replaced_if_nothing_was_saved(
 def test_the_settings_of_another_program_stay(directory):
     directory.path.mkdir()
     directory.settings_path.write_text('{"my": "app"}')
-    with pytest.raises(InputError, match="is not that of a run"):
+    with pytest.raises(InputError, match="was not written by a training run"):
         prepare_with(directory)
     assert directory.settings_path.read_text() == '{"my": "app"}'
 
@@ -375,7 +382,7 @@ def test_text_that_the_vocabulary_lacks_is_warned_of(
     path = tmp_path / "other.model"
     path.write_bytes(model.getvalue())
     prepare_with(directory, vocabulary=str(path))
-    assert "are lost: learn one from this text" in caplog.text
+    assert "is lost: learn a vocabulary from this text" in caplog.text
 
 
 def test_an_empty_split_is_refused_by_name():
@@ -499,7 +506,9 @@ def test_weighted_text_does_not_change_sides(directory):
     """What one corpus ends with, the next must not begin with."""
     prepare(directory, HPARAMS, weighted_text((9, 90), (2.0, 1.0)), OPTIONS)
     train(directory)
-    with pytest.raises(InputError, match="trained with other training text"):
+    with pytest.raises(
+        InputError, match="trained with different training text"
+    ):
         prepare(
             directory, HPARAMS, weighted_text((10, 89), (2.0, 1.0)), OPTIONS
         )
@@ -511,13 +520,13 @@ def test_a_reserved_symbol_is_one_id_of_the_vocabulary(directory, tmp_path):
     assert set(vocabulary.reserved_ids(hparams.reserved)) == {"<bt>", "<2de>"}
     path = tmp_path / "other.model"
     learning.learn(CORPUS, "bpe", 400, reserved=["<bt>"]).save(path)
-    with pytest.raises(InputError, match="this one does not have <2de>: start"):
+    with pytest.raises(InputError, match="this one lacks <2de>: start"):
         prepare_with(directory, hparams=hparams, vocabulary=str(path))
 
 
 def test_a_corpus_with_a_weight_must_have_a_pair_to_train_on(directory):
     text = weighted_text((99, 0), (2.0, 1.0))
-    with pytest.raises(InputError, match="number 2 of 2 has none"):
+    with pytest.raises(InputError, match="corpus 2 of 2 has none"):
         prepare(directory, HPARAMS, text, OPTIONS)
 
 
@@ -562,7 +571,9 @@ def test_a_run_goes_on_with_the_same_alignments_alone(
     np.testing.assert_array_equal(
         again.pairs.links.packed, first.pairs.links.packed
     )
-    with pytest.raises(InputError, match="was trained with other training tex"):
+    with pytest.raises(
+        InputError, match="was trained with different training text"
+    ):
         prepare_guided(directory, ["0-0", *LINKS[1:]], **options)
 
 

@@ -43,9 +43,9 @@ def test_what_is_no_folder_is_refused(tmp_path):
     os.mkfifo(paths[1])
     paths[2].symlink_to("nowhere")
     for path in paths:
-        with pytest.raises(InputError, match=f"a folder; {path} is none"):
+        with pytest.raises(InputError, match=f"a folder; {path} is not one"):
             begun_with(str(path))
-        with pytest.raises(InputError, match=f"{path}, on its way, is none"):
+        with pytest.raises(InputError, match=f"{path} in its path is not one"):
             begun_with(str(path / "run"))
 
 

@@ -88,7 +88,7 @@ def test_a_run_that_skips_goes_back_and_on_past_the_window(
     assert name == "step-8"
     assert weights_are_finite(tensors)
     assert "Diverged: the loss is not finite at step 6, learn" in caplog.text
-    assert "step 4, past the batches 5 to 6 (skip 1 of 3)." in caplog.text
+    assert "step 4, without batches 5 to 6 (skip 1 of 3)." in caplog.text
     assert (tensors["skipped_batches"], tensors["num_skips"]) == (2, 1)
     # What was fed before it was noticed comes again.
     second = updates.steps.index(5, 5)
@@ -184,8 +184,8 @@ def test_a_run_that_keeps_diverging_stops_after_some_skips(
     updates.break_batches(*range(7, 30))
     with pytest.raises(InputError, match=r"at step 6, .* after 2 skips: the"):
         train(directory.path, save_every_steps=5, max_skips=2)
-    assert "step 5, past the batches 6 to 7 (skip 1 of 2)." in caplog.text
-    assert "step 5, past the batches 8 to 8 (skip 2 of 2)." in caplog.text
+    assert "step 5, without batches 6 to 7 (skip 1 of 2)." in caplog.text
+    assert "step 5, without batches 8 to 8 (skip 2 of 2)." in caplog.text
     assert sorted(records(directory)) == [
         "divergence-step-6-batch-8.json",
         "divergence-step-6-batch-9.json",

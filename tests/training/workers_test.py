@@ -115,8 +115,8 @@ def test_all_say_who_did_not_come(cluster):
         assert end_of(process) == (
             1,
             [
-                f"error: {workers.name(2)} did not come within 0.02 minutes: "
-                "start all workers, or give more --worker_timeout_minutes"
+                f"error: {workers.name(2)} did not connect within 0.02 "
+                "minutes: start all workers, or raise --worker_timeout_minutes"
             ],
         )
 
@@ -125,7 +125,7 @@ def test_a_chief_that_does_not_come_is_named(cluster):
     workers = cluster(2)
     status, (line,) = end_of(workers.start(1, 0, minutes=0.001))
     assert status == 1
-    assert line.startswith(f"error: {workers.name(0)} did not come within")
+    assert line.startswith(f"error: {workers.name(0)} did not connect within")
 
 
 def test_a_worker_that_went_away_may_come_again(cluster):
@@ -169,7 +169,7 @@ def test_where_one_dies_all_end_and_say_who(cluster, dead, part):
         (line,) = lines
         assert line.startswith(f"error: {workers.name(dead)} has died")
         assert ("SIGKILL" in line) == (part == "child")
-        assert line.endswith("to go on from the last checkpoint")
+        assert line.endswith("to resume from the last checkpoint")
     assert time.monotonic() - start < _TIMEOUT_S
     assert all(map(is_gone, children))
 
@@ -190,7 +190,9 @@ def test_where_one_fails_the_others_end(cluster, failed):
     assert end_of(processes[failed]) == (7, [])
     status, (line,) = end_of(processes[1 - failed])
     assert status == 1
-    assert line.startswith(f"error: {workers.name(failed)} has ended, and said")
+    assert line.startswith(
+        f"error: {workers.name(failed)} has stopped, and its"
+    )
 
 
 def test_who_has_ended_well_ends_nobody(cluster):
