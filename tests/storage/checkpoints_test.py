@@ -169,7 +169,8 @@ def test_a_damaged_checkpoint_is_passed_over_with_a_warning(
     assert path == folder / "step-9"
     assert_same(tensors, tensors_of(9))
     (warning,) = caplog.messages
-    assert "step-10 is damaged; falling back" in warning
+    assert f"the checkpoint {folder / 'step-10'} is damaged" in warning
+    assert warning.endswith("; falling back to the previous checkpoint.")
 
 
 def test_a_checkpoint_without_its_index_is_passed_over_with_a_warning(

@@ -52,7 +52,10 @@ def test_training_may_be_changed():
         ),
         ({"embedding_scale": 1.0}, "embedding_scale=0.0; .* say .*=1.0"),
         ({"norm_epsilon": 1e-3}, "norm_epsilon=1e-06; .* say .*=0.001"),
-        ({"activation": "swish"}, "activation=relu; .* activation=swish: put"),
+        (
+            {"activation": "swish"},
+            "activation=relu; .* activation=swish: restore",
+        ),
         (
             {"num_heads": 4, "d_k": 128},
             "num_heads=8; the settings .* say .*=4",
