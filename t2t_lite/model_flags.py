@@ -148,8 +148,8 @@ def define_weights(
         "last",
         "Which weights to use: last, best, averaged, or the path of a "
         "checkpoint."
-        + " Given several times, it is one for each --model_dir, or all are of "
-        "the only one." * may_be_several,
+        + " Given several times: one per --model_dir, or several of a single "
+        "--model_dir." * may_be_several,
     )
     flags.DEFINE_integer(
         "average_last",
@@ -162,7 +162,7 @@ def define_weights(
         "float32",
         ["float32", "bfloat16", "float16"] + ["auto"] * has_auto_precision,
         "Precision of the computation; softmax and scores stay float32."
-        + " auto: bfloat16 where the machine is faster in it."
+        + " auto: bfloat16 if the machine is faster with it."
         * has_auto_precision,
     )
 
@@ -172,8 +172,8 @@ def define_devices() -> None:
     flags.DEFINE_string(
         "devices",
         "all",
-        "How many GPUs search side by side: a number, or all. Without a GPU, "
-        "the CPU does.",
+        "How many GPUs search in parallel: a number, or all. Without a GPU, "
+        "the CPU is used.",
     )
     flags.register_validator(
         "devices",
@@ -188,10 +188,10 @@ def define_sentences() -> None:
         "sentences",
         "auto",
         ["auto", "split", "whole"],
-        "Which lines are translated sentence by sentence. auto: those of "
-        "several sentences if the model was trained on single ones, else those "
-        "longer than 99% of its training lines; split: every line; whole: no "
-        "line but those that are longer than the model takes.",
+        "Which lines are translated sentence by sentence. auto: lines of "
+        "several sentences if the model was trained on single sentences, else "
+        "lines longer than 99% of its training lines; split: every line; "
+        "whole: only lines too long for the model.",
     )
 
 
@@ -200,22 +200,22 @@ def define_serving() -> None:
     flags.DEFINE_integer(
         "max_length",
         None,
-        "Most tokens of a source, or of a sentence of it; a longer one is "
-        "truncated. Default: the model's.",
+        "Maximum number of tokens in a source, or in each sentence of it; "
+        "longer ones are truncated. Default: the model's.",
     )
     flags.DEFINE_integer(
         "attention_layer",
         None,
         "Which decoder layer's attention translate_aligned returns, from 0. "
-        "Default: the last; with no --attention_head either, the one that "
-        "words are aligned by.",
+        "Default: the last; if --attention_head is not given either, the one "
+        "used to align words.",
     )
     flags.DEFINE_integer(
         "attention_head",
         None,
         "Which head's attention translate_aligned returns, from 0. Default: "
-        "the mean of all heads; with no --attention_layer either, the one that "
-        "words are aligned by.",
+        "the mean of all heads; if --attention_layer is not given either, the "
+        "one used to align words.",
     )
 
 

@@ -32,8 +32,8 @@ flags.DEFINE_list(
 flags.DEFINE_string(
     "json",
     None,
-    "Write the scores to this file as JSON; - prints them, and the text on "
-    "stderr.",
+    "Write the scores to this file as JSON; - prints the JSON on stdout, and "
+    "the scores as text on stderr.",
 )
 flags.DEFINE_string(
     "report",
@@ -44,8 +44,8 @@ flags.DEFINE_string(
 flags.DEFINE_bool(
     "choose_alignment_head",
     False,
-    "Score nothing, but find the head of the decoder that aligns the words of "
-    "dev best, and keep it with the model: alignments are then by it.",
+    "Score nothing; instead find the decoder head that best aligns the words "
+    "of dev, and save it with the model, to be used for alignments.",
 )
 cli.refuse_beside(
     "choose_alignment_head", "json", "report", "sentences", *model_flags.SEARCH

@@ -15,7 +15,7 @@ flags.adopt_module_key_flags(model_flags)
 flags.DEFINE_string(
     "export_dir",
     None,
-    "Required: the folder to write numbered versions to; for other formats "
+    "Required: the folder to write numbered versions to; for formats other "
     "than saved_model, the new folder to write.",
 )
 flags.mark_flag_as_required("export_dir")
@@ -30,7 +30,8 @@ flags.DEFINE_enum(
     "quantization",
     None,
     exporting.QUANTIZATIONS,
-    "What CTranslate2 or Hugging Face keeps weights in. Default: float32.",
+    "Number format of the weights for CTranslate2 or Hugging Face. Default: "
+    "float32.",
 )
 _CHECKED = ("export_dir", "quantization", *model_flags.SERVING)
 _SERVED = ("xla", "attention_layer", "attention_head")

@@ -29,8 +29,8 @@ flags.DEFINE_integer("port", 8501, "Port to listen on; 0 for any free one.")
 flags.DEFINE_float(
     "timeout_seconds",
     60,
-    "How long a request may take, and how long Ctrl-C waits for those there "
-    "are.",
+    "How long a request may take, and how long Ctrl-C waits for requests in "
+    "progress.",
 )
 cli.require_one("model_dir", "export_dir")
 cli.refuse_beside(

@@ -39,27 +39,29 @@ flags.DEFINE_string(
 flags.DEFINE_string(
     "glossary",
     None,
-    "Text file, may be .gz: a term, a tab and its translation in each line. "
-    "Where a line has the term, its translation has that.",
+    "Text file, may be .gz, with a term, a tab and its translation on each "
+    "line. If an input line has the term, its translation will have the term's "
+    "translation.",
 )
 flags.DEFINE_list(
     "keep",
     None,
-    "What comes out as it went in: tags, urls (and e-mail addresses), "
-    "placeholders, quantities; separated by commas.",
+    "What to copy unchanged into the translation: tags, urls (and e-mail "
+    "addresses), placeholders, quantities; comma-separated.",
 )
 flags.DEFINE_bool(
     "alignments",
     False,
-    "Print behind each translation which words it has for which, as in 0-0 "
-    "1-2: words of the source and of the translation, from 0.",
+    "Print after each translation which source words its words correspond to, "
+    "such as 0-0 1-2: word numbers in the source and in the translation, from "
+    "0.",
 )
 flags.DEFINE_integer("nbest", 1, "Translations per line.", lower_bound=1)
 flags.DEFINE_integer(
     "alternatives",
     0,
-    "Translations per line that differ in their first word, or in the next one "
-    "behind its prefix.",
+    "How many translations per line, which differ in their first word, or in "
+    "the next word after the prefix.",
 )
 flags.DEFINE_bool("scores", False, "Print a score and a tab before each line.")
 flags.DEFINE_integer(
@@ -73,15 +75,15 @@ flags.DEFINE_enum(
     "engine",
     "tensorflow",
     engines.NAMES,
-    "What searches. CTranslate2 takes a model directory, which it converts "
-    "once, or a folder that was exported for it.",
+    "The engine that searches. CTranslate2 takes a model directory, which it "
+    "converts once, or a folder exported for it.",
 )
 flags.DEFINE_enum(
     "quantization",
     None,
     ["int8", "int8_float32", "float16", "bfloat16"],
-    "What CTranslate2 keeps weights in. Default: float32, or what an exported "
-    "folder has.",
+    "Number format of CTranslate2's weights. Default: float32, or that of an "
+    "exported folder.",
 )
 cli.refuse_beside("engine", "precision", "xla")
 cli.require_beside("quantization", "engine", "ctranslate2")

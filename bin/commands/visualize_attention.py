@@ -44,7 +44,7 @@ cli.refuse_beside(
     "translation",
     *model_flags.SEARCH,
     "xla",
-    because=", for nothing is searched",
+    because=", which needs no search",
 )
 cli.require_beside("png_token", "png_prefix")
 

@@ -54,8 +54,8 @@ def of_pieces(
     for number, prefix in enumerate(prefixes, first_line):
         if prefix.strip() and not counts[number - first_line]:
             raise InputError(
-                f"line {number} is blank, and has the prefix {prefix!r}: leave "
-                "one of them out"
+                f"line {number} is blank but has the prefix {prefix!r}: give "
+                "the line text, or leave its prefix blank"
             )
     by_line = {n: iter(of_sentences(prefixes[n], counts[n])) for n in counts}
     found: list[Beginning] = []
@@ -133,8 +133,8 @@ def require_possible(
             )
         most = max_target_length(len(source_ids))
         require(
-            f"the prefix of line {first_line + n} is longer than its "
-            f"translation may be, {most} tokens: shorten it, or raise "
+            f"the prefix of line {first_line + n} must have at most {most} "
+            "tokens, the limit for its translation: shorten it, or raise "
             "max_extra_length",
             len(ids) <= most,
             tokens=len(ids),

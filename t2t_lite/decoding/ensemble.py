@@ -31,7 +31,10 @@ class Ensemble:
         rule = "an ensemble needs a model"
         require(rule, bool(self.models), models=self.models)
         sizes = [(m.vocabulary_size, m.num_target_ids) for m in self.models]
-        rule = "models that translate together must have as many ids"
+        rule = (
+            "models that translate together must have the same numbers of "
+            "source and target ids"
+        )
         require(rule, len(set(sizes)) == 1, source_and_target_ids=sizes)
         self.vocabulary_size, self.num_target_ids = sizes[0]
         self.hparams = _common([model.hparams for model in self.models])
@@ -54,7 +57,8 @@ def only_model(model: Transformer | Ensemble) -> Transformer:
         InputError: it is an Ensemble.
     """
     count = len(models_of(model))
-    require("this takes one model, no ensemble", count == 1, models=count)
+    rule = "an ensemble is not supported here: give one model"
+    require(rule, count == 1, models=count)
     return model
 
 

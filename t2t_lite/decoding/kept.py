@@ -293,8 +293,8 @@ def _stand_ins(
     found = {word: ids for word, ids in found.items() if word not in others}
     if not found:
         raise InputError(
-            "the vocabulary has no word that can stand in for what is kept: "
-            "leave keep out, or keep tags alone"
+            "the vocabulary has no word that can stand in for kept items: "
+            "leave keep out, or set it to tags only"
         )
     return dict(sorted(found.items(), key=lambda item: len(item[1])))
 

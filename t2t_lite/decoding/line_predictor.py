@@ -81,7 +81,9 @@ class LinePredictor(abc.ABC):
         Raises:
             InputError: the model is not in memory, but an export's.
         """
-        rule = "sha256 is of a model in memory, such as Translator loads"
+        rule = (
+            "sha256 needs a model in memory, such as one that Translator loads"
+        )
         require(rule, self.model is not None, model=self.description)
         found = hashlib.sha256()
         for part in self._shaping():

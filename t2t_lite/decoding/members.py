@@ -47,14 +47,18 @@ def members_of(
         require_path(checkpoint=path)
     count = max(1, len(folders), len(checkpoints))
     require(
-        "give one checkpoint for each model directory, or several of one",
+        "give one checkpoint per model directory, or several for a single "
+        "model directory",
         {len(folders), len(checkpoints)} <= {1, count},
         model_directories=len(folders),
         checkpoints=len(checkpoints),
     )
     if len(folders) > 1 and len(checkpoints) == 1:
         (which,) = checkpoints
-        rule = "the path of a checkpoint is of one model directory"
+        rule = (
+            "with several model directories, a single checkpoint must be last, "
+            "best or averaged, not a path"
+        )
         require(rule, which in _NAMES, checkpoint=which)
     found = [
         Member(folders[n % len(folders)], checkpoints[n % len(checkpoints)])
@@ -87,9 +91,9 @@ def require_together(members: Iterable[Member]) -> None:
         settings = settings_file.read(other.model_dir)
         if settings.get(_VOCABULARY) != own.get(_VOCABULARY):
             raise InputError(
-                f"{other.model_dir} has another vocabulary than "
-                f"{first.model_dir}: models that translate together must have "
-                f"the same, as by --vocabulary of {program('train')}"
+                f"{other.model_dir} and {first.model_dir} have different "
+                "vocabularies: models that translate together must share one, "
+                f"as when trained with --vocabulary of {program('train')}"
             )
         for name in _ALIKE:
             values = own.get(name), settings.get(name)

@@ -133,7 +133,7 @@ def opened(
         windows = _keep_windows(file, window * predictor.options.num_results)
         first_line = 1 + windows * window
         if windows:
-            logging.info("Going on from line %d, by %s.", first_line, partial)
+            logging.info("Resuming at line %d, from %s.", first_line, partial)
         with (
             io.TextIOWrapper(file, "utf-8", newline="\n") as text,
             _kept_if_begun(
@@ -178,12 +178,12 @@ def _locked(partial: str) -> Iterator[BinaryIO]:
     """Gives the file to read and write; it is made if there is none."""
     if os.path.isdir(os.path.expanduser(partial)):
         raise InputError(
-            f"{partial}, where the part that is done would lie, is a folder: "
-            "move it, or give another --output"
+            f"cannot keep a partial translation in {partial}, which is a "
+            "folder: move it, or give another --output"
         )
     refusal = (
-        f"another process writes {partial}: wait for its end, or give another "
-        "--output"
+        f"another process is writing {partial}: wait for it to finish, or give "
+        "another --output"
     )
     with (
         files.locked(os.path.expanduser(partial), refusal) as descriptor,
@@ -212,14 +212,14 @@ def _refuse(found: bytes, work: dict[str, Any], partial: str) -> NoReturn:
     begun = _parsed(found)
     if begun is None:
         raise InputError(
-            f"{partial} is no part of a translation: delete it, or give "
+            f"{partial} is not a partial translation: delete it, or give "
             "another --output"
         )
     names = {
-        _INPUT: "another input",
-        _PREFIXES: "other prefixes",
-        _MODEL: "another model",
-        _GLOSSARY: "another glossary",
+        _INPUT: "a different input",
+        _PREFIXES: "different prefixes",
+        _MODEL: "a different model",
+        _GLOSSARY: "a different glossary",
     }
     different = [name for name in work if begun.get(name) != work[name]]
     if "precision" in different and _MODEL in different:
@@ -227,10 +227,10 @@ def _refuse(found: bytes, work: dict[str, Any], partial: str) -> NoReturn:
     differences = [
         names.get(name, f"{name}={begun.get(name)}") for name in different
     ]
-    begun_with = ", ".join(differences) or "another version"
+    begun_with = ", ".join(differences) or "a different version"
     raise InputError(
-        f"{partial} was begun with {begun_with}: give the same, or delete it "
-        "to begin anew"
+        f"{partial} was started with {begun_with}: use the same again, or "
+        "delete it to start over"
     )
 
 
@@ -254,12 +254,12 @@ def _kept_if_begun(output: LineOutput, partial: str) -> Iterator[LineOutput]:
         yield output
     except BaseException:
         if output.is_complete:
-            logging.info("All lines are done, and lie in %s.", partial)
+            logging.info("All lines are done, and are in %s.", partial)
         elif not output.lines_kept:
             os.remove(os.path.expanduser(partial))
         else:
             logging.info(
-                "Stopped; run the same command again to go on from line %d.",
+                "Stopped; run the same command again to resume at line %d.",
                 output.lines_kept + 1,
             )
         raise

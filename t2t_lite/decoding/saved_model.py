@@ -61,7 +61,7 @@ def load(path: str | os.PathLike) -> SavedModel:
 
 def _remedy(path: files.Path) -> str:
     if (path / "settings.json").exists():
-        return f'it is a model directory, for Translator("{path}")'
+        return f'it is a model directory; open it with Translator("{path}")'
     versions = [int(p.name) for p in path.glob("*/") if p.name.isdecimal()]
     example = path / str(max(versions)) if versions else "export/1"
     return f"give the directory of one version, such as {example}"
@@ -75,11 +75,11 @@ def _load(path: files.Path) -> SavedModel:
     vocabulary = Vocabulary.load_from(path / "assets")
     if vocabulary.sha256 != metadata["vocabulary_sha256"]:
         names = " and ".join(vocabulary.sides())
-        raise InputError(f"its {names} is that of another model")
+        raise InputError(f"its {names} came from a different model")
     with checkpoints.readable_path(path) as readable:
         root = tf.saved_model.load(readable)
     if not callable(getattr(root, "translate_ids", None)):
-        raise InputError("its saved_model.pb is that of another program")
+        raise InputError("its saved_model.pb was written by another program")
 
     def translate_ids(ids):
         # Through `root`: its functions live only as long as it does.

@@ -173,22 +173,22 @@ class SearchOptions(NamedTuple):
             nbest=self.nbest,
         )
         if self.alternatives:
-            rule = "alternatives go with neither nbest nor sampling"
+            rule = "alternatives cannot be combined with nbest or sampling"
             holds = self.nbest == 1 and not self.samples
             given = {"nbest": self.nbest, **self.steering}
             require(rule, holds, **given)
         if self.glossary:
-            rule = "a glossary goes with neither sampling nor alternatives"
+            rule = "a glossary cannot be combined with sampling or alternatives"
             holds = not (self.samples or self.alternatives)
             require(rule, holds, **self.steering)
             _check_contradiction(self.glossary, self.suppress)
         if self.keep:
-            rule = f"keep must be some of {', '.join(KEPT)}"
+            rule = f"keep may hold only {', '.join(KEPT)}"
             require(rule, {*self.keep} <= {*KEPT}, keep=self.keep)
-            rule = "keep goes with neither sampling nor alternatives"
+            rule = "keep cannot be combined with sampling or alternatives"
             holds = not (self.samples or self.alternatives)
             require(rule, holds, **self.steering)
-            rule = "keep does not go with alignments"
+            rule = "keep cannot be combined with alignments"
             require(rule, not self.alignments, **self.steering)
 
 
@@ -215,7 +215,7 @@ def _check_contradiction(
     if not words:
         return
     suppressed = re.compile(f"{_EDGE}(?:{'|'.join(words)}){_EDGE}")
-    rule = "what suppress leaves out must not be in the glossary"
+    rule = "a suppressed word must not be in a glossary translation"
     for _, target in glossary:
         found = suppressed.findall(" ".join(target.split()))
         require(rule, not found, suppress=found, translation=target)

@@ -54,7 +54,10 @@ class WordAutomaton:
         texts = [_decoded(each) for each in token_bytes]
         known = set("".join(texts))
         for word in words:
-            rule = "a word to suppress must be text without space at its ends"
+            rule = (
+                "a word to suppress must not be empty, or begin or end with a "
+                "space"
+            )
             require(rule, word and word == word.strip(), word=word)
             if missing := sorted(set(word) - known):
                 raise InputError(
@@ -145,8 +148,8 @@ class WordAutomaton:
                     waiting.append(after)
             if len(numbers) > most_states:
                 raise InputError(
-                    f"{len(self._words)} words are too many to suppress, for "
-                    "so many ids: give fewer"
+                    f"cannot suppress {len(self._words)} words with a "
+                    "vocabulary of this size: give fewer"
                 )
             steps.append([numbers[after] for after, _ in found])
             completes.append([is_complete for _, is_complete in found])

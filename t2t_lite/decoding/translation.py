@@ -149,13 +149,13 @@ class LineTranslator(LinePredictor):
             raise TypeError(f"model must be a Transformer; received {model!r}")
         require_vocabulary(vocabulary)
         require(
-            "the model must have the ids of the vocabulary",
+            "the model must have as many ids as the vocabulary",
             model.vocabulary_size == vocabulary.size,
             model=model.vocabulary_size,
             vocabulary=vocabulary.size,
         )
         require(
-            "the model must have the target ids of the vocabulary",
+            "the model must have as many target ids as the vocabulary",
             model.num_target_ids == vocabulary.target.size,
             model=model.num_target_ids,
             vocabulary=vocabulary.target.size,
@@ -220,8 +220,8 @@ class LineTranslator(LinePredictor):
         for number, (best, *_) in enumerate(found, first_line):
             if best.score == -math.inf:
                 logging.warning(
-                    "Line %d: no translation satisfies all options; it is left "
-                    "blank.",
+                    "Line %d: no translation satisfies all options, so the "
+                    "line is left blank.",
                     number,
                 )
         return found
@@ -249,7 +249,9 @@ class LineTranslator(LinePredictor):
             TypeError: `text` or `prefix` is no str.
         """
         require_int(1, count=count)
-        rule = "alternatives need a search, and go with no glossary or keep"
+        rule = (
+            "alternatives cannot be combined with sampling, a glossary or keep"
+        )
         options = self.options
         holds = not (options.samples or options.glossary or options.keep)
         require(rule, holds, **self.options.steering)
@@ -275,8 +277,8 @@ class LineTranslator(LinePredictor):
             num_alternatives: 0 for the best translations.
         """
         require(
-            "from a SavedModel, call its signature alternatives, or give the "
-            "model directory",
+            "this model cannot give alternatives: open its model directory "
+            "with Translator, or call a SavedModel's signature alternatives",
             self._finds_alternatives or not num_alternatives,
             model=self.description,
         )
@@ -318,7 +320,7 @@ class LineTranslator(LinePredictor):
         kept = KeptLines(self._keeper, lines, prefixes)
         for n, item in kept.left():
             logging.warning(
-                "Line %d: too much is to be kept: %r is translated.",
+                "Line %d has too many items to keep, so %r is translated.",
                 first_line + n,
                 item,
             )
@@ -344,8 +346,8 @@ class LineTranslator(LinePredictor):
         if not any(map(str.strip, prefixes)):
             return anything
         require(
-            "from a SavedModel, call its signature translate_prefix, or give "
-            "the model directory",
+            "this model cannot take prefixes: open its model directory with "
+            "Translator, or call a SavedModel's signature translate_prefix",
             self._takes_beginnings,
             model=self.description,
         )

@@ -263,7 +263,7 @@ def _zero_where(is_start: Tensor, x_BLD: Tensor) -> Tensor:
 
 _PAIR = (
     "inputs must be a pair (source_ids, target_ids), the target shifted right; "
-    "teacher_forced makes them of a Dataset of batches"
+    "teacher_forced makes such pairs from a Dataset of batches"
 )
 
 
@@ -313,6 +313,7 @@ def _checked(hparams: Any) -> HParams:
         return from_dict(hparams)
     if not isinstance(hparams, HParams):
         raise TypeError(
-            f"hparams must be HParams or the dict of one; received {hparams!r}"
+            "hparams must be HParams or a dict of their fields; received "
+            f"{hparams!r}"
         )
     return hparams

@@ -129,8 +129,8 @@ def newest_version(path: str | os.PathLike) -> files.Path:
     if not files.exists(newest / "saved_model.pb"):
         missing = newest if files.exists(newest) else folder
         raise InputError(
-            f"{missing} has no complete version of an export: give what "
-            f"{program('export')} had as --export_dir"
+            f"{missing} has no complete version of an export: give the "
+            f"--export_dir that {program('export')} was run with"
         )
     return newest
 
@@ -199,7 +199,7 @@ def require_folder_of_versions(path: str | os.PathLike) -> None:
     next_version(path)
     if path.name.isdecimal() and not path.exists():
         raise InputError(
-            f"{path} has the name of a version: give the folder of all "
+            f"{path} is named like a version: give the folder of all "
             f"versions, {path.parent}"
         )
 

@@ -174,7 +174,7 @@ def _upload_next_version(
 def _warn_if_misread(path: files.Path) -> None:
     if checkpoints.is_misread(path):
         logging.warning(
-            "TF Serving takes %s for a pattern, and finds no model there: move "
-            'it to where no folder has "[" or a backslash in its name.',
+            "TF Serving reads %s as a pattern, and will not find the model "
+            'there: move it to a path without "[" or backslashes.',
             path,
         )

@@ -57,7 +57,8 @@ def parse(body: bytes, inputs: Mapping[str, Sequence[str]]) -> Request:
     for name in asked:
         if name not in _KEYS:
             raise InputError(
-                f"the body may have {', '.join(_KEYS)}; received {name!r:.80}"
+                f"the body may have only {', '.join(_KEYS)}; received "
+                f"{name!r:.80}"
             )
     signature = asked.get("signature_name")
     if signature in (None, ""):
@@ -75,7 +76,7 @@ def parse(body: bytes, inputs: Mapping[str, Sequence[str]]) -> Request:
     values = (_of_rows if has_rows else _of_columns)(given, names)
     columns = {name: [*map(_text, values[name])] for name in names}
     sizes = {name: len(column) for name, column in columns.items()}
-    rule = "inputs must have as many texts each"
+    rule = "all inputs must have the same number of texts"
     require(rule, len(set(sizes.values())) == 1, **sizes)
     return Request(signature, columns, has_rows)
 
@@ -128,7 +129,9 @@ def _text(value: Any) -> bytes:
             text.decode()
             return text
     except (UnicodeError, binascii.Error, TypeError, ValueError):
-        raise InputError("a text is not valid UTF-8 or base64 of it") from None
+        raise InputError(
+            "a text is neither valid UTF-8 nor valid UTF-8 in base64"
+        ) from None
     raise InputError(f"each text must be a string; received {value!r:.80}")
 
 

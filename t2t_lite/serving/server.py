@@ -102,9 +102,9 @@ class Server:
             ) from None
         except web.HTTPNotFound:
             raise web.HTTPNotFound(
-                text=f"nothing is at {request.path}: there is only "
-                f"/v1/models/{self._name}, version {self._opened.version}, "
-                "which takes :predict and /metadata"
+                text=f"there is no {request.path}: the model is at "
+                f"/v1/models/{self._name} (version {self._opened.version}), "
+                "with :predict and /metadata"
             ) from None
 
     async def _warm_up(self, _: web.Application) -> None:
@@ -126,7 +126,7 @@ class Server:
         await self._model.predict(signature, columns)
 
     async def _stop(self, _: web.Application) -> None:
-        logging.info("Stopping, once what was asked is answered.")
+        logging.info("Stopping after the requests in progress are answered.")
         if self._warming is not None:
             self._warming.cancel()
 
@@ -161,7 +161,7 @@ class Server:
             outputs = await self._model.predict(asked.signature, asked.columns)
         except TooBusyError:
             raise web.HTTPServiceUnavailable(
-                text="too many texts wait: try again later"
+                text="too many texts are waiting: try again later"
             ) from None
         # It may be long, and others are answered meanwhile.
         return _json(

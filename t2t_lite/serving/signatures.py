@@ -47,8 +47,9 @@ class ServingOptions(NamedTuple):
         """
         given = {n: getattr(self.search, n) for n in LINES_ALONE}
         rule = (
-            "an export has no keep, no glossary, no alignments (but "
-            "translate_aligned), and alternatives always"
+            "keep, glossary, alignments and alternatives must not be set for "
+            "an export, which always has the signatures translate_aligned and "
+            "alternatives"
         )
         given = {name: value for name, value in given.items() if value}
         require(rule, not given, **given)

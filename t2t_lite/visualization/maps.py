@@ -80,8 +80,8 @@ KINDS = {
         "decoder reads the translation shifted right by one, so that the "
         "position that predicts a token has read <s> and the tokens before "
         "that one, and not the token itself.",
-        words_caption=" A word of several pieces can attend to its own first "
-        "ones.",
+        words_caption=" A word of several pieces can attend to its own earlier "
+        "pieces.",
     ),
     "encoder_decoder": Kind(
         title="Encoder-decoder attention",
@@ -93,8 +93,8 @@ KINDS = {
     ),
 }
 WORDS_CAPTION = (
-    " The pieces of a word are joined to one token: weights are averaged over "
-    "the pieces that attend, and added up over those that are attended to."
+    " The pieces of a word are joined into one token: weights are averaged "
+    "over the pieces that attend, and summed over those attended to."
 )
 
 
@@ -351,7 +351,7 @@ def select(
     ]
     if not queries:
         raise InputError(
-            f"no token {token!r} attends in {kind}; the tokens that do are "
+            f"{token!r} is not an attending token in {kind}: choose one of "
             f"{' '.join(chosen.query_tokens)}"
         )
     return Selection(kind, layer, heads, queries)

@@ -200,7 +200,7 @@ def test_lengths_suit_all_models(models):
 
 def test_models_of_other_ids_are_refused(models):
     other = random_model(ONE_LAYER, learning.learn(LINES, "bpe", 290))
-    with pytest.raises(InputError, match="together must have as many ids"):
+    with pytest.raises(InputError, match="must have the same numbers of sou"):
         Ensemble([models[0], other])
 
 
@@ -208,16 +208,16 @@ def test_models_of_other_vocabularies_are_refused(directories, tmp_path):
     lines = [" ".join(reversed(WORDS))] * 3 + ["."]
     vocabulary = learning.learn(lines, "unigram", VOCABULARY.size)
     other = write_model(tmp_path / "other", vocabulary).path
-    with pytest.raises(InputError, match="has another vocabulary than"):
+    with pytest.raises(InputError, match="have different vocabularies: models"):
         Translator([directories[0], other])
 
 
 @pytest.mark.parametrize(
     ("checkpoints", "message"),
     [
-        (["last"] * 3, "give one checkpoint for each model directory, or sev"),
-        ([], "give one checkpoint for each"),
-        ("a/checkpoints/step-1", "the path of a checkpoint is of one model"),
+        (["last"] * 3, "give one checkpoint per model directory, or several"),
+        ([], "give one checkpoint per"),
+        ("a/checkpoints/step-1", "a single checkpoint must be last, best or"),
     ],
 )
 def test_checkpoints_that_do_not_pair_are_refused(
@@ -229,7 +229,7 @@ def test_checkpoints_that_do_not_pair_are_refused(
 
 def test_no_model_is_refused():
     for empty in ([], ()):
-        with pytest.raises(InputError, match="give one checkpoint for each"):
+        with pytest.raises(InputError, match="give one checkpoint per mod"):
             Translator(empty, empty)
     with pytest.raises(InputError, match="an ensemble needs a model"):
         Ensemble([])
@@ -282,7 +282,7 @@ def test_a_parser_beside_a_translator_is_refused(directories):
 
 def test_what_takes_one_model_refuses_several(directories):
     translator = Translator(directories)
-    with pytest.raises(InputError, match="this takes one model, no ensemble"):
+    with pytest.raises(InputError, match="an ensemble is not supported here"):
         evaluate(translator, {"dev": [("a dog", "a dog")]}, score_text)
 
 

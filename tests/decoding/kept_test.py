@@ -260,6 +260,6 @@ def test_words_stand_in_where_there_are_no_numbers():
 
 def test_a_vocabulary_without_words_is_refused():
     vocabulary = learning.learn(["- . ! - ."], "bpe", 270)
-    with pytest.raises(InputError, match="no word that can stand in for what"):
+    with pytest.raises(InputError, match="no word that can stand in for kept"):
         Keeper(["urls"], vocabulary)
     assert Keeper(["tags"], vocabulary).take_out("<b>-</b>").text == "-"

@@ -177,18 +177,18 @@ def test_where_it_stopped_and_goes_on_is_said(tmp_path, source, caplog):
             write(path, source, stop_at=8)
         write(path, source)
     assert caplog.messages == [
-        "Stopped; run the same command again to go on from line 7.",
-        f"Going on from line 7, by {path}.partial.",
+        "Stopped; run the same command again to resume at line 7.",
+        f"Resuming at line 7, from {path}.partial.",
     ]
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model": "another"}, "was begun with another model: give the same"),
-        ({"nbest": 2}, "was begun with nbest=1"),
-        ({"window": 4}, "was begun with batch_lines=3"),
-        ({"xla": True, "scores": True}, "begun with xla=None, scores=None"),
+        ({"model": "another"}, "was started with a different model: use the"),
+        ({"nbest": 2}, "was started with nbest=1"),
+        ({"window": 4}, "was started with batch_lines=3"),
+        ({"xla": True, "scores": True}, "started with xla=None, scores=None"),
     ],
 )
 def test_other_work_is_refused_and_leaves_what_is_done(
@@ -218,7 +218,7 @@ def test_another_input_is_refused(tmp_path, source):
         write(path, source, stop_at=5)
     with open(source, "a") as file:
         file.write("more\n")
-    with pytest.raises(InputError, match="begun with another input: give"):
+    with pytest.raises(InputError, match="started with a different input: use"):
         write(path, source)
 
 
@@ -226,14 +226,14 @@ def test_another_input_is_refused(tmp_path, source):
 def test_what_is_no_part_of_an_output_is_refused(tmp_path, source, content):
     partial = tmp_path / "output.partial"
     partial.write_text(content)
-    with pytest.raises(InputError, match=r"output.partial is no part of a tr"):
+    with pytest.raises(InputError, match=r"output.partial is not a partial tr"):
         write(tmp_path / "output", source)
     assert partial.read_text() == content
 
 
 def test_a_folder_where_the_part_would_lie_is_refused(tmp_path, source):
     (tmp_path / "output.partial").mkdir()
-    with pytest.raises(InputError, match=r"output.partial, where .* is a fold"):
+    with pytest.raises(InputError, match=r"output.partial, which is a folder"):
         write(tmp_path / "output", source)
 
 
@@ -246,7 +246,9 @@ def test_prefixes_are_a_part_of_the_work(tmp_path, source):
     with pytest.raises(StoppedError):
         write(tmp_path / "output", source, prefixes=prefixes, stop_at=6)
     prefixes.write_text("b\n")
-    with pytest.raises(InputError, match="begun with other prefixes: give"):
+    with pytest.raises(
+        InputError, match="started with different prefixes: use"
+    ):
         write(tmp_path / "output", source, prefixes=prefixes)
 
 
@@ -258,7 +260,7 @@ def test_two_processes_do_not_write_one_output(tmp_path, source):
     with partial_output.opened(
         str(path), (str(source), None), predictor, 3, {}
     ):
-        with pytest.raises(InputError, match=r"another process writes .*\.par"):
+        with pytest.raises(InputError, match=r"process is writing .*\.par"):
             write(path, source)
         assert names(tmp_path) == ["output.partial", "source"]
 

@@ -864,7 +864,7 @@ def test_what_a_translator_cannot_be_made_of_is_refused(
 
 def test_a_model_with_other_ids_than_the_vocabulary_is_refused(vocabulary):
     other = Transformer(ONE_LAYER, vocabulary.size + 1)
-    with pytest.raises(InputError, match="must have the ids of the vocabular"):
+    with pytest.raises(InputError, match="must have as many ids as the voca"):
         LineTranslator.from_model(other, vocabulary)
 
 
@@ -1035,7 +1035,7 @@ def test_what_has_fewer_alternatives_has_no_others(steered, vocabulary):
     found = one.alternatives("two men", count=3)
     assert {text for text, _ in found} == {"the", ""}
     assert one.alternatives(" ", count=3) == [Translation("", 0.0)]
-    with pytest.raises(InputError, match="line 1 is blank, and has the prefix"):
+    with pytest.raises(InputError, match="line 1 is blank but has the prefix"):
         one.alternatives(" ", "the")
 
 
@@ -1101,13 +1101,15 @@ def test_no_alternatives_of_what_is_no_text(
 )
 def test_no_alternatives_of_what_is_no_plain_search(steered, options):
     translator = steered(**options)
-    with pytest.raises(InputError, match="alternatives need a search, and go"):
+    message = "alternatives cannot be combined with sampling, a glossary or"
+    with pytest.raises(InputError, match=message):
         translator.alternatives("a dog")
 
 
 @pytest.mark.parametrize("options", [{"nbest": 2}, {"sample_top_k": 3}])
 def test_alternatives_are_refused_beside_other_translations(options):
-    with pytest.raises(InputError, match="alternatives go with neither nbest"):
+    message = "alternatives cannot be combined with nbest or sampling"
+    with pytest.raises(InputError, match=message):
         SearchOptions.from_hparams(ONE_LAYER, alternatives=2, **options)
 
 
@@ -1287,17 +1289,17 @@ def test_terms_are_the_same_with_xla_and_on_several_devices(
         ({"glossary": [("a", 1)]}, "glossary must be a dict of str, or pairs"),
         (
             {"glossary": {"a": "b"}, "sample_top_k": 2},
-            "a glossary goes with neither sampling nor alternatives; received "
-            "sample_top_k=2, glossary='1 terms'",
+            "a glossary cannot be combined with sampling or alternatives; "
+            "received sample_top_k=2, glossary='1 terms'",
         ),
         (
             {"glossary": {"a": "b"}, "alternatives": 2},
-            "a glossary goes with neither sampling nor alternatives; received",
+            "a glossary cannot be combined with sampling or alternatives; rec",
         ),
         *(
             (
                 {"glossary": {"x": target}, "suppress": ["one", word]},
-                "what suppress leaves out must not be in the glossary; "
+                "a suppressed word must not be in a glossary translation; "
                 f"received suppress={[word]}, translation={target!r}",
             )
             for word, target in [
@@ -1369,11 +1371,11 @@ def test_sentences_begin_with_the_sentences_of_a_prefix(steered):
 @pytest.mark.parametrize(
     ("lines", "prefixes", "message"),
     [
-        (["a dog", " "], ["", "the"], "line 2 is blank, and has the prefix"),
+        (["a dog", " "], ["", "the"], "line 2 is blank but has the prefix"),
         (["a dog"], ["a", "b"], "as lines, blank for none; received more"),
         (["a dog"], [], "as lines, blank for none; received only 0"),
         (["a dog"], ["the\u2581c"], "line 1 has U\\+2581, which is a space"),
-        (["a dog"], ["the " * 40], "line 1 is longer than its translation may"),
+        (["a dog"], ["the " * 40], "line 1 must have at most .* tokens, the"),
     ],
 )
 def test_a_prefix_that_begins_no_translation_is_refused(
@@ -1613,7 +1615,7 @@ def test_what_cannot_be_kept_is_warned_of(steered, caplog):
     items = [f"{{{number}}}" for number in range(99)]
     with caplog.at_level("WARNING"):
         keeping._kept(["a dog", " ".join(items)], first_line=1, prefixes=None)
-    assert "Line 2: too much is to be kept: '{98}' is transl" in caplog.text
+    assert "Line 2 has too many items to keep, so '{98}' is" in caplog.text
     assert "'{0}'" not in caplog.text
 
 
@@ -1621,14 +1623,14 @@ def test_what_cannot_be_kept_is_warned_of(steered, caplog):
     ("options", "message"),
     [
         ({"keep": "tags"}, "keep must be a list of str"),
-        ({"keep": ["tag"]}, "keep must be some of tags, urls, placeholders"),
+        ({"keep": ["tag"]}, "keep may hold only tags, urls, placeholders"),
         (
             {"keep": ["tags"], "sample_top_k": 2},
-            "keep goes with neither sampling nor alternatives; received",
+            "keep cannot be combined with sampling or alternatives; received",
         ),
         (
             {"keep": ["tags"], "alternatives": 2},
-            "keep goes with neither sampling nor alternatives; received",
+            "keep cannot be combined with sampling or alternatives; received",
         ),
     ],
 )

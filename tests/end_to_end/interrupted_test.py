@@ -111,10 +111,12 @@ def test_what_is_done_is_no_part_of_other_work(
     for flag, difference in (
         ("--beam_width=2", "beam_width=4"),
         ("--precision=bfloat16", "precision=float32"),
-        ("--average_last=2", "another model"),
+        ("--average_last=2", "a different model"),
         ("--scores", "scores=False"),
     ):
-        message = f"was begun with {difference}: give the same, or delete it"
+        message = (
+            f"was started with {difference}: use the same again, or delete it"
+        )
         assert_refused(in_process.run("translate", *flags, flag), message)
     assert (tmp_path / "output.partial").exists()
 
@@ -177,6 +179,6 @@ def test_a_translation_that_was_killed_has_the_same_bytes(model_dir, tmp_path):
     with in_process.optimized_graphs():
         status, _, errors = in_process.run("translate", *flags)
     assert status == 0, errors
-    assert "Going on from line" in errors
+    assert "Resuming at line" in errors
     assert output.read_bytes() == whole.read_bytes()
     assert not partial.exists()

@@ -76,7 +76,7 @@ def test_an_export_is_served_to_the_same_texts_until_ctrl_c(export):
         assert_serves(address, "export", [n[0] for n in EXPECTED["export"]])
         status, errors = stop(process)
         assert status == 0, errors
-        assert "Stopping, once what was asked is answered." in errors
+        assert "Stopping after the requests in progress are answered." in errors
         assert "Traceback" not in errors
 
 

@@ -56,7 +56,7 @@ def test_there_is_one_prefix_for_each_line(model_dir, files, prefixes):
 def test_a_prefix_of_a_blank_line_is_refused(model_dir, files):
     (files / "prefixes").write_text("\nthe\n\n")
     found = translate(model_dir, files)
-    assert_refused(found, "line 2 is blank, and has the prefix 'the'")
+    assert_refused(found, "line 2 is blank but has the prefix 'the'")
 
 
 @pytest.mark.slow
@@ -118,8 +118,11 @@ def test_what_is_kept_comes_out_as_it_went_in(model_dir):
     ("flags", "message"),
     [
         (["--keep="], "--keep is empty"),
-        (["--keep=tags,html"], "keep must be some of tags, urls, placehold"),
-        (["--keep=tags", "--sample_top_k=2"], "keep goes with neither samp"),
+        (["--keep=tags,html"], "keep may hold only tags, urls, placehold"),
+        (
+            ["--keep=tags", "--sample_top_k=2"],
+            "keep cannot be combined with samp",
+        ),
         (["--keep=tags", "--engine=ctranslate2"], "keeps nothing here"),
     ],
 )

@@ -64,7 +64,10 @@ _FLAGS = [
     ([], "give --output, --png_prefix, or both"),
     (["--sentence= "], "the sentence must have words"),
     (["--layer=2"], "layer must be from 0 to 1"),
-    (["--png_token=zebra"], "no token 'zebra' attends in encoder_self"),
+    (
+        ["--png_token=zebra"],
+        "'zebra' is not an attending token in encoder_self",
+    ),
     (["--output=/nowhere/at/all"], "cannot write /nowhere/at/all"),
 ]
 

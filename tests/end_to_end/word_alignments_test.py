@@ -122,7 +122,7 @@ def test_a_run_learns_alignments_and_keeps_the_best_head(
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--keep=tags"], "keep does not go with alignments; received"),
+        (["--keep=tags"], "keep cannot be combined with alignments; received"),
         (["--engine=ctranslate2"], "CTranslate2 finds no alignments here"),
     ],
 )

@@ -618,7 +618,7 @@ _IGNORED = [
     (
         "visualize_attention",
         ["--translation=x", "--beam_width=2"],
-        "--beam_width has no effect with --translation, for nothing is search",
+        "--beam_width has no effect with --translation, which needs no search",
     ),
     (
         "visualize_attention",

@@ -75,7 +75,7 @@ def test_an_empty_name_is_that_of_the_default():
         (b'{"inputs": "a"}', "'inputs' must be a list of texts"),
         (
             b'{"signature": "score", "inputs": []}',
-            "body may have signatur",
+            "body may have only signatur",
         ),
         (b'{"inputs": {"inputs": ["a"], "prefixes": ["b"]}}', "must have 'inp"),
         (b'{"instances": [{"inputs": "a", "x": "b"}]}', "must have 'inputs'"),
@@ -83,10 +83,10 @@ def test_an_empty_name_is_that_of_the_default():
         (b'{"inputs": [["a"]]}', r"each text must be a string; received \['a"),
         (b'{"inputs": [1]}', "each text must be a string; received 1"),
         (b'{"inputs": [null]}', "each text must be a string; received None"),
-        (b'{"inputs": ["\\ud800"]}', "a text is not valid UTF-8"),
-        (b'{"inputs": [{"b64": "/w=="}]}', "a text is not valid UTF-8"),
-        (b'{"inputs": [{"b64": "!"}]}', "or base64 of it"),
-        (b'{"inputs": [{"b64": 1}]}', "or base64 of it"),
+        (b'{"inputs": ["\\ud800"]}', "a text is neither valid UTF-8"),
+        (b'{"inputs": [{"b64": "/w=="}]}', "a text is neither valid UTF-8"),
+        (b'{"inputs": [{"b64": "!"}]}', "nor valid UTF-8 in base64"),
+        (b'{"inputs": [{"b64": 1}]}', "nor valid UTF-8 in base64"),
         (b'{"inputs": {"input": ["a"]}}', "must have 'inputs'; received 'inp"),
         (b'{"instances": {"inputs": "a"}}', '"instances" must be a list'),
         (b'{"instances": []}', '"instances" must be a list that is not empty'),
@@ -100,7 +100,7 @@ def test_an_empty_name_is_that_of_the_default():
         (
             b'{"signature_name": "translate_prefix", "inputs": '
             b'{"inputs": ["a"], "prefixes": []}}',
-            "inputs must have as many texts each; received inputs=1, prefixes=",
+            "inputs must have the same number of texts; received inputs=1, pre",
         ),
     ],
 )

@@ -264,7 +264,7 @@ def test_a_beginning_that_the_model_does_not_know_is_said(page):
     page.type_source("a dog")
     page.wait("#target", "A DOG")
     page.press(Keys.TAB, Keys.HOME, "?")
-    page.wait("#status", "The model has no translation that begins so.")
+    page.wait("#status", "The model has no translation that begins like this.")
     page.press(Keys.BACKSPACE, "B")  # Its words are where they stand now.
     page.wait("#target", "B… REST")
     assert page.text("#status") == ""
@@ -298,7 +298,7 @@ def test_a_server_that_is_gone_is_said(browser, address):
         "#status", "No answer from http://localhost:1: is the server running?"
     )
     page = Translating(browser, f"{address}?model=")
-    assert "Which model?" in page.text("#status")
+    assert "No model is given" in page.text("#status")
     browser.get_log("browser")
 
 

@@ -252,7 +252,10 @@ def test_every_occurrence_of_a_token_is_selected(maps):
         ({"layer": 2}, "layer must be from 0 to 1 .* received layer=2"),
         ({"layer": -1}, "layer must be from 0 to 1"),
         ({"heads": [0, 3]}, "head must be from 0 to 2 .* received head=3"),
-        ({"token": "the"}, "no token 'the' attends in encoder_self; .*▁the"),
+        (
+            {"token": "the"},
+            "'the' is not an attending token in encoder_self: .*▁the",
+        ),
     ],
 )
 def test_what_there_is_not_cannot_be_selected(maps, choice, message):
