@@ -191,9 +191,9 @@ def weighted(corpus: Corpus, weights: str) -> Corpus:
     count = len(corpus.train_parts) or 1
     if len(numbers) != count:
         raise InputError(
-            "--corpus_weights must have a number for each name in --corpus, or "
-            "each pattern in --train_source or --train_trees, and there are "
-            f"{count}; received --corpus_weights={weights}"
+            "--corpus_weights must have one number for each name in --corpus, "
+            "or each pattern in --train_source or --train_trees, "
+            f"{count} in all; received --corpus_weights={weights}"
         )
     is_even = len(set(numbers)) == 1
     return corpus._replace(weights=() if is_even else numbers)

@@ -66,9 +66,9 @@ def define_weights() -> None:
     flags.DEFINE_string(
         _WEIGHTS,
         None,
-        "How often pairs of each name in --corpus, or of each pattern in "
-        "--train_source or --train_trees, are trained on: numbers separated by "
-        "commas, such as 2,1. Default: all equally often.",
+        "How often to train on pairs of each name in --corpus, or of each "
+        "pattern in --train_source or --train_trees, relative to the others: "
+        "comma-separated numbers, such as 2,1. Default: all equally often.",
     )
 
 
@@ -82,9 +82,10 @@ def define_alignments(*splits: str) -> None:
         flags.DEFINE_string(
             f"{split}_alignments",
             None,
-            f"Files of the words' links in each pair of {split}, as in 0-0 "
-            "1-2: words of the source and of the target, from 0. Globs and .gz "
-            "work. Default: the corpus' own, which embedded has.",
+            f"Files of word alignments, one line per pair of {split}, such as "
+            "0-0 1-2: word numbers in the source and the target, from 0. Globs "
+            "and .gz work. Default: the corpus' own, if it has any, as "
+            "embedded does.",
         )
 
 
@@ -154,8 +155,8 @@ def require_trainable(corpus: corpora.Corpus, task: str) -> None:
     for path in given_files():
         if not is_url(path) and pathlib.Path(path).is_fifo():
             raise corpora.InputError(
-                f"{path} can be read only once, and a run that goes on or is "
-                "evaluated reads its text again: give a file"
+                f"{path} is a pipe, which can be read only once, and training "
+                "text is read again to resume or evaluate: give a file"
             )
 
 
@@ -215,12 +216,13 @@ def scored_corpus(begun: dict[str, str]) -> corpora.Corpus:
         "--test_trees"
     )
     if not begun:
-        raise corpora.InputError(f"the model names no text: {remedy}")
+        raise corpora.InputError(f"the model records no corpus: {remedy}")
     try:
         return find_corpus(begun | alignments)
     except corpora.InputError as error:
         raise corpora.InputError(
-            f"the text that the model was trained with: {error}; or {remedy}"
+            "cannot read the text that the model was trained with: "
+            f"{error}; or {remedy}"
         ) from None
 
 
@@ -282,8 +284,8 @@ def read_alignments(
     """
     if "dev" not in splits:
         raise corpora.InputError(
-            "a head is chosen on dev text: give --splits=dev, or --dev_source "
-            "and --dev_target"
+            "choosing an alignment head needs dev text: give --splits=dev, or "
+            "--dev_source and --dev_target"
         )
     if "dev" not in corpus.alignments:
         raise corpora.InputError(

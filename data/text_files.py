@@ -226,8 +226,8 @@ def _require_no_utf16(line: bytes, name: str) -> None:
     # Without a byte order mark, what is ASCII in it passes for UTF-8.
     if b"\0" in line[:2]:
         raise InputError(
-            f"{name}: text must be UTF-8; its first letters have a NUL byte, "
-            "as in UTF-16"
+            f"{name}: text must be UTF-8; one of its first two bytes is NUL, "
+            "as in UTF-16: convert it to UTF-8"
         )
 
 
@@ -302,12 +302,15 @@ def prefix_lines(
     if path is None:
         return None
     if path == "-":
-        raise InputError("--prefix_file must be a file, for - is the input")
+        raise InputError(
+            "--prefix_file must be a file: - (standard input) is only for "
+            "--input"
+        )
     lines, count = input_lines(path)
     if None not in (count, num_lines) and count != num_lines:
         raise InputError(
-            f"{path} must have a line for each that is translated, blank for "
-            f"no prefix: it has {count} lines, and the input {num_lines}"
+            f"{path} must have one line for each input line, blank for no "
+            f"prefix; it has {count} lines, and the input has {num_lines}"
         )
     return lines
 

@@ -79,10 +79,10 @@ def wsj_files(directory: str, split: str) -> list[str]:
     missing = [section for section in sections if not files[section]]
     if missing:
         raise InputError(
-            f"--wsj_dir={directory} must hold the Wall Street Journal of the "
-            "Penn Treebank, files like 02/wsj_0201.mrg, by themselves or in "
-            f"parsed/mrg/wsj; there is no file of section {missing[0]} (the "
-            "treebank is licensed: LDC99T42 of the Linguistic Data Consortium)"
+            f"--wsj_dir={directory} must hold the Penn Treebank's Wall Street "
+            "Journal files, such as 02/wsj_0201.mrg, directly or in "
+            f"parsed/mrg/wsj; section {missing[0]} has no files (the treebank "
+            "needs a license: LDC99T42 of the Linguistic Data Consortium)"
         )
     return list(itertools.chain.from_iterable(files.values()))
 

@@ -103,7 +103,7 @@ def test_a_vocabulary_suits_its_own_task_alone(vocabularies):
     for name, vocabulary in vocabularies.items():
         tasks.named(name).check_vocabulary(vocabulary, read_pairs)
         (other,) = vocabularies.keys() - {name}
-        with pytest.raises(InputError, match=f"a vocabulary for {other} has"):
+        with pytest.raises(InputError, match=f"a vocabulary for {other} must"):
             tasks.named(other).check_vocabulary(vocabulary)
 
 

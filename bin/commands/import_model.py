@@ -1,7 +1,7 @@
-"""Imports a model of Marian or of Hugging Face, such as OPUS-MT's.
+"""Imports a Marian or Hugging Face model, such as one of OPUS-MT.
 
-What it writes is a model directory, for all other commands: translate,
-evaluate, export, and train with --warm_start_from.
+It writes a model directory for all other commands: translate, evaluate,
+export, and train with --warm_start_from.
 """
 
 from absl import flags
@@ -12,8 +12,8 @@ FLAGS = flags.FLAGS
 flags.DEFINE_string(
     "from",
     None,
-    "Required: a folder or archive of Marian's (decoder.yml, .npz), or a "
-    "folder of Hugging Face's (config.json, model.safetensors).",
+    "Required: a Marian model's folder or archive (decoder.yml, .npz), or a "
+    "Hugging Face model's folder (config.json, model.safetensors).",
 )
 flags.DEFINE_string(
     "model_dir", None, "Required: the folder to write.", allow_overwrite=False

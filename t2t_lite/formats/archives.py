@@ -51,9 +51,9 @@ class _Budget:
         """Checks that so many bytes may come out."""
         if self._bytes < num_bytes or self._files < 0:
             raise InputError(
-                f"an archive may hold {_MOST_FILES:,} files, "
+                f"an archive may hold at most {_MOST_FILES:,} files, "
                 f"{_MOST_BYTES >> 30} GiB, and {_MOST_RATIO} times its own "
-                f"size; {self._name} holds more, and is not unpacked"
+                f"size; {self._name} holds more, and was not unpacked"
             )
 
 
@@ -79,7 +79,7 @@ def unpack(path: pathlib.Path, folder: pathlib.Path) -> None:
         raise
     except (*DAMAGED, ValueError):
         raise InputError(
-            f"{path} is damaged or cut short: put it back from a copy"
+            f"{path} is damaged or cut short: restore it from a backup"
         ) from None
     except OSError as error:
         raise InputError(
@@ -139,11 +139,11 @@ def _require_file(path: pathlib.Path, name: str, is_plain: bool) -> None:
     parts = pathlib.PureWindowsPath(name)  # Slashes of both kinds.
     leaves = parts.root or parts.drive or ".." in parts.parts
     if leaves or not is_plain or "\0" in name:
-        what = "a link or a device, or sparse"
-        what = "no path inside it" if is_plain else what
+        what = "a link, device or sparse file"
+        what = "not a path inside it" if is_plain else what
         raise InputError(
             f"an archive must hold plain files; {name!r} in {path.name} is "
-            f"{what}, and nothing was unpacked"
+            f"{what}: nothing was unpacked"
         )
 
 

@@ -126,7 +126,7 @@ def require_quantization(quantization: str | None) -> None:
 def require_carried(hparams: HParams) -> None:
     """Raises InputError where CTranslate2's format cannot carry a model."""
     require(
-        "CTranslate2 has no attention within a window: its models must have "
+        "CTranslate2 does not support windowed attention: its models must have "
         "attention_window=0",
         hparams.attention_window == 0,
         attention_window=hparams.attention_window,
@@ -220,8 +220,8 @@ def token_names(vocabulary: Vocabulary) -> list[str]:
             continue
         is_text = not (processor.IsControl(piece) or processor.IsUnused(piece))
         require(
-            f"CTranslate2 needs the names {END} and {UNKNOWN} for itself, and "
-            "no piece of text may have them",
+            f"CTranslate2 reserves the names {END} and {UNKNOWN}, so no piece "
+            "of text may have them",
             not is_text,
             piece=names[piece],
         )
@@ -282,7 +282,7 @@ class _Weights:
         received = "nothing" if tensor is None else list(tensor.shape)
         if received != list(shape):
             raise InputError(
-                "the weights must be those of the settings: "
+                "the weights must match the settings: "
                 f"{_MODEL}{name} must be {list(shape)}; received {received}"
             )
         return np.asarray(tensor, self.dtype)
@@ -291,9 +291,8 @@ class _Weights:
         """Raises InputError where there are weights that nothing took."""
         for name in sorted(self._tensors.keys() - self._taken):
             raise InputError(
-                "the weights must be those of the settings: there is no "
-                f"{name} in such a model; received "
-                f"{list(self._tensors[name].shape)}"
+                "the weights must match the settings: such a model has no "
+                f"{name}; received {list(self._tensors[name].shape)}"
             )
 
 

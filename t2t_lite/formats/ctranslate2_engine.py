@@ -132,8 +132,8 @@ def open_translator(
             library = workers.load(folder)
         except InputError as error:
             raise InputError(
-                f"{error} (if it is damaged, delete that folder: it is written "
-                "again)"
+                f"{error} (if the folder is damaged, delete it: it will be "
+                "written again)"
             ) from None
     model = _Loaded(
         library,
@@ -163,8 +163,8 @@ def _open_folder(
     search_options = _kept_options(hparams, **options)
     most = ctranslate2.num_positions(hparams) - hparams.max_length
     require(
-        f"max_extra_length must be at most {most}, for which the folder has "
-        "positions",
+        f"max_extra_length must be at most {most}: the exported folder has no "
+        "positions for more",
         search_options.max_extra_length <= most
         or hparams.positions == "learned",
         max_extra_length=search_options.max_extra_length,
@@ -214,18 +214,32 @@ def _kept_options(hparams: HParams, **options: Any) -> SearchOptions:
     found = SearchOptions.from_hparams(
         hparams, CTranslate2Translator, **options
     )
-    rule = "CTranslate2 suppresses tokens alone: give suppress_pieces"
+    rule = (
+        "CTranslate2 can suppress only tokens, not words: give suppress_pieces "
+        "instead"
+    )
     require(rule, not found.suppress, suppress=found.suppress)
-    rule = "CTranslate2 finds no alternatives here: leave them out"
+    rule = (
+        "alternatives are not available with the CTranslate2 engine: leave "
+        "them out"
+    )
     require(rule, not found.alternatives, alternatives=found.alternatives)
-    rule = "CTranslate2 takes no glossary here: leave it out"
+    rule = (
+        "a glossary is not available with the CTranslate2 engine: leave it out"
+    )
     require(rule, not found.glossary, terms=len(found.glossary))
-    rule = "CTranslate2 keeps nothing here: leave keep out"
+    rule = "keep is not available with the CTranslate2 engine: leave it out"
     require(rule, not found.keep, keep=found.keep)
-    rule = "CTranslate2 finds no alignments here: leave them out"
+    rule = (
+        "alignments are not available with the CTranslate2 engine: leave them "
+        "out"
+    )
     require(rule, not found.alignments, alignments=found.alignments)
     given = {name: options[name] for name in found.steering if "sample" in name}
-    rule = "CTranslate2's samples depend on their batch: leave sampling out"
+    rule = (
+        "sampling is not available with the CTranslate2 engine, whose samples "
+        "depend on their batch: leave it out"
+    )
     require(rule, not found.samples, **given)
     return found
 
@@ -236,8 +250,8 @@ def _require_kept(
     """Raises InputError where this engine cannot keep what is asked for."""
     if files.is_remote(model_dir):
         raise InputError(
-            "CTranslate2 reads the files of this machine only: copy "
-            f"{model_dir} to it"
+            f"CTranslate2 reads only local files: copy {model_dir} to this "
+            "machine"
         )
     require(
         "CTranslate2 has no XLA: xla must be None or False",
@@ -245,8 +259,9 @@ def _require_kept(
         xla=xla,
     )
     require(
-        "CTranslate2 computes in a quantization: precision must be float32, "
-        f"and quantization one of {', '.join(ctranslate2.QUANTIZATIONS)}",
+        "precision does not apply to the CTranslate2 engine: leave it at "
+        "float32, and set quantization to one of "
+        f"{', '.join(ctranslate2.QUANTIZATIONS)}",
         precision == "float32",
         precision=precision,
     )

@@ -83,8 +83,8 @@ def find_workers(
     device = "cuda" if num_gpus else "cpu"
     known = library.get_supported_compute_types(device)
     require(
-        f"quantization must be None or what this machine's {device} computes "
-        f"in: {', '.join(sorted(known))}",
+        f"quantization must be None or one that this machine's {device} "
+        f"supports: {', '.join(sorted(known))}",
         quantization is None or quantization in known,
         quantization=quantization,
     )

@@ -94,8 +94,9 @@ class Tensors:
         if self._left:
             name = min(self._left)
             raise InputError(
-                f"the weights must be those of a MarianMTModel; received "
-                f"{name} {list(self._left[name].shape)}, of which it has no use"
+                "the weights must be those of a MarianMTModel with these "
+                f"settings; received {name} {list(self._left[name].shape)}, "
+                "which it does not have"
             )
 
 

@@ -228,7 +228,7 @@ def _settings(
     if are_separate and _is_shared(hparams):
         raise InputError(
             "source and target must have the same pieces for a Hugging Face "
-            "model that shares their embeddings; received others"
+            "model that shares their embeddings; received different ones"
         )
     contents = {
         "config.json": _config(hparams, source, target, precision),
@@ -343,8 +343,8 @@ def _ids(vocabulary: Vocabulary) -> dict[str, int]:
         elif not proto.normalizer_spec.remove_extra_whitespaces:
             raise InputError(
                 f"a vocabulary with {name} must drop repeated spaces for a "
-                "Hugging Face model, whose tokenizer cuts this off and leaves "
-                "the space behind it; received one that keeps them"
+                "Hugging Face model, whose tokenizer strips that token but "
+                "leaves the space after it; received one that keeps them"
             )
         # Models of SentencePiece have </s> themselves; no text is cut to it.
         ids[f"<unused {i}>" if name in ids else name] = i

@@ -457,8 +457,8 @@ def _read_side(path: files.Path, config: Mapping[str, Any], size: int) -> _Side:
     are_ids = all(type(i) is int for i in values)
     if not are_ids or sorted(values) != list(range(size)):
         raise InputError(
-            f"{path} must give the ids 0 to {size - 1} to one piece each, as "
-            f"many as the model has; received {len(ids)} pieces, or other ids"
+            f"{path} must map {size} pieces, as many as the model has, to the "
+            f"ids 0 to {size - 1}; received {len(ids)} pieces, or different ids"
         )
     for piece, name in (("</s>", "eos_token_id"), ("<pad>", "pad_token_id")):
         if ids.get(piece) != config[name]:
@@ -491,8 +491,9 @@ def _reordered(path: files.Path, side: _Side) -> tuple[bytes, str]:
         num_known = sum(piece in own for piece in side.pieces)
         if num_known < _LEAST_KNOWN * len(side.pieces):
             raise InputError(
-                f"of the {len(side.pieces):,} pieces of the vocabulary it has "
-                f"{num_known:,}: it is that of another model"
+                f"it has only {num_known:,} of the vocabulary's "
+                f"{len(side.pieces):,} pieces, so it belongs to a different "
+                "model"
             )
         # In the files that `write` makes, language tokens have their space.
         pieces = [
@@ -538,7 +539,7 @@ def _say_search(config: Mapping[str, Any], hparams: HParams) -> str:
     if not exponent:
         return f"{beam}, no length penalty"
     return (
-        f"{beam}, length penalty ((5 + length) / 6)^{hparams.length_penalty:g}:"
-        f" there it is length^{exponent:g}, and this comes nearest in outputs "
+        f"{beam}, length penalty ((5 + length) / 6)^{hparams.length_penalty:g},"
+        f" which is closest to transformers' length^{exponent:g} for outputs "
         "of 25 tokens"
     )

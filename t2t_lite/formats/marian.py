@@ -181,8 +181,8 @@ def _load_yaml(text: bytes, name: str) -> dict[str, Any]:
         values = None
     if not isinstance(values, dict):
         raise InputError(
-            f"{name} must be options in YAML; this one is damaged: put it back "
-            "from a copy"
+            f"{name} must be options in YAML; this one is damaged: restore it "
+            "from a backup"
         )
     return values
 
@@ -194,7 +194,7 @@ def _names(config: dict, key: str, count: int, where: str) -> list[str]:
     if not is_list or len(names) != count:
         why = {
             "models": "an ensemble cannot be imported: leave one model there",
-            "vocabs": "models with more sources than one cannot be imported",
+            "vocabs": "models with more than one source cannot be imported",
         }[key]
         raise InputError(
             f"{key} in {where} must be {counted(count, 'file')}; received "
@@ -244,12 +244,13 @@ def _read_npz(path: pathlib.Path) -> tuple[dict, dict[str, np.ndarray]]:
             raise
         if "allow_pickle" in str(error):
             raise InputError(
-                f"{path.name} must hold arrays of numbers; it has pickled "
-                "objects, which are not read, for they can run any program"
+                f"{path.name} must hold only arrays of numbers; it has pickled "
+                "objects, which are not loaded because they can run arbitrary "
+                "code"
             ) from None
         raise InputError(
             f"{path.name} must be a model in NumPy's .npz format; this one is "
-            "damaged or none: put it back from a copy"
+            "damaged or in another format: restore it from a backup"
         ) from None
     if OPTIONS not in arrays:
         raise InputError(
@@ -270,7 +271,7 @@ def _describe(name: str, options: dict, hparams: HParams) -> list[str]:
     by = f", written by Marian {version}" if version else ""
     activation = marian_weights.activation(options)
     found = [
-        f"a transformer of Marian: {name}{by}",
+        f"Marian transformer: {name}{by}",
         f"{layers}, d_model {hparams.d_model}, d_ff {hparams.d_ff}, "
         f"{counted(hparams.num_heads, 'head')}, {hparams.norm}-norm, "
         f"{activation}, tied embeddings: {hparams.tied_embeddings}, "
@@ -279,14 +280,14 @@ def _describe(name: str, options: dict, hparams: HParams) -> list[str]:
     tied = options.get("transformer-tied-layers")
     if tied:
         found.append(
-            f"decoder layers that shared their weights, as {tied}, are copies "
-            "now, which training would tell apart"
+            f"decoder layers that shared weights ({tied}) are now separate "
+            "copies, which training would no longer keep equal"
         )
     if hparams.norm == "pre":
         found.append(
-            "marian-decoder up to 1.12 leaves keys and values of the decoder's "
-            "self-attention without their normalization: this model computes "
-            "what marian-scorer and training do, and may translate otherwise"
+            "marian-decoder up to 1.12 does not normalize the keys and values "
+            "of the decoder's self-attention; this model does, as "
+            "marian-scorer and training do, so its translations may differ"
         )
     return found
 
@@ -322,7 +323,7 @@ def _describe_text(folder: pathlib.Path, pieces: Iterable[str]) -> list[str]:
         by = ", ".join(dict.fromkeys(programs)) or "its commands"
         found.append(
             "the model expects text that preprocess.sh has normalized, with "
-            f"{by}; it is not run"
+            f"{by}; this toolkit does not run that script"
         )
     return found
 

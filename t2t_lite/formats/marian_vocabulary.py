@@ -63,7 +63,7 @@ def read_side(path: pathlib.Path, side: str) -> Side:
         if eos < 0:
             raise InputError(
                 f"a vocabulary must have a piece </s>; {path.name} has none, "
-                "so no model of Marian is of it"
+                "so no Marian model can have been trained with it"
             )
         return Side(model, pieces, eos, unk, path.name)
     model = _model_beside(path, side)
@@ -108,8 +108,8 @@ def _piece_list(path: pathlib.Path) -> list[str]:
         by_id = {int(i): str(piece) for piece, i in ids.items()}
     except (ValueError, TypeError, AttributeError, RecursionError):
         raise InputError(
-            f"{path.name} must map pieces to ids; this one is damaged: put it "
-            "back from a copy"
+            f"{path.name} must map pieces to ids; this one is damaged: restore "
+            "it from a backup"
         ) from None
     if not is_map:
         return text.removesuffix("\n").split("\n")

@@ -153,7 +153,7 @@ class _Model:
         if array is None:
             raise InputError(
                 f"a model with these options must have the array {name}; this "
-                "one has none"
+                "one does not"
             )
         self._used.add(name)
         is_row = len(shape) == 1 and array.ndim == 2 and len(array) == 1
@@ -181,9 +181,9 @@ class _Model:
         ]
         if unused:
             raise InputError(
-                "each array of a model must have a place here; received "
-                f"{unused[0]}, the first of {len(unused)} without one: the "
-                "model is of another kind"
+                f"cannot import {counted(len(unused), 'array')} of the model, "
+                f"starting with {unused[0]}: this kind of model is not "
+                "supported"
             )
 
 
@@ -195,8 +195,8 @@ def _option(options: Mapping[str, Any], name: str, default: Any) -> Any:
 
 def _refuse(name: str, value: Any, rule: str) -> None:
     raise InputError(
-        f"{rule}; received {name}={reprlib.repr(value)}: such a model of "
-        "Marian cannot be imported"
+        f"{rule}; received {name}={reprlib.repr(value)}: such Marian models "
+        "cannot be imported"
     )
 
 
@@ -229,9 +229,9 @@ def _version(options: Mapping[str, Any]) -> tuple[int, ...]:
     match = re.match(r"v?(\d+)\.(\d+)\.(\d+)", str(options.get("version", "")))
     if match is None:
         raise InputError(
-            "what this model computes depends on the version of Marian that "
-            f"made it; received version={options.get('version')!r}, which is "
-            "none: such a model cannot be imported"
+            "what this model computes depends on the Marian version that wrote "
+            f"it; received version={options.get('version')!r}, which is not a "
+            "version: such models cannot be imported"
         )
     return tuple(map(int, match.groups()))
 
@@ -301,13 +301,13 @@ def _norm_place(options: Mapping[str, Any]) -> str:
         raise InputError(
             "layers must be normalized after each (postprocess dan) or before "
             f"each (preprocess n, postprocess da, top n); received {values}: "
-            "such a model of Marian cannot be imported"
+            "such Marian models cannot be imported"
         )
     place = _NORMS[steps]
     if place == "pre" and _version(options) < _PRE_NORM:
         rule = (
-            "pre-norm models must be of Marian 1.11 or later: before, keys and "
-            "values of self-attention were not normalized"
+            "pre-norm models must come from Marian 1.11 or later: earlier "
+            "versions did not normalize the keys and values of self-attention"
         )
         _refuse("version", options["version"], rule)
     return place
@@ -328,7 +328,10 @@ def _decoder_layers(options: Mapping[str, Any]) -> list[int]:
         return list(range(1, num_layers + 1))
     is_list = isinstance(tied, list) and len(tied) == num_layers
     if not is_list or not all(type(n) is int and n >= 1 for n in tied):
-        rule = f"transformer-tied-layers must be the numbers of {num_layers}"
+        rule = (
+            "transformer-tied-layers must give a layer number, at least 1, for "
+            f"each of the {num_layers} decoder layers"
+        )
         _refuse("transformer-tied-layers", tied, rule)
     return tied
 
@@ -429,7 +432,8 @@ def _embeddings(
     elif source_order != target_order:
         raise InputError(
             "where source and target share a matrix, their vocabularies must "
-            "be as large and have the same ids for </s> and <unk>; they differ"
+            "have the same size and the same ids for </s> and <unk>; they "
+            "differ"
         )
     output = "transformer/embedding"
     if tied in ("input", "none"):

@@ -15,7 +15,7 @@ def read_dict(path: files.Path) -> dict[str, Any]:
     try:
         values = files.read_json(path)
         if not isinstance(values, dict):
-            raise ValueError("it holds no names and values")
+            raise ValueError("it is not a JSON object")
     except OSError as error:
         raise _unreadable(path, error) from None
     except ValueError as error:
@@ -65,8 +65,8 @@ def _read_shards(folder: files.Path, index: str) -> dict[str, np.ndarray]:
     missing = sorted(shards.keys() - tensors.keys())
     if missing:
         raise InputError(
-            f"{missing[0]} must be in {shards[missing[0]]}, by {index}; "
-            "received a file without it"
+            f"{shards[missing[0]]} must hold {missing[0]}, as {index} says; it "
+            "does not"
         )
     return tensors
 
@@ -118,8 +118,9 @@ def _read_pickled(path: files.Path) -> dict[str, np.ndarray]:
 
     if tuple(map(int, torch.__version__.split(".")[:2])) < _FIRST_SAFE_TORCH:
         raise InputError(
-            f"{path} is not read by torch {torch.__version__}, which a file "
-            "can make run programs: install torch 2.6 or later"
+            f"{path} was not loaded, because a file can make torch "
+            f"{torch.__version__} run arbitrary code: install torch 2.6 or "
+            "later"
         )
     try:
         path.open("rb").close()

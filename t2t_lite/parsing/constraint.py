@@ -52,7 +52,7 @@ class TreeSymbols:
         root = ids.get(trees.opening(trees.ROOT))
         if root is None or not self.closing_V[self.is_opening_V].all():
             raise InputError(
-                "the vocabulary has no symbols of trees: learn it with "
+                "the vocabulary has no tree symbols: learn one with "
                 "task=parsing"
             )
         self.is_root_V = np.arange(self.V) == root

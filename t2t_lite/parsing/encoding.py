@@ -29,7 +29,7 @@ def num_target_ids(vocabulary: Vocabulary) -> int:
     """
     if not has_tree_symbols(vocabulary):
         raise InputError(
-            "the vocabulary has no symbols of trees: learn it with task=parsing"
+            "the vocabulary has no tree symbols: learn one with task=parsing"
         )
     return max(vocabulary.control_symbols.values()) + 1
 

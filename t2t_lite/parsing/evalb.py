@@ -313,9 +313,10 @@ def _lines(title: str, scores: Scores) -> Iterator[str]:
     )
     if scores.valid < scores.sentences:
         yield (
-            f"  left out as EVALB does: {scores.errors} errors (other words), "
-            f"{scores.skips} skips (no parse); F1 {_percent(scores.f1_of_all)} "
-            "where these are parses without brackets"
+            f"  left out, as by EVALB: {scores.errors} errors (different "
+            f"words), {scores.skips} skips (no parse); F1 "
+            f"{_percent(scores.f1_of_all)} if these count as parses without "
+            "brackets"
         )
     yield (
         f"  complete match {_percent(scores.complete_match)}, no crossing "

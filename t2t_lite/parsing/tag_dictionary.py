@@ -63,7 +63,7 @@ class TagDictionary(NamedTuple):
             if may_have_RT.dtype != bool:
                 raise ValueError(f"they must be bool, not {may_have_RT.dtype}")
             if not may_have_RT.any(axis=-1).all():
-                raise ValueError("there is a kind of word that has none")
+                raise ValueError("some kind of word has no tags")
             return cls(may_have_RT)
         except (
             EOFError,

@@ -72,9 +72,9 @@ class ParsingTask(Task):
 
         if not encoding.has_tree_symbols(vocabulary):
             raise InputError(
-                "a vocabulary for parsing has control symbols for the brackets "
-                "and tags of trees, and this one has none: start without "
-                "--vocabulary and --warm_start_from, or with others"
+                "a vocabulary for parsing must have control symbols for the "
+                "brackets and tags of trees; this one has none: start without "
+                "--vocabulary and --warm_start_from, or give different ones"
             )
         missing = (
             encoding.missing_symbols(vocabulary, _forest(read_pairs))
@@ -200,8 +200,9 @@ def _normalized(line):
         return trees.normalize(trees.read_one(line))
     except InputError as error:
         raise InputError(
-            "a parser's target lines are trees (treebanks go in --train_trees, "
-            f"--dev_trees and --test_trees), and one is not: {error}"
+            "a parser's target lines must be trees (treebanks go in "
+            "--train_trees, --dev_trees and --test_trees); this one is not: "
+            f"{error}"
         ) from None
 
 

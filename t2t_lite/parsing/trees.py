@@ -309,7 +309,11 @@ def delinearize(symbols: Sequence[str], words: Sequence[str]) -> Tree:
     for position, symbol in enumerate(symbols, start=1):
         label = symbol[1:]
         if len(stack) == 1 and (outermost or not is_opening(symbol)):
-            _refuse(position, symbol, "a tree is one outermost bracket")
+            _refuse(
+                position,
+                symbol,
+                "a tree must have exactly one outermost bracket",
+            )
         if is_opening(symbol):
             if len(stack) > MAX_DEPTH:
                 _refuse(position, symbol, f"at most {MAX_DEPTH} brackets deep")
@@ -319,7 +323,11 @@ def delinearize(symbols: Sequence[str], words: Sequence[str]) -> Tree:
             if opened != label:
                 _refuse(position, symbol, f"{closing(opened)} must come first")
             if not children:
-                _refuse(position, symbol, "a constituent holds a word or more")
+                _refuse(
+                    position,
+                    symbol,
+                    "a constituent must hold at least one word",
+                )
             stack[-1][1].append(Tree(label, tuple(children)))
         else:
             stack[-1][1].append(Tree(symbol, (next(remaining),)))

@@ -44,8 +44,8 @@ def learn(
     """
     if size <= FIRST_PIECE:
         raise InputError(
-            "vocabulary_size must be at least that of the bytes and the "
-            f"characters of this corpus; received {size}"
+            "vocabulary_size must leave room for the bytes and the characters "
+            f"of this corpus; received {size}"
         )
     sentences = _sample(line for line in lines if line.strip())
     if not sentences:

@@ -8,6 +8,7 @@ import re
 import reprlib
 from collections.abc import Iterable, Mapping
 
+from t2t_lite.english import counted
 from t2t_lite.errors import InputError
 
 Link = tuple[int, int]  # a word of the source, a word of the target
@@ -35,8 +36,8 @@ def parse(text: str) -> frozenset[Link]:
     """
     if not _LINE.fullmatch(text):
         raise InputError(
-            'links must be as in "0-0 1-2", a source word and a target word '
-            f"each; received {reprlib.repr(text)}"
+            'links must look like "0-0 1-2", a source word number and a target '
+            f"word number each; received {reprlib.repr(text)}"
         )
     pairs = (link.split("-") for link in text.split())
     return frozenset((int(source), int(target)) for source, target in pairs)
@@ -93,7 +94,7 @@ def links_by_split(
         except InputError as error:
             raise InputError(f"{split}: {error}") from None
         if not any(found[split]):
-            raise InputError(f"{split}: no pair has links of its words")
+            raise InputError(f"{split}: no pair has any word links")
     return found
 
 
@@ -103,6 +104,7 @@ def require_words(links: Iterable[Link], pair: tuple[str, str]) -> None:
     for link in sorted(links):
         if any(word >= size for word, size in zip(link, sizes, strict=True)):
             raise InputError(
-                f"{as_text([link])} is of a word that there is not: the pair "
-                f"has {sizes[0]} words and {sizes[1]}"
+                f"link {as_text([link])} is out of range: the pair has "
+                f"{counted(sizes[0], 'source word')} and "
+                f"{counted(sizes[1], 'target word')}"
             )

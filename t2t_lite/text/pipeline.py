@@ -148,8 +148,8 @@ def _require_dataset(
         for each in elements
     ):
         raise TypeError(
-            f"dataset must be one of pairs (source, target) of {_KINDS[rank]}; "
-            f"received one of {elements!r}"
+            f"dataset must hold (source, target) pairs of {_KINDS[rank]}; "
+            f"received {elements!r}"
         )
 
 

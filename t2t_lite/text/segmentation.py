@@ -292,7 +292,8 @@ def require_all_ids(vocabulary: Vocabulary) -> None:
         if side.has_outside:
             raise InputError(
                 "subword_sampling must be 0 with a vocabulary that has pieces "
-                "without ids, as imported ones may have: start without it"
+                "without ids, as imported ones may have: set it to 0, or use "
+                "another vocabulary"
             )
 
 

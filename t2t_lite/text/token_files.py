@@ -361,11 +361,11 @@ class _LinksWriter:
         if self._writer is None:
             return
         if not any(part.any() for part in self._writer.lengths):
-            raise InputError("no pair that is kept has links that can be used")
+            raise InputError("none of the training pairs kept has usable links")
         if self._num_left_out:
             logging.warning(
-                "The links of %d pairs are left out: the vocabulary divides "
-                "their text into other words.",
+                "The links of %d pairs are ignored: the vocabulary splits "
+                "their text into different words.",
                 self._num_left_out,
             )
 

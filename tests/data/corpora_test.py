@@ -746,8 +746,8 @@ def test_equal_weights_are_none(weights):
         ("1,inf", "numbers above 0"),
         ("1,", "numbers above 0"),
         ("1,x", "numbers above 0"),
-        ("1", "--train_trees, and there are 2; received --corpus_weights=1"),
-        ("1,2,3", "there are 2; received --corpus_weights=1,2,3"),
+        ("1", "--train_trees, 2 in all; received --corpus_weights=1"),
+        ("1,2,3", "2 in all; received --corpus_weights=1,2,3"),
     ],
 )
 def test_wrong_weights_are_refused(weights, message):

@@ -181,17 +181,19 @@ def test_the_files_of_a_section_are_read_in_order(folder):
 def test_a_missing_section_is_refused_at_once(folder, sections, missing):
     write_wsj("ptb", sections=sections)
     line = refusal(corpora.named, "wsj", {"wsj_dir": "ptb"})
-    assert line.startswith("--wsj_dir=ptb must hold the Wall Street Journal")
-    assert "files like 02/wsj_0201.mrg" in line
-    assert f"there is no file of section {missing} (the treebank is" in line
-    assert "licensed: LDC99T42" in line
+    assert line.startswith(
+        "--wsj_dir=ptb must hold the Penn Treebank's Wall Street Journal"
+    )
+    assert "files, such as 02/wsj_0201.mrg" in line
+    assert f"section {missing} has no files (the treebank needs" in line
+    assert "license: LDC99T42" in line
 
 
 @pytest.mark.parametrize("missing", [22, 23])
 def test_dev_and_test_are_looked_for_at_once(folder, missing):
     write_wsj("ptb", sections=set(range(25)) - {missing})
     line = refusal(corpora.named, "wsj", {"wsj_dir": "ptb"})
-    assert f"no file of section {missing}" in line
+    assert f"section {missing} has no files" in line
 
 
 @pytest.mark.parametrize(
@@ -342,7 +344,7 @@ def test_flags_of_places_name_the_corpus_from_any_folder(
         ),
         (["--corpus=wjs"], "did you mean 'wsj'?"),
         (["--corpus=wsj,"], "unknown corpus ''; the corpora are"),
-        (["--corpus=wsj", "--wsj_dir=none"], "none must hold the Wall Street"),
+        (["--corpus=wsj", "--wsj_dir=none"], "none must hold the Penn Tree"),
     ],
 )
 def test_wrong_flags_are_refused(folder, given, arguments, message):
@@ -374,10 +376,13 @@ def test_a_corpus_of_a_run_that_is_gone_is_called_so(folder, given):
     write("test.mrg", "a")
     given()
     begun = {"train_trees": f"{folder}/gone.mrg"}
-    message = "the model was trained with: .*gone.mrg.*; or give text to score"
+    message = (
+        "cannot read the text that the model was trained with: .*gone.mrg.*; "
+        "or give text to score"
+    )
     with pytest.raises(InputError, match=message):
         corpus_flags.scored_corpus(begun)
-    with pytest.raises(InputError, match="names no text: give"):
+    with pytest.raises(InputError, match="records no corpus: give"):
         corpus_flags.scored_corpus({})
     given("--test_trees=test.mrg")
     assert corpus_flags.scored_corpus(begun).splits == ("test",)

@@ -41,7 +41,7 @@ def test_help_needs_no_tensorflow(name, tmp_path):
 _WRONG_FLAGS = [
     ("train", ["--override=dropout=1.5"], "dropout must be in [0, 1)"),
     ("translate", ["--nbest=9"], "nbest must be at most beam_width=4"),
-    ("evaluate", [], "the model names no text: give text to score with"),
+    ("evaluate", [], "the model records no corpus: give text to score with"),
     ("score", ["--source=no", "--target=no"], "no cannot be read: No such"),
     ("export", ["--export_dir=x", "--max_length=24"], "must be from 2 to 23"),
     ("serve", ["--port=70000"], "port must be from 0 to 65535"),

@@ -50,7 +50,7 @@ def test_there_is_one_prefix_for_each_line(model_dir, files, prefixes):
     (files / "prefixes").write_text(prefixes)
     count = prefixes.count("\n")
     found = translate(model_dir, files)
-    assert_refused(found, f"it has {count} lines, and the input 3")
+    assert_refused(found, f"it has {count} lines, and the input has 3")
 
 
 def test_a_prefix_of_a_blank_line_is_refused(model_dir, files):
@@ -123,7 +123,10 @@ def test_what_is_kept_comes_out_as_it_went_in(model_dir):
             ["--keep=tags", "--sample_top_k=2"],
             "keep cannot be combined with samp",
         ),
-        (["--keep=tags", "--engine=ctranslate2"], "keeps nothing here"),
+        (
+            ["--keep=tags", "--engine=ctranslate2"],
+            "keep is not available with the CTranslate2",
+        ),
     ],
 )
 def test_what_cannot_be_kept_is_refused(model_dir, flags, message):

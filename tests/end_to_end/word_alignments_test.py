@@ -123,7 +123,10 @@ def test_a_run_learns_alignments_and_keeps_the_best_head(
     ("flags", "message"),
     [
         (["--keep=tags"], "keep cannot be combined with alignments; received"),
-        (["--engine=ctranslate2"], "CTranslate2 finds no alignments here"),
+        (
+            ["--engine=ctranslate2"],
+            "alignments are not available with the CTranslate2",
+        ),
     ],
 )
 def test_alignments_that_nothing_finds_are_refused(model_dir, flags, message):
@@ -155,9 +158,15 @@ def test_alignments_to_learn_from_need_each_other(corpus, tmp_path):
     [
         ([], "has no alignments of dev: give --dev_alignments"),
         (["--json=-"], "has no effect with"),
-        (["--splits=test"], "a head is chosen on dev text: give --splits=dev"),
+        (
+            ["--splits=test"],
+            "choosing an alignment head needs dev text: give --splits=dev",
+        ),
         (["--beam_width=2"], "has no effect with"),
-        (["--dev_alignments={other}"], "dev: line 1 of the links: 9-9 is of"),
+        (
+            ["--dev_alignments={other}"],
+            "dev: line 1 of the links: link 9-9 is out of range",
+        ),
     ],
 )
 def test_a_head_is_chosen_by_links_of_dev_alone(

@@ -211,7 +211,7 @@ _TRAIN_FILES = [
         "latin1",
         "latin1, line 2: text must be UTF-8; received byte 0xfc",
     ),
-    ("utf16", "utf16", "text must be UTF-8; its first letters have a NUL"),
+    ("utf16", "utf16", "text must be UTF-8; one of its first two bytes is NUL"),
     ("good", "folder", "is a directory"),
     ("cut", "good", "is cut short or damaged"),
     ("old_mac", "old_mac", 'these end in "\\r" alone: convert them with tr'),
@@ -873,7 +873,7 @@ def test_text_that_can_be_read_only_once_is_not_trained_on(tmp_path):
     os.mkfifo(pipe)
     flags = [f"--train_{side}={pipe}" for side in ("source", "target")]
     _refused(
-        f"{pipe} can be read only once, and a run that goes on",
+        f"{pipe} is a pipe, which can be read only once, and training",
         "train",
         f"--model_dir={model_dir}",
         *flags,

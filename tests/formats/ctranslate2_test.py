@@ -453,7 +453,7 @@ def test_a_control_symbol_is_not_taken_for_the_end(vocabulary):
 
 def test_a_piece_of_text_may_not_be_named_like_the_end(vocabulary):
     own = with_pieces(vocabulary, ("</s>", USER_DEFINED))
-    with pytest.raises(InputError, match="needs the names </s> and <unk>"):
+    with pytest.raises(InputError, match="reserves the names </s> and <unk>"):
         ctranslate2.token_names(own)
 
 
@@ -507,7 +507,7 @@ def test_an_unknown_quantization_is_refused(tiny, tmp_path):
         (lambda w: w.popitem(), "must be .* received nothing"),
         (
             lambda w: w.update({"transformer/more": np.ones(3)}),
-            r"there is no transformer/more in such a model; received \[3\]",
+            r"such a model has no transformer/more; received \[3\]",
         ),
         (
             lambda w: w.update({"transformer/embedding/embedding": np.ones(3)}),
@@ -783,7 +783,10 @@ def test_hparams_are_those_of_a_model_directory_or_a_folder(directory, tiny):
     ("options", "message"),
     [
         ({"xla": True}, "xla must be None or False; received xla=True"),
-        ({"precision": "bfloat16"}, "precision must be float32, and quant"),
+        (
+            {"precision": "bfloat16"},
+            "leave it at float32, and set quantization to",
+        ),
         ({"devices": 2}, "devices must be all, or from 1 to 1 on this machine"),
         ({"devices": "two"}, "devices must be all, or from 1"),
         ({"quantization": "int4"}, "quantization must be None or one of"),
@@ -791,11 +794,22 @@ def test_hparams_are_those_of_a_model_directory_or_a_folder(directory, tiny):
         ({"checkpoint": "best"}, "has no checkpoint in best/"),
         ({"average_last": 3}, "too few to average the last 3"),
         ({"nbest": 9}, "nbest must be at most beam_width=4"),
-        ({"suppress": ["the"]}, "tokens alone: give suppress_pieces; received"),
-        ({"alternatives": 3}, "finds no alternatives here: leave them out;"),
-        ({"glossary": {"a": "b"}}, "takes no glossary here: leave it out;"),
-        ({"keep": ["tags"]}, "keeps nothing here: leave keep out"),
-        ({"sample_top_k": 3}, "samples depend on their batch: leave sampling"),
+        ({"suppress": ["the"]}, "not words: give suppress_pieces instead; rec"),
+        (
+            {"alternatives": 3},
+            "alternatives are not available with the CTranslate2 engine: "
+            "leave them out;",
+        ),
+        (
+            {"glossary": {"a": "b"}},
+            "a glossary is not available with the CTranslate2 engine: leave "
+            "it out;",
+        ),
+        (
+            {"keep": ["tags"]},
+            "keep is not available with the CTranslate2 engine: leave it out;",
+        ),
+        ({"sample_top_k": 3}, "samples depend on their batch: leave it out;"),
     ],
 )
 def test_what_the_engine_cannot_keep_is_refused(directory, options, message):
@@ -814,13 +828,15 @@ def test_a_quantization_that_the_device_has_not_is_refused(
     monkeypatch.setattr(
         library, "get_supported_compute_types", lambda _: {"int8", "float32"}
     )
-    message = "computes in: float32, int8; received quantization='float16'"
+    message = "cpu supports: float32, int8; received quantization='float16'"
     with pytest.raises(InputError, match=message):
         open_translator(directory.path, quantization="float16")
 
 
 def test_a_model_directory_of_another_machine_is_refused():
-    with pytest.raises(InputError, match="the files of this machine only"):
+    with pytest.raises(
+        InputError, match="only local files: copy gs://bucket/run to"
+    ):
         open_translator("gs://bucket/run")
 
 

@@ -244,7 +244,7 @@ def test_a_file_may_have_a_shared_matrix_under_all_its_names():
         ({"length_penalty": "1"}, "length_penalty must be"),
         ({"length_penalty": math.nan}, "length_penalty must be"),
         ({"encoder_layers": 3}, "encoder.layers.2.self_attn.q_proj.weight of"),
-        ({"encoder_layers": 1}, "of which it has no use"),
+        ({"encoder_layers": 1}, "which it does not have"),
     ],
 )
 def test_a_config_that_cannot_be_computed_is_refused(changes, says):
@@ -259,7 +259,7 @@ def test_a_config_that_cannot_be_computed_is_refused(changes, says):
         (QUERY, None, "received nothing"),
         (QUERY, np.zeros((16, 15), np.float32), r"received \[16, 15\]"),
         (QUERY, np.full((16, 16), np.nan, np.float32), "must be finite"),
-        ("model.adapter.weight", np.zeros(3, np.float32), "of which it has no"),
+        ("model.adapter.weight", np.zeros(3, np.float32), "which it does not"),
         ("model.shared.weight", "row", "embedding of <pad> must be zero"),
     ],
 )
@@ -310,7 +310,9 @@ def test_shards_are_read_as_one_file(folder):
     with pytest.raises(InputError, match="files of its folder"):
         hugging_face_import.read(folder)
     write_json(index, {"weight_map": places | {"none": "a.safetensors"}})
-    with pytest.raises(InputError, match=r"none must be in a\.safetensors"):
+    with pytest.raises(
+        InputError, match=r"a\.safetensors must hold none, as model"
+    ):
         hugging_face_import.read(folder)
 
 
@@ -386,13 +388,19 @@ def remove(*names):
         (quantize, "must be floats, not quantized; received .* type I8"),
         (make_a_list, "vocab.json cannot be used"),
         (rename_unknown, "must have a piece <unk>"),
-        (rename_pieces, "source.spm cannot be used: of .* that of another mo"),
-        (edit("vocab.json", more=3), "one piece each"),
-        (edit("vocab.json", more=300), "one piece each"),
-        (edit("vocab.json", more="3"), "one piece each"),
+        (
+            rename_pieces,
+            "source.spm cannot be used: it has only .* so it belongs to",
+        ),
+        (edit("vocab.json", more=3), "pieces, as many as the model has"),
+        (edit("vocab.json", more=300), "pieces, as many as the model has"),
+        (edit("vocab.json", more="3"), "pieces, as many as the model has"),
         (edit("config.json", eos_token_id=5), "the eos_token_id of config"),
         (edit("vocab.json", **{"</s>": 1, "<unk>": 0}), "must give </s> the"),
-        (edit("vocab.json", **{"<unk>": 1, "<pad>": 0, "</s>": 2}), "one pie"),
+        (
+            edit("vocab.json", **{"<unk>": 1, "<pad>": 0, "</s>": 2}),
+            "as many as the model has",
+        ),
         (edit("generation_config.json", num_beams=0), "num_beams must be at"),
         (edit("tokenizer_config.json", separate_vocabs=True), "must be false"),
     ],

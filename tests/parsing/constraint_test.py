@@ -92,5 +92,5 @@ def test_a_word_has_only_tags_that_it_may_have():
 @pytest.mark.parametrize("missing", ["(TOP", ")TOP", ")S"])
 def test_a_vocabulary_without_the_symbols_of_trees_is_refused(missing):
     ids = {name: i for name, i in IDS.items() if name != missing}
-    with pytest.raises(InputError, match="has no symbols of trees"):
+    with pytest.raises(InputError, match="has no tree symbols"):
         TreeSymbols(ids)

@@ -259,8 +259,8 @@ def test_a_report_is_text():
         "all sentences: 4",
         "  labeled F1 76.92 (recall 62.50, precision 100.00: 5 matched of 8 "
         "gold and 5 predicted)",
-        "  left out as EVALB does: 1 errors (other words), 1 skips (no parse); "
-        "F1 47.62 where these are parses without brackets",
+        "  left out, as by EVALB: 1 errors (different words), 1 skips (no "
+        "parse); F1 47.62 if these count as parses without brackets",
         "  complete match 50.00, no crossing 100.00, average crossing 0.00",
         "  tagging accuracy 100.00 of 8 words",
     ]

@@ -268,7 +268,7 @@ def test_a_run_refuses_a_vocabulary_of_the_other_task(tmp_path, vocabulary):
     for task, name in (("parsing", "words"), ("translation", "trees")):
         hparams = dataclasses.replace(PARSING, task=task)
         options = RunOptions(vocabulary=tmp_path / f"{name}.model")
-        with pytest.raises(InputError, match=f"a vocabulary for {task} has"):
+        with pytest.raises(InputError, match=f"a vocabulary for {task} must"):
             run.train(tmp_path / "run", hparams, text_of(pairs), options)
 
 

@@ -57,7 +57,7 @@ def test_tags_that_leave_a_word_none_are_refused(dictionary, tmp_path):
     broken = dictionary.may_have_RT.copy()
     broken[7] = False
     TagDictionary(broken).save(path)
-    with pytest.raises(InputError, match="a kind of word that has none"):
+    with pytest.raises(InputError, match="some kind of word has no tags"):
         TagDictionary.load(path)
 
 

@@ -39,7 +39,7 @@ def test_spaces_do_not_count(text):
     ],
 )
 def test_what_is_no_link_is_refused(text):
-    with pytest.raises(InputError, match=r'links must be as in "0-0 1-2"'):
+    with pytest.raises(InputError, match=r'links must look like "0-0 1-2"'):
         pharaoh.parse(text)
 
 
@@ -58,10 +58,10 @@ def test_each_pair_has_its_links():
     [
         (["0-0", ""], "a line of links for each pair; received 2 for 3 pairs"),
         ([""] * 4, "a line of links for each pair; received 4 for 3 pairs"),
-        (["", "", "3-0"], "line 3 of the links: 3-0 is of a word that there"),
-        (["", "", "2-2"], "2-2 is of a word that there is not: the pair has 3"),
-        (["0-0", "0-0", ""], "line 2 of the links: 0-0 is of a word"),
-        (["0-0", "x", ""], "line 2 of the links: links must be as in"),
+        (["", "", "3-0"], "line 3 of the links: link 3-0 is out of range"),
+        (["", "", "2-2"], "2-2 is out of range: the pair has 3 source words"),
+        (["0-0", "0-0", ""], "line 2 of the links: link 0-0 is out of range"),
+        (["0-0", "x", ""], "line 2 of the links: links must look like"),
     ],
 )
 def test_links_of_other_pairs_are_refused(lines, message):
@@ -72,5 +72,5 @@ def test_links_of_other_pairs_are_refused(lines, message):
 
 
 def test_a_split_without_links_is_refused():
-    with pytest.raises(InputError, match=r"^test: no pair has links"):
+    with pytest.raises(InputError, match=r"^test: no pair has any word links"):
         pharaoh.links_by_split({"test": ["", "", ""]}, {"test": PAIRS})

@@ -176,7 +176,8 @@ def test_batches_have_the_links_of_tokens(tmp_path, vocabulary):
 
 
 def test_alignments_without_any_link_are_refused(tmp_path, vocabulary):
-    with pytest.raises(InputError, match="no pair that is kept has links"):
+    message = "none of the training pairs kept has usable links"
+    with pytest.raises(InputError, match=message):
         tokenize(vocabulary, tmp_path / "t", [LinkedPair(*p, "") for p in TEXT])
     assert not (tmp_path / "t").exists()
 

@@ -582,8 +582,8 @@ def test_a_run_goes_on_with_the_same_alignments_alone(
     [
         (LINKS[:-1], "a line for each training pair; they have fewer"),
         ([*LINKS, ""], "a line for each training pair; they have more"),
-        ([LINKS[0], "0:1", *LINKS[2:]], "alignments, line 2: links must be as"),
-        (["99-0", *LINKS[1:]], "the alignments, line 1: 99-0 is of a word"),
+        ([LINKS[0], "0:1", *LINKS[2:]], "alignments, line 2: links must look"),
+        (["99-0", *LINKS[1:]], "the alignments, line 1: link 99-0 is out of"),
         (None, "guided_alignment must be above 0 where there are alignments"),
     ],
 )
