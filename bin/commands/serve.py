@@ -2,7 +2,7 @@
 
 The API is TensorFlow Serving's. Prints the address of the page, which only
 programs on this machine can reach. For production, serve what bin/export writes
-by TensorFlow Serving.
+with TensorFlow Serving.
 """
 
 from absl import flags

@@ -1,7 +1,7 @@
 """Trains a Transformer; the same command resumes an interrupted run.
 
 Without flags it trains transformer_tiny on the embedded English-German corpus;
-with --model_dir alone it goes on with the settings and the text found there.
+with only --model_dir it resumes with the settings and the text found there.
 """
 
 from absl import flags

@@ -5,7 +5,7 @@ single spaces between them, and its tree is printed.
 
 Prints one line for each input line, in the same order. With --nbest=N above 1,
 or --alternatives=N, prints N lines for each, as "line number ||| text |||
-score". With --alignments, " ||| " and the links of words stand behind each.
+score". With --alignments, " ||| " and the word links follow each.
 """
 
 from absl import flags
