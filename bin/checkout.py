@@ -2,8 +2,8 @@
 
     import checkout
 
-A program beside this file, or one that has its folder on sys.path, gets the
-code that it lies beside, whatever is installed.
+A program next to this file, or one that has its folder on sys.path, gets the
+code of the same checkout, whatever is installed.
 """
 
 import importlib.abc

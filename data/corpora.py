@@ -34,18 +34,18 @@ class Corpus(NamedTuple):
     source_language, target_language: labels; ISO 639-1 codes for translations,
         "words" and "trees" for treebanks.
     pairs: from a split of SPLITS to its (source, target) sentences. Raises
-        InputError where the split is absent or cannot be read.
+        InputError if the split is absent or cannot be read.
     splits: those of SPLITS that it has.
     task: the name of the task that it is for; None where that depends on what
         is in the files.
     train_parts: functions; each reads the training pairs of one of the names
-        or patterns that this corpus was given by; none if it is one by itself.
-    weights: how often pairs of each part are drawn, in proportion; none where
+        or patterns that this corpus was given by; none if it has no parts.
+    weights: how often pairs of each part are drawn, in proportion; none if
         all are drawn equally often.
-    read_checks: gives lists of sentences, by name, that know their right
+    read_checks: returns lists of sentences, by name, that know their right
         outputs: what a model of this corpus should have learned.
     alignments: functions, by split; each reads the links of the words of each
-        pair in Pharaoh format. None of a split whose links are not known.
+        pair in Pharaoh format. Splits whose links are not known have none.
     """
 
     name: str
@@ -97,7 +97,7 @@ CORPORA = {
 }
 
 
-# Corpora that are where a flag says.
+# Corpora whose place is given by a flag.
 PLACES = {"wsj": "wsj_dir", "high_confidence": "high_confidence_trees"}
 
 
@@ -109,8 +109,8 @@ def named(names: str, places: Mapping[str, str | None] | None = None) -> Corpus:
         places: where the corpora of PLACES are, by the name of the flag.
 
     Raises:
-        InputError: there is none, and the message names the nearest and lists
-            all; or its place is not given, or holds nothing.
+        InputError: there is no such corpus, and the message names the nearest
+            and lists all; or its place is not given, or holds nothing.
     """
     corpora = [_named(name, places or {}) for name in names.split(",")]
     return corpora[0] if len(corpora) == 1 else mixed(corpora)
@@ -180,7 +180,7 @@ def weighted(corpus: Corpus, weights: str) -> Corpus:
         weights: numbers above 0 with commas between them, one for each part.
 
     Raises:
-        InputError: they are not.
+        InputError: they are anything else.
     """
     numbers = tuple(map(_number, weights.split(",")))
     if not all(0 < number < math.inf for number in numbers):
@@ -204,7 +204,7 @@ def with_alignments(corpus: Corpus, files: Mapping[str, list[str]]) -> Corpus:
 
     Args:
         corpus: Corpus.
-        files: paths by split; others have the alignments of the corpus.
+        files: paths by split; other splits keep the corpus's alignments.
     """
     readers = {
         split: functools.partial(_read_lines, paths)
@@ -285,7 +285,7 @@ def _text_parts(given: dict[str, tuple[str, str]], files: dict[str, list]):
 
 
 def _both(split: str, patterns: tuple[str | None, str | None]):
-    """Returns `patterns`; raises InputError where one of them is missing."""
+    """Returns `patterns`; raises InputError if one of them is missing."""
     flags = f"--{split}_source", f"--{split}_target"
     if not all(patterns):
         given, missing = flags if patterns[0] else reversed(flags)
@@ -346,7 +346,7 @@ def _wsj(directory: str) -> Corpus:
 
 
 def _high_confidence(patterns: str) -> Corpus:
-    """Returns the trees that parsers made: text to train on, no more."""
+    """Returns the trees that parsers made, which are only to train on."""
     files = {"train": text_files.files(patterns)}
     return _treebank("high_confidence", files, "--corpus=wsj,high_confidence")
 
@@ -355,7 +355,7 @@ _PLACED = {"wsj": _wsj, "high_confidence": _high_confidence}
 
 
 def _require(split: str, given: Iterable[str], flags: str) -> None:
-    """Raises InputError, which names the flags, if a split is not given."""
+    """Raises InputError, naming the flags, if a split is not given."""
     if split not in SPLITS:
         raise InputError(
             f"split must be one of {', '.join(SPLITS)}; received {split!r}"

@@ -26,7 +26,7 @@ def define(
     """Defines --corpus, --train_source, --train_target and so on.
 
     Args:
-        default: in words, which corpus it is where none is given.
+        default: in words, which corpus it is if none is given.
         several: in words, what several corpora are given for.
     """
     names = ", ".join([*corpora.CORPORA, *corpora.PLACES])
@@ -95,7 +95,7 @@ def given_flags(
     """Returns the flags that name the corpus, for `find_corpus`.
 
     Args:
-        default: the corpus where no flag is given; None to return None there.
+        default: the corpus if no flag is given; None to return None then.
     """
     path_flags = [*_TEXT_FLAGS, *_TREE_FLAGS, *corpora.PLACES.values()]
     # Absolute, so that a model directory can be used from any folder.
@@ -138,8 +138,8 @@ def flags_of_run(begun: dict[str, str] | None) -> dict[str, str]:
     """Returns the flags that name the corpus of a run, for `find_corpus`.
 
     Args:
-        begun: those of the run that goes on, for where none is given; None for
-            a new run.
+        begun: those of the run that is resumed, used if none are given; None
+            for a new run.
     """
     names = given_flags(default=None) or begun or given_flags()
     return names | _given_alignments()
@@ -164,7 +164,7 @@ def find_corpus(names: dict[str, str]) -> corpora.Corpus:
     """Returns the corpora.Corpus that the flags in `names` mean.
 
     Raises:
-        InputError: they mean no corpus, or two; or the weights are not its.
+        InputError: they mean no corpus, or two; or the weights do not suit it.
     """
     corpus = _unweighted_corpus(names)
     files = {
@@ -181,12 +181,12 @@ def find_corpus(names: dict[str, str]) -> corpora.Corpus:
 def read_scored(
     begun: dict[str, str], task: str, splits: list[str] | None = None
 ) -> tuple[corpora.Corpus, dict[str, list[tuple[str, str]]]]:
-    """Returns the Corpus that a model is scored on, and the pairs of it.
+    """Returns the Corpus that a model is scored on, and its pairs.
 
     Args:
-        begun: that of `scored_corpus`.
+        begun: as for `scored_corpus`.
         task: the name of the model's task.
-        splits: those to score; all that there are but "train" when not given.
+        splits: those to score; all except "train" when not given.
 
     Raises:
         InputError: there is no such text, or it is for another task.
@@ -198,7 +198,7 @@ def read_scored(
 
 
 def scored_corpus(begun: dict[str, str]) -> corpora.Corpus:
-    """Returns the Corpus of the flags, or else the one of a run.
+    """Returns the Corpus of the flags, or else that of a run.
 
     Args:
         begun: the flags that name the corpus of the run.
@@ -207,7 +207,7 @@ def scored_corpus(begun: dict[str, str]) -> corpora.Corpus:
         InputError: they mean no corpus, or the run's is no longer there.
     """
     given, alignments = given_flags(default=None), _given_alignments()
-    # What it learned words' links from is no text to score on.
+    # The links of words that it learned from are not text to score on.
     begun = {k: v for k, v in begun.items() if k != "train_alignments"}
     if given:
         return find_corpus(given | alignments)
@@ -234,7 +234,7 @@ def text_of_run(
     Args:
         corpus: corpora.Corpus.
         names: the flags that name it.
-        guided_alignment: that of the run's HParams.
+        guided_alignment: as in the run's HParams.
 
     Raises:
         InputError: that needs alignments and there are none, or they would
@@ -323,7 +323,7 @@ def _unweighted_corpus(names: dict[str, str]) -> corpora.Corpus:
 
 
 def require_task(corpus: corpora.Corpus, task: str) -> None:
-    """Raises InputError where a Corpus is for another task.
+    """Raises InputError if a Corpus is for another task.
 
     Args:
         corpus: corpora.Corpus.
@@ -338,7 +338,7 @@ def require_task(corpus: corpora.Corpus, task: str) -> None:
 
 
 def _refuse_places_of_other_corpora(names):
-    """Raises InputError where a flag would have no effect."""
+    """Raises InputError if a flag would have no effect."""
     given_names = names.get("corpus", "").split(",")
     for name, flag in corpora.PLACES.items():
         if flag in names and name not in given_names:
@@ -350,9 +350,9 @@ def _refuse_places_of_other_corpora(names):
 def readers(
     corpus: corpora.Corpus,
 ) -> dict[str, Callable[[], corpora.Pairs]]:
-    """Returns for each split of a Corpus the function that reads it.
+    """Returns, for each split of a Corpus, the function that reads it.
 
-    There is one for "train" in any case; it says what is missing.
+    There is always one for "train", which says what is missing.
     """
     splits = dict.fromkeys(("train", *corpus.splits))
     return {split: functools.partial(corpus.pairs, split) for split in splits}
@@ -365,10 +365,10 @@ def held_out(
 
     Args:
         corpus: corpora.Corpus.
-        splits: list of str; all that there are but "train" when not given.
+        splits: list of str; all except "train" when not given.
 
     Raises:
-        InputError: there is none.
+        InputError: there are none.
     """
     splits = splits or [split for split in corpus.splits if split != "train"]
     if not splits:

@@ -1,12 +1,13 @@
 """An English-German corpus that this project writes itself.
 
-No file and no network: `pairs` draws derivations of `data.grammar` with a
-seeded generator, by the patterns of `data.patterns` (sentences of two clauses,
-of all lengths) and `data.short_patterns` (plain ones: every noun in every case
-and number, in every kind of sentence).
+It needs no file and no network: `pairs` draws derivations of `data.grammar`
+with a seeded generator, by the patterns of `data.patterns` (sentences of two
+clauses, of all lengths) and `data.short_patterns` (plain ones: every noun in
+every case and number, in every kind of sentence).
 
-English decides German throughout: `you` is du, the past is the Perfekt (the
-Präteritum for sein, haben and modals), and every word has one translation.
+The English determines the German throughout: `you` is du, the past is the
+Perfekt (the Präteritum for sein, haben and modals), and every word has one
+translation.
 
 The grammar knows which word came from which: `alignments` has their links.
 """
@@ -22,12 +23,12 @@ from t2t_lite_data.patterns import Draw, Pair
 SEED = 2017
 SIZES = {"test": 500, "dev": 500, "train": 100000}
 SHORTEST, LONGEST = 2, 30
-SHORT = 0.85  # How many sentences are plain.
+SHORT = 0.85  # The share of sentences that are plain.
 
 
 @functools.cache
 def drawn_until(split: str) -> list[Pair]:
-    """The pairs of `split`; those before it are drawn too, not those after."""
+    """The pairs of `split`; earlier splits are drawn too, but no later ones."""
     return drawn_splits(sizes_until(split))[split]
 
 
@@ -45,7 +46,7 @@ def sizes_until(split: str) -> dict[str, int]:
 def drawn_splits(sizes: dict[str, int]) -> dict[str, list[Pair]]:
     """Splits of these sizes, in this order, with no sentence twice.
 
-    What one has drawn none after it has, so the small ones come first.
+    What one has drawn, none after it has, so the small ones come first.
     """
     draw = Draw(SEED)
     seen: set[str] = set()
@@ -84,7 +85,7 @@ def pairs(split: str) -> list[Pair]:
 
 
 def alignments(split: str) -> list[str]:
-    """For each of `pairs(split)` the links of its words in Pharaoh format."""
+    """The links of the words of each of `pairs(split)`, in Pharaoh format."""
     return list(_drawn_links(split))
 
 

@@ -43,7 +43,7 @@ STRONG = {
     "n": ("es", "es", "em", "es"),
     "p": ("e", "e", "en", "er"),
 }
-# ein-words: the three bare forms are what makes the adjective speak up.
+# ein-words: after the three bare forms, the adjective takes the strong ending.
 MIXED = STRONG | {"m": ("", "en", "em", "es"), "n": ("", "", "em", "es")}
 ARTICLE = {
     "m": ("der", "den", "dem", "des"),
@@ -192,7 +192,7 @@ class NounPhrase:
 
     @property
     def pronoun(self) -> str:
-        """The key into PRONOUN of whoever stands for this phrase."""
+        """The key in PRONOUN of the pronoun that stands for this phrase."""
         if self.plural:
             return "they"
         classes = self.noun.classes
@@ -237,7 +237,7 @@ class NounPhrase:
         return marks.joined(self.number, determiner, *words, possessor)
 
     def german_determiner(self, key: str, case: int) -> tuple[str, str]:
-        """The determiner and the adjective ending it leaves behind it."""
+        """The determiner, and the ending of an adjective after it."""
         strong = STRONG[key][case]
         word = self.determiner
         weak = weak_ending(key, case)
@@ -256,7 +256,7 @@ class NounPhrase:
         return count, strong
 
     def german_possessor(self) -> str:
-        """`des Lehrers` behind the noun; a name goes in front instead."""
+        """`des Lehrers` after the noun; a name goes in front instead."""
         if self.owner is None or isinstance(self.owner, Name):
             return ""
         return self.owner.german(GENITIVE)
@@ -266,7 +266,7 @@ Phrase = NounPhrase | Pronoun | Name | Both
 
 
 def weak_ending(key: str, case: int) -> str:
-    """The adjective ending behind a determiner that already shows the case."""
+    """The adjective ending after a determiner that already shows the case."""
     plain = case == NOMINATIVE or (case == ACCUSATIVE and key != "m")
     return "e" if plain and key != "p" else "en"
 
@@ -290,7 +290,7 @@ def decline(noun: Noun, plural: bool, case: int) -> str:
 
 
 def genitive_ending(word: str) -> str:
-    """`Kindes`, `Lehrers`: -es behind a single syllable or a hiss."""
+    """`Kindes`, `Lehrers`: -es after a single syllable or a hissing sound."""
     vowels = [i for i, letter in enumerate(word.lower()) if letter in VOWELS]
     single = vowels[-1] - vowels[0] < 2 and word[-1] not in VOWELS + "f"
     return "es" if single or word.endswith(("s", "ß", "z", "x")) else "s"
@@ -300,7 +300,7 @@ VOWELS = "aeiouyäöü"
 
 
 def prepositional(preposition: str, phrase: Phrase, case: int) -> str:
-    """`im Garten`: the preposition melts into a plain definite article."""
+    """`im Garten`: the preposition merges with a plain definite article."""
     words = phrase.german(case)
     melts = (
         isinstance(phrase, NounPhrase)
@@ -348,7 +348,7 @@ class Clause:
         return marks.marked(words, self.number, slot)
 
     def text(self, slot: str) -> Text:
-        """An adverbial where it stands when it is not fronted."""
+        """An adverbial in its usual place; nothing if it is fronted."""
         text = getattr(self, slot)
         if text is NOTHING or self.fronted == slot:
             return NOTHING
@@ -373,8 +373,8 @@ class Clause:
         return replace(phrase, determiner=denied.get(phrase.determiner, "any"))
 
 
-# English auxiliary or verb, its link to the infinitive, and the German forms
-# for ich, du, er and the plural.  `verb past` instead of an auxiliary takes do.
+# English auxiliary, its link to the infinitive, and the German forms for ich,
+# du, er and the plural.  Without an auxiliary, the key is a verb that takes do.
 MODALS = {
     "can": ("can", "", "kann kannst kann können"),
     "could": ("could", "", "konnte konntest konnte konnten"),
@@ -442,7 +442,7 @@ def german_verb(clause: Clause) -> tuple[str, str, str]:
 
 
 def reflexive(clause: Clause) -> str:
-    """`sich` as the subject has it, or nothing."""
+    """`sich` in the subject's form, or nothing."""
     if not clause.verb.reflexive:
         return ""
     third = clause.subject.person == 3
@@ -465,12 +465,12 @@ def bare_subject(clause: Clause) -> str:
 
 
 def relative(phrase: Phrase) -> str:
-    """The German relative clause behind `phrase`, set off by commas."""
+    """The German relative clause after `phrase`, set off by commas."""
     return f" , {phrase.after.german} ," if phrase.after else ""
 
 
 def german_middle(clause: Clause) -> str:
-    """The middle field behind the subject, in its one order."""
+    """The middle field after the subject, in its one order."""
     direct, indirect = clause.object, clause.dative
     pronouns, nouns, vague = [], [], []
     if direct is not None:
@@ -538,7 +538,7 @@ def agree(forms: tuple[str, str, str], subject: Phrase) -> str:
 
 
 def english_auxiliary(clause: Clause) -> tuple[str, str]:
-    """The auxiliary the tense or modal brings itself, and what follows it."""
+    """The auxiliary that the tense or modal requires, and what follows it."""
     verb, subject = clause.verb, clause.subject
     if clause.modal:
         auxiliary, link, _ = MODALS[clause.modal]
@@ -557,7 +557,7 @@ def english_auxiliary(clause: Clause) -> tuple[str, str]:
 
 
 def english_verb(clause: Clause, support: bool) -> tuple[str, str]:
-    """Auxiliary and main verb; `support` asks for do where none is there."""
+    """Auxiliary and main verb; `support` asks for do where there is none."""
     auxiliary, main = english_auxiliary(clause)
     if auxiliary:
         return auxiliary, main
@@ -605,7 +605,7 @@ SEPARATE_PARTICLES = ("up", "on", "off", "in", "away", "along")
 
 
 def english_rest(clause: Clause) -> str:
-    """Everything behind the verb, in English order."""
+    """Everything after the verb, in English order."""
     slots = [clause.text(slot).english for slot in ("manner", "place", "time")]
     trailing = clause.trailing.english if clause.trailing else ""
     complement = clause.text("complement").english

@@ -5,17 +5,17 @@ rule can derive is left out: English `-s` and `-ing`, German cases and persons.
 
 Nouns        english[/plural] | article singular [plural] | classes
              No German plural marks a mass noun; `*` after the singular marks
-             the weak nouns, whose other cases are as the plural (der Junge,
+             the weak nouns, whose other cases are like the plural (der Junge,
              den Jungen, die Jungen).
 Verbs        base [past [participle]] [+ particle] | [sich] infinitive
              [third] [ist] [participle] | frame | places | manners
              `auf_stehen` is separable; `ist` before the participle picks the
              auxiliary sein; the third person is written without the prefix.
              Manners also mark the `stative` verbs, which have no progressive,
-             and those of a `moment`, told in the past only.
+             and those of a `moment`, told only in the past.
 Adjectives   english[/comparative] | german[/comparative] | classes they fit
 
-Classes are the semantics: a verb's frame names the classes of its objects, so
+Classes carry the meaning: a verb's frame names the classes of its objects, so
 that people eat food and open doors.
 """
 
@@ -160,7 +160,7 @@ def german_stem(infinitive: str) -> str:
 
 
 def third_person_german(infinitive: str) -> str:
-    """`kauft`, `arbeitet`, `öffnet`: an e parts a stem from a hard t."""
+    """`kauft`, `arbeitet`, `öffnet`: an e separates a hard stem from the t."""
     stem = german_stem(infinitive)
     hard = stem.endswith(("t", "d", "ffn", "gn", "chn"))
     return stem + ("et" if hard else "t")
@@ -628,7 +628,7 @@ cry | weinen | - | - | voice
 swim swam swum | schwimmen ist geschwommen | - | water | pace
 """
 
-# Verbs the sentence patterns of embedded.py ask for by their English base.
+# Verbs that the sentence patterns ask for by their English label.
 SPECIAL_VERBS = """
 be was been | sein ist ist gewesen | - | - | stative
 have had | haben hat gehabt | - | - | stative

@@ -1,7 +1,7 @@
 """Marks: which words of the two sentences of one derivation belong together.
 
 Whatever is derived marks its words alike in both languages, and words with a
-mark in common are linked.  A mark is a private-use character behind the word.
+mark in common are linked.  A mark is a private-use character after the word.
 A word that has one takes no other, so the smallest thing it is part of counts:
 
     marked("the boy", 7, "subject")    both words have the same mark
@@ -20,11 +20,11 @@ from typing import Any
 from t2t_lite_data.lexicon import Text
 
 NUMBERS = itertools.count()
-HALF = "\ue000"  # Behind a word that takes two marks until it has the second.
+HALF = "\ue000"  # After a word that takes two marks, until it has the second.
 FIRST, LAST = "\ue001", "\uf8ff"
 MARK = re.compile(f"[{FIRST}-{LAST}]")
 MARKS = re.compile(f"[{HALF}-{LAST}]+")
-# What takes a mark: a word that has none, or one that is half marked.
+# What takes a mark: a word that has none, or one that is half-marked.
 OPEN = re.compile(
     rf"(?<![^\s,])([^\s,{HALF}-{LAST}]+{HALF}?)(?![^\s,])"
     rf"|{HALF}(?=[{FIRST}-{LAST}])"
@@ -83,10 +83,10 @@ def double(word: str) -> str:
 
 
 def linked(text: Text, *origin: object) -> Text:
-    """Both sides marked: all their open words are linked with all.
+    """Both sides marked: each open word is linked with all on the other side.
 
-    Where one side has but two, the last ones are a pair and the others are:
-    `a lot of work` and `viel Arbeit`.
+    Where one side has only two, the last ones are linked, and so are the
+    others: `a lot of work` and `viel Arbeit`.
     """
     if _notes is None:
         return text
@@ -103,7 +103,7 @@ def _last_marked(words: str, *origin: object) -> str:
 
 
 def apart(text: Text) -> Text:
-    """`text`, linked whatever it becomes a part of."""
+    """`text`, linked no matter what it becomes a part of."""
     return linked(text, next(NUMBERS))
 
 

@@ -47,7 +47,7 @@ SUBJECTS = ("I", "you", "he", "she", "we", "they")
 
 
 class Draw(random.Random):
-    """A seeded generator with the few ways of choosing the patterns need."""
+    """A seeded generator with the few ways of choosing that patterns need."""
 
     def chance(self, probability: float) -> bool:
         return self.random() < probability
@@ -79,7 +79,7 @@ def adjectives(draw: Draw, noun: Noun, probability: float) -> tuple[Text, ...]:
 
 
 def described(draw: Draw, noun: Noun, plural: bool = False) -> NounPhrase:
-    """The or this noun, half the time with an adjective."""
+    """`the` or `this` noun, half the time with an adjective."""
     which = draw.one_of("the", "this")
     return NounPhrase(noun, which, adjectives(draw, noun, 0.5), plural)
 
@@ -166,7 +166,7 @@ FAMILIAR = {"openable", "device", "cleanable", "messy", "pet", "farm", "plant"}
 
 @functools.cache
 def things_in(classes: tuple[str, ...]) -> list[Noun]:
-    """The nouns in any of `classes` that are nobody."""
+    """The nouns in any of `classes` that are not people."""
     return [noun for noun in nouns_of(*classes) if not person_noun(noun)]
 
 
@@ -285,7 +285,7 @@ def verbs_named(labels: str) -> list[Verb]:
 def fill(draw: Draw, clause: Clause) -> Clause:
     """The clause with the objects its verb's frame asks for."""
     for role, classes in clause.verb.frame:
-        # What is still to be got is nobody's yet: he buys *a* coat.
+        # What is yet to be acquired is nobody's: he buys *a* coat.
         foreign = role == "acc" and clause.verb in verbs_named(ACQUIRING)
         finder = PRONOUN["who"] if foreign else clause.subject
         thing = item(draw, finder, classes)
@@ -490,7 +490,7 @@ def timed(draw: Draw, clause: Clause) -> Clause:
 
 
 def negated(clause: Clause) -> Clause:
-    """The clause denied, where denying it makes sense."""
+    """The clause negated, where negating it makes sense."""
     never = clause.frequency.english not in ("", "often")
     if never or counted(clause.accusative) or clause.verb.base == "learn":
         return clause
@@ -502,7 +502,7 @@ def negated(clause: Clause) -> Clause:
 
 
 def counted(phrase: Phrase | None) -> bool:
-    """Whether the phrase is three, some or all of a kind: hard to deny."""
+    """Whether the phrase is three, some or all of a kind: hard to negate."""
     if isinstance(phrase, Both):
         return not phrase.definite
     if not isinstance(phrase, NounPhrase):
@@ -512,7 +512,7 @@ def counted(phrase: Phrase | None) -> bool:
 
 
 def modal(draw: Draw, clause: Clause, negative: bool) -> Clause:
-    """The clause under a modal verb; denied, some modals change."""
+    """The clause under a modal verb; some modals change when negated."""
     chosen = draw.choice(MODALS)
     if negative:
         clause = negated(clause)
@@ -542,7 +542,7 @@ def sub(conjunctions: str, clause: Clause) -> Text:
 
 
 def joined(draw: Draw, clause: Clause, subordinate: Text) -> Pair:
-    """Main and subordinate clause in either order; German inverts behind it."""
+    """Both clauses in either order; German inverts after a subordinate one."""
     if draw.chance(0.35):
         front = Text(subordinate.english + ",", subordinate.german + ",")
         return say(replace(clause, fronted=front))
@@ -687,7 +687,7 @@ STATES = ("present", "present", "past")
 
 
 def toned(draw: Draw, clause: Clause) -> Clause:
-    """The predicate strengthened or denied, now and then."""
+    """The predicate, now and then strengthened or negated."""
     if draw.chance(0.25):
         return replace(clause, negative=True)
     if draw.chance(0.4):
@@ -878,7 +878,7 @@ def object_relative(draw: Draw) -> Pair:
     if clause.verb in verbs_named(CREATING) or not sources(noun, clause.verb):
         return object_relative(draw)
     phrase = NounPhrase(noun, "the", plural=clause.accusative.plural)
-    # The relative clause leaves the bracket and must find its noun last.
+    # The relative clause follows the bracket, so its noun must come last in it.
     clause = replace(clause, place=NOTHING, manner=NOTHING, accusative=phrase)
     earlier = draw.choice(sources(noun, clause.verb))
     owner_before = someone_else(draw, clause.subject)
@@ -1206,7 +1206,7 @@ def criticism(draw: Draw) -> Pair:
 
 @functools.cache
 def uses(noun: Noun) -> list[Verb]:
-    """What can be done with a thing one has got."""
+    """What can be done with a thing once one has it."""
     done = verbs_named(f"{ACQUIRING}, {CREATING}, look for, take off, pick up")
     verbs = [verb for verb in verbs_taking(noun) if len(verb.frame) == 1]
     lasting = [verb for verb in verbs if "moment" not in verb.manners]

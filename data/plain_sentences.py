@@ -1,15 +1,15 @@
-"""Plain English sentences, and all that is right for each in German.
+"""Plain English sentences, and all the right German translations of each.
 
 They were written by hand, apart from the grammar: what somebody may type first
 into a model of the embedded corpus, in the words of its lexicon.  The test
 split comes from the patterns that training comes from; these do not, so they
 say whether a model has learned the words or only the patterns.
 
-A row is a sentence and its right answers, and a line that begins with `|` goes
-on with the row above.  `{a,b}` is either of the two.  Right is whatever German
-grammar allows: du, ihr and Sie for `you`, Perfekt and Präteritum, every natural
-order.  The words are the lexicon's: other words for the same thing are listed
-only where they are as usual.
+A row is a sentence and its right answers; a line that begins with `|` continues
+the row above.  `{a,b}` is either of the two.  Right is whatever German grammar
+allows: du, ihr and Sie for `you`, Perfekt and Präteritum, every natural order.
+The words are the lexicon's: other words for the same thing are listed only
+where they are just as common.
 
 In UNKNOWN one word is not in the lexicon.  `*` is any one word in its place,
 and the rest of the sentence must be right.

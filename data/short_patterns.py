@@ -1,4 +1,4 @@
-"""Plain sentences: every noun in every case and number, in every kind of them.
+"""Plain sentences of every kind, with every noun in every case and number.
 
 What the patterns of two clauses teach, a learner can copy from its context;
 here there is none, so each word must be known by itself.  A pattern is as in
@@ -33,10 +33,10 @@ from t2t_lite_data.grammar import (
 from t2t_lite_data.lexicon import NOUN, VERB, Noun, Text, Verb
 from t2t_lite_data.patterns import SUBJECTS, Draw, Pair, say, state, written
 
-INVENTED = 0.12  # How many names, towns and things are invented.
+INVENTED = 0.12  # The share of names, towns and things that are invented.
 PLURAL = 0.35
 
-# --- Words that no dictionary has ---
+# --- Words that are in no dictionary ---
 
 ONSETS = (
     "b br c ch d dr f fl g gr h j k kl kr l m n p ph pr r s sch sp st t th tr "
@@ -97,7 +97,7 @@ ABSTRACT = (
 
 @functools.cache
 def things() -> list[Noun]:
-    """The nouns that can be seen and stand somewhere, but for people."""
+    """The nouns of what can be seen and stand somewhere, except people."""
     return [
         noun
         for noun in words.NOUN_LIST
@@ -173,7 +173,7 @@ def whom(draw: Draw, subject: Phrase) -> Phrase:
     """Anybody else, for an object: him, Anna, the waiters."""
     if draw.chance(0.4):
         key = draw.choice([k for k in SUBJECTS if PRONOUN[k] != subject])
-        selves = PRONOUN["I"], PRONOUN["we"]  # Nobody helps us and himself.
+        selves = PRONOUN["I"], PRONOUN["we"]  # Not `I help us`.
         among_us = subject in selves and PRONOUN[key] in selves
         return PRONOUN["they" if among_us else key]
     return name(draw) if draw.chance(0.2) else human(draw)
@@ -228,7 +228,7 @@ ASKING = ("can", "may", "must", "should")
 
 
 def denied(draw: Draw, clause: Clause) -> Clause:
-    """The clause denied; `not ... any` is as good as a bare `not`."""
+    """The clause negated; `not ... any` is as good as a bare `not`."""
     clause, thing = patterns.negated(clause), clause.accusative
     if clause.negative:
         chosen = patterns.NEGATIVE_MODALS.get(clause.modal, clause.modal)
@@ -474,7 +474,7 @@ def container(draw: Draw) -> NounPhrase:
 
 
 def base(draw: Draw, noun: Noun) -> NounPhrase:
-    """What something lies on or stands beside."""
+    """What something lies on or stands next to."""
     whose = draw.choices(["the", draw.choice(POSSESSIVES), "this"], [8, 2, 1])
     plural = not noun.mass and draw.chance(0.25)
     return NounPhrase(noun, whose[0], plural=plural)
@@ -504,7 +504,7 @@ IN_HOSPITAL = Text("in hospital", "im Krankenhaus")
 
 
 def town(draw: Draw) -> Text:
-    """In a town, known or not."""
+    """In a town that nobody knows."""
     place = invented(draw).capitalize()
     return Text(f"in {place}", f"in {place}")
 

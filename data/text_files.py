@@ -2,7 +2,7 @@
 
 Line n of the source is translated by line n of the target. Only "\\n" ends a
 line (the "\\r" of a CRLF file goes with it): corpora hold U+2028, U+0085 and
-their like inside sentences, where `str.splitlines` would break the alignment.
+the like inside sentences, where `str.splitlines` would break the alignment.
 A file that has "\\r" and no "\\n" is refused: it would be one line.
 """
 
@@ -39,7 +39,7 @@ def pairs(
     Raises:
         InputError: no file or a directory matches, or the numbers of files
             differ; and while reading, a file cannot be read, is empty, is not
-            UTF-8, or has another number of lines than its pair.
+            UTF-8, or has a different number of lines than its counterpart.
     """
     return pairs_of_files(paired_files(source_pattern, target_pattern))
 
@@ -97,7 +97,7 @@ def absolute(patterns: str) -> str:
 
 
 def _absolute(pattern: str) -> str:
-    # No name beside a comma; it is no folder either.
+    # An empty pattern, next to a comma, must not become a folder.
     if not pattern or is_url(pattern):
         return pattern
     path = os.path.abspath(os.path.expanduser(pattern))
@@ -147,7 +147,7 @@ def pairs_of_files(
     """Yields the (source, target) lines of pairs of files.
 
     Raises:
-        InputError: while reading, as `pairs`.
+        InputError: while reading, as for `pairs`.
     """
     for source, target in paths:
         yield from _aligned(source, target)
@@ -223,7 +223,7 @@ def decode_lines(file: BinaryIO, name: str) -> Iterator[str]:
 
 
 def _require_no_utf16(line: bytes, name: str) -> None:
-    # Without a byte order mark, what is ASCII in it passes for UTF-8.
+    # Without a byte order mark, its ASCII characters pass for UTF-8.
     if b"\0" in line[:2]:
         raise InputError(
             f"{name}: text must be UTF-8; one of its first two bytes is NUL, "
@@ -232,7 +232,7 @@ def _require_no_utf16(line: bytes, name: str) -> None:
 
 
 def _require_line_ends(first_line: bytes, name: str) -> None:
-    # Without any "\n", those are no characters of one line, but its ends.
+    # Without any "\n", each "\r" is the end of a line, not part of one.
     is_all = not first_line.endswith(b"\n")
     if is_all and b"\r" in first_line.rstrip(b"\r"):
         raise InputError(
@@ -242,10 +242,11 @@ def _require_line_ends(first_line: bytes, name: str) -> None:
 
 
 def input_lines(path: str | None) -> tuple[Iterator[str], int | None]:
-    """Returns the lines of a program's input, and how many they are.
+    """Returns the lines of a program's input, and how many there are.
 
-    A file is read to its end beforehand, so that what is wrong with it is said
-    before the work. The number is not known of standard input and of pipes.
+    A file is read to its end beforehand, so that what is wrong with it is
+    reported before the work. For standard input and pipes, the number is not
+    known.
 
     Args:
         path: of a file, which may be empty; None or "-" for standard input.
@@ -268,17 +269,17 @@ def input_lines(path: str | None) -> tuple[Iterator[str], int | None]:
 def input_pairs(
     source: str, target: str
 ) -> tuple[Iterator[tuple[str, str]], int | None]:
-    """Returns the line pairs of a program's two inputs, and how many they are.
+    """Returns the line pairs of a program's two inputs, and how many there are.
 
-    Files are read to their ends beforehand, as by `input_lines`; what is none,
-    such as a pipe, to its first line.
+    Files are read to their ends beforehand, as by `input_lines`; if one of
+    them is not a file, but a pipe for example, only the first lines are.
 
     Args:
         source: path of a file.
         target: path of a file with as many lines.
 
     Raises:
-        InputError: as `pairs`.
+        InputError: as for `pairs`.
     """
     paths = [(source, target)]
     if all(exists(path) and to_path(path).is_file() for path in paths[0]):
@@ -297,7 +298,7 @@ def prefix_lines(
         num_lines: of the text to be translated; None if that is not known.
 
     Raises:
-        InputError: the file cannot be read, or has another number of lines.
+        InputError: the file cannot be read, or has a different number of lines.
     """
     if path is None:
         return None

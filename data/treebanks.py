@@ -34,8 +34,8 @@ _WSJ_FOLDERS = ("", "wsj", "parsed/mrg/wsj", "PARSED/MRG/WSJ")
 def pairs(files: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yields the (sentence, tree) of all trees in the files.
 
-    A tree that holds only traces has no sentence. It is left out, and
-    at the end a line of the log says how many such there were.
+    A tree that holds only traces has no sentence. It is left out, and at the
+    end the log says how many of them there were.
 
     Args:
         files: paths; gzipped if they end in .gz.

@@ -1,11 +1,11 @@
 """WMT 2014 English-German and English-French, through TensorFlow Datasets.
 
-TFDS turns `wmt14_translate` towards English, as WMT names its files; here
-English is the source, as in the paper (section 5.1). Its splits are all of the
-training data, newstest2013 and newstest2014: for German the paper's. For French
-the paper has 36 million pairs, some tenth fewer than WMT, and names no dev set.
-Where TFDS keeps them is its own rule: `$TFDS_DATA_DIR`, else
-`~/tensorflow_datasets`.
+In TFDS, `wmt14_translate` has English as its target, as WMT names its files;
+here it is the source, as in the paper (section 5.1). Its splits are all of the
+training data, newstest2013 and newstest2014: for German, those of the paper.
+For French, the paper has 36 million pairs, about a tenth fewer than WMT, and
+names no dev set. TFDS decides where it keeps them: in `$TFDS_DATA_DIR`, or else
+in `~/tensorflow_datasets`.
 """
 
 import itertools
@@ -25,9 +25,9 @@ _PAIRS_PER_READ = 1024
 def pairs(language: str, split: str) -> Iterator[tuple[str, str]]:
     """Yields (English, `language`) sentences, always in the same order.
 
-    The first use downloads the corpus and prepares it on disk. Should its
-    hosts be out of reach, that is said within seconds: TFDS by itself tries
-    for minutes.
+    The first use downloads the corpus and prepares it on disk. If its hosts
+    are out of reach, an error says so within seconds: TFDS by itself keeps
+    trying for minutes.
 
     Args:
         language: "de" or "fr".
@@ -70,7 +70,7 @@ def _tensorflow_datasets():
 
 
 def _require_hosts(builder, language: str) -> None:
-    """Raises InputError where a host of the download does not answer."""
+    """Raises InputError if a host of the download does not answer."""
     urls = {urlsplit(url).netloc: url for url in _urls(builder, language)}
     failures = _failures(urls)
     if failures:
@@ -97,7 +97,7 @@ def _urls(builder, language: str) -> list[str]:
 def _failures(urls: dict[str, str]) -> list[str]:
     """Returns "host (reason)" for each host that fails to serve its URL."""
     reasons = dict.fromkeys(urls, f"no answer in {PROBE_SECONDS} s")
-    # Threads, as the time to look up a host's name has no bound of its own.
+    # Threads, because looking up a host's name has no time limit of its own.
     threads = [
         threading.Thread(target=_ask, args=(*item, reasons), daemon=True)
         for item in urls.items()

@@ -1,7 +1,7 @@
 """The system of "Attention Is All You Need" on TensorFlow and Keras.
 
-One key to the shapes, used in names everywhere (after Noam Shazeer's shape
-suffixes): `q_BHLK` is a query tensor of shape [B, H, L, K].
+Names everywhere use one key to shapes (after Noam Shazeer's shape suffixes):
+`q_BHLK` is a query tensor of shape [B, H, L, K].
 
   B  batch (sentences)            D  d_model
   S  source length                F  d_ff
@@ -12,7 +12,7 @@ suffixes): `q_BHLK` is a query tensor of shape [B, H, L, K].
 
 Layers, the model, the loss and the beam search are written in `keras.ops` and
 run on any Keras backend. Tokenization, batching, training, checkpoints and
-translation are TensorFlow. Names are loaded when they are first used, so
+translation use TensorFlow. Names are loaded when they are first used, so
 importing the package costs nothing.
 """
 

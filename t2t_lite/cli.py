@@ -28,19 +28,19 @@ _MEMORY_FLAGS = (
     "tokens_at_once",
     "micro_batch_tokens",
 )
-_HELP_WIDTH = 20  # At least; absl's help has no room for its indents in less.
+_HELP_WIDTH = 20  # The least in which absl's help has room for its indents.
 _NO_SPACE = "No space left on device"
-# What is said where libraries, or threads, find too little memory.
+# What errors say when libraries, or threads, get too little memory.
 _NO_MEMORY = re.compile("failed to map segment|Cannot allocate memory")
 _NO_THREADS = "Resource temporarily unavailable"
-# What absl says of a required flag that is not given.
+# What absl says about a required flag that is missing.
 _REQUIRED = re.compile("^flag (--.*)=None: Flag .* must have a value.*")
 
 
 def run(command: ModuleType) -> None:
     """Runs a program and exits with the status that its main returns.
 
-    What the user can mend (an InputError, a wrong flag, a file that the system
+    What the user can fix (an InputError, a wrong flag, a file that the system
     refuses, too little memory) becomes one line on stderr and status 1; a
     closed pipe ends the program quietly, and Ctrl-C gives status 130.
 
@@ -77,14 +77,14 @@ def run(command: ModuleType) -> None:
 
 @contextlib.contextmanager
 def signals_end_at_once() -> Iterator[None]:
-    """Lets signals end a library's long work, which Python does not see.
+    """Lets signals end long work in a library, where Python cannot see them.
 
-    Nothing may be half-written meanwhile.
+    Use it only where nothing can be left half-written.
     """
     numbers = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
     before = {n: signal.getsignal(n) for n in numbers}
     caught = {n: handler for n, handler in before.items() if callable(handler)}
-    for number in caught:  # Those that are ignored stay so.
+    for number in caught:  # Ignored signals stay ignored.
         signal.signal(number, signal.SIG_DFL)
     try:
         yield
@@ -96,7 +96,7 @@ def signals_end_at_once() -> Iterator[None]:
 def _signal_again(ignored: "sys.UnraisableHookArgs") -> None:
     """Repeats a signal whose exception Python could only ignore.
 
-    As it does within a callback of the garbage collector, such as JAX has one.
+    It ignores those within a callback of the garbage collector, such as JAX's.
     """
     error = ignored.exc_value
     if isinstance(error, KeyboardInterrupt):
@@ -106,7 +106,7 @@ def _signal_again(ignored: "sys.UnraisableHookArgs") -> None:
     else:
         sys.__unraisablehook__(ignored)
         return
-    # Not at once: it would be ignored here, too.
+    # Not at once: here it would be ignored again.
     again = threading.Timer(0.1, os.kill, (os.getpid(), number))
     again.daemon = True
     again.start()
@@ -126,7 +126,7 @@ def _main(command: ModuleType, arguments: list[str]) -> int:
 
 
 def _require_usable(flag: flags.Flag) -> None:
-    """Raises InputError where a flag's value can only be a mistake."""
+    """Raises InputError if a flag's value can only be a mistake."""
     is_multiple = isinstance(flag, flags.MultiFlag)
     is_empty = is_multiple and "" in (flag.value or [])
     if flag.present and (is_empty or flag.value in ("", [])):
@@ -136,7 +136,7 @@ def _require_usable(flag: flags.Flag) -> None:
 
 
 def _parse_flags(arguments: list[str]) -> list[str]:
-    """Returns the arguments that are no flags.
+    """Returns the arguments that are not flags.
 
     Raises:
         InputError: a flag is missing, unknown or wrong.
@@ -151,7 +151,7 @@ def _parse_flags(arguments: list[str]) -> list[str]:
                 f"{name} is a setting: give --override={name}=VALUE"
             ) from None
         raise InputError(str(error)) from None
-    except (flags.Error, ValueError) as error:  # One of --noNAME=VALUE.
+    except (flags.Error, ValueError) as error:  # The latter: --noNAME=VALUE.
         problems = [
             _REQUIRED.sub(r"\1 is required", problem).removeprefix("flag ")
             for problem in str(error).splitlines()
@@ -163,13 +163,13 @@ def _parse_flags(arguments: list[str]) -> list[str]:
 
 
 def _line_for_user(error: Exception) -> str | None:
-    """Returns what to say of an error; None where the program is to blame."""
+    """Returns what to say about an error; None if the program is to blame."""
     if isinstance(error, InputError):
         return str(error)
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror or error}"
-    # TensorFlow's, which a program may not have imported.
+    # By name: the program may not have imported TensorFlow.
     is_exhausted = type(error).__name__ == "ResourceExhaustedError"
     if is_exhausted and _NO_SPACE in str(error):
         return reason(error)
@@ -188,7 +188,7 @@ def _line_for_user(error: Exception) -> str | None:
 
 
 def _in_one_line(text: str) -> str:
-    r"""Returns text with escapes for what breaks a line: names may hold it.
+    r"""Returns text with control characters escaped: names may contain them.
 
     >>> print(_in_one_line("a\nb does not exist"))
     a\nb does not exist
@@ -197,10 +197,10 @@ def _in_one_line(text: str) -> str:
 
 
 def _prepare_streams() -> None:
-    """Sees to it that what is printed can be, and goes nowhere else.
+    """Makes sure that output can be printed, and goes nowhere else.
 
-    A file that is opened while stdin, stdout or stderr is closed takes its
-    place, and all that is written there.
+    A file opened while stdin, stdout or stderr is closed takes its place, and
+    receives everything written there.
 
     Raises:
         InputError: stdout is closed.
@@ -220,7 +220,7 @@ def _prepare_streams() -> None:
 
 
 def _flush_stdout() -> None:
-    """Prints what waits to be printed, where it can be."""
+    """Flushes stdout, if that is possible."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -267,14 +267,14 @@ def _show_in_help(command: ModuleType) -> None:
 
 
 def refuse_beside(other: str, *ignored: str, because: str = "") -> None:
-    """Has flags refused that would have no effect beside another one.
+    """Refuses flags that would have no effect beside another one.
 
-    To be called once they are defined.
+    Call it once all of them are defined.
 
     Args:
-        other: name of a flag, which counts where it has not its default.
+        other: name of a flag, which counts if its value is not the default.
         *ignored: names of flags, or "override=FIELD".
-        because: why they have none, to go on with.
+        because: why they have no effect; the message continues with it.
     """
 
     def check(_: dict[str, Any]) -> bool:
@@ -291,9 +291,9 @@ def refuse_beside(other: str, *ignored: str, because: str = "") -> None:
 
 
 def require_one(*names: str) -> None:
-    """Has one flag of several required, and others beside it refused.
+    """Requires exactly one of several flags.
 
-    To be called once they are defined.
+    Call it once all of them are defined.
     """
 
     def check(given: dict[str, Any]) -> bool:
@@ -306,14 +306,14 @@ def require_one(*names: str) -> None:
 
 
 def require_beside(name: str, other: str, value: str | None = None) -> None:
-    """Has a flag refused that has no effect without another one.
+    """Refuses a flag that has no effect without another one.
 
-    To be called once they are defined.
+    Call it once both are defined.
 
     Args:
         name: of the flag.
-        other: name of the other, which has no default if there is no `value`.
-        value: the one that the other must have; None for any.
+        other: name of the other, which must have no default if `value` is None.
+        value: the value that the other must have; None for any.
     """
 
     def check(values: dict[str, Any]) -> bool:
@@ -340,7 +340,7 @@ def _is_given(name: str) -> bool:
 
 
 def signal_status(number: int) -> int:
-    """Returns the exit status of a program that a signal ended; 0 for none."""
+    """Returns the exit status of a program ended by a signal; 0 for none."""
     return 128 + number if number else 0
 
 
@@ -349,19 +349,19 @@ def load_tensorflow(in_parts: bool = False, for_training: bool = False) -> None:
 
     Args:
         in_parts: whether `Hardware.num_parts` parts of a batch are computed
-            side by side. Where the CPU has as many cores, each part then runs
+            side by side. If the CPU has that many cores, each part then runs
             on one thread, which is faster than parts that share all cores. The
             environment variable TF_NUM_INTRAOP_THREADS takes precedence.
-        for_training: whether updates are computed. An x86 CPU then takes
-            oneDNN's kernels, which TensorFlow takes by itself on newer CPUs
-            alone (of AVX512_VNNI). They are faster, but not at once: each shape
-            is compiled for. TF_ENABLE_ONEDNN_OPTS takes precedence.
+        for_training: whether updates are computed. An x86 CPU then uses
+            oneDNN's kernels, which TensorFlow by itself uses only on newer CPUs
+            (with AVX512_VNNI). They are faster, but not at once: they are
+            compiled for each shape. TF_ENABLE_ONEDNN_OPTS takes precedence.
     """
     _choose_keras()
     if for_training and platform.machine() == "x86_64":
         os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     if sys.stderr.isatty():
-        logging.info("Loading TensorFlow.")  # Which takes seconds.
+        logging.info("Loading TensorFlow.")  # It takes seconds.
     gc.disable()  # A million objects are made, and none is garbage.
     with terminal.silent_stderr():
         import keras

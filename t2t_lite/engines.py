@@ -1,4 +1,4 @@
-"""Which program searches for translations. One is imported when it is used."""
+"""The programs that search for translations, each imported when it is used."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,23 +21,23 @@ def checked_hparams(
     average_last: int = 1,
     **search: Any,
 ) -> HParams:
-    """Returns the HParams of a model that can be searched so.
+    """Returns the HParams of a model, if it can be searched this way.
 
-    Of several that translate together, they are those of the first. Nothing is
-    loaded that takes long.
+    If several models translate together, they are the first one's. Nothing
+    that takes long is loaded.
 
     Args:
         engine: one of NAMES.
         model_dir: path of a model directory, or a list of them; for
             CTranslate2, also of a folder that bin/export wrote for it.
         checkpoint: which of its checkpoints, or a list of them.
-        average_last: above 1, the mean of that many of the last ones.
+        average_last: if above 1, use the mean of that many of the last ones.
         **search: options of the search, by name.
 
     Raises:
         InputError: there is no such model or checkpoint, an option is out of
-            its range, the engine is not installed, or cannot search with
-            several models.
+            range, or the engine is not installed or cannot search with several
+            models.
     """
     from t2t_lite.decoding import search_options
 
@@ -76,8 +76,8 @@ def open_model(
         engine: one of NAMES.
         model_dir: that of `checked_hparams`.
         checkpoint: that of `checked_hparams`.
-        quantization: what CTranslate2 keeps weights in; None for float32.
-        **options: those of a Translator or a Parser; None for its default.
+        quantization: how CTranslate2 stores weights; None for float32.
+        **options: those of a Translator or a Parser; None for the default.
 
     Raises:
         InputError: there is no such model, or an option is wrong.

@@ -18,7 +18,7 @@ _EXTRAS = {
     "serving": "exporting a model",
     "torch": "reading pytorch_model.bin",
 }
-# Counts and sizes; no machine holds as many.
+# The limit on counts and sizes; no machine holds that many.
 MOST = 1_000_000_000
 
 
@@ -52,7 +52,7 @@ def _is_checkout() -> bool:
 
 
 def require_index(count: int, **received: int | None) -> None:
-    """Checks that indices, from 0, are those of one of `count` things.
+    """Checks that indices, counted from 0, are below `count`.
 
     Args:
         count: How many there are.
@@ -79,10 +79,10 @@ def require(rule: str, holds: bool, **received: Any) -> None:
     Args:
         rule: what must hold.
         holds: whether it does.
-        **received: the arguments that it is about.
+        **received: the arguments that the rule is about.
 
     Raises:
-        InputError: it does not.
+        InputError: the rule does not hold.
     """
     if not holds:
         values = ", ".join(f"{k}={v!r}" for k, v in received.items())
@@ -90,7 +90,7 @@ def require(rule: str, holds: bool, **received: Any) -> None:
 
 
 def require_int(least: int, **arguments: Any) -> None:
-    """Checks that arguments are integers, none of them less than `least`.
+    """Checks that arguments are integers and at least `least`.
 
     Raises:
         InputError: one is not.
@@ -105,7 +105,7 @@ def require_int(least: int, **arguments: Any) -> None:
 
 
 def require_small(**integers: int) -> None:
-    """Checks that integers are so small that sums of two fit 32 bits.
+    """Checks that integers are so small that the sum of two fits in 32 bits.
 
     Raises:
         InputError: one is not.
@@ -177,7 +177,7 @@ def require_rate(**arguments: Any) -> None:
 
 
 def require_extra(module: str, extra: str, otherwise: str = "") -> None:
-    """Checks that a module is installed that comes with an extra only.
+    """Checks that a module that comes only with an extra is installed.
 
     Args:
         module: Name of the module, such as "matplotlib"; it is not imported.

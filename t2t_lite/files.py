@@ -1,8 +1,9 @@
 """Files and folders that appear once they are complete, and locks.
 
-What is not complete yet lies beside its place, as writing-NAME-PROCESS-RANDOM:
-processes in different containers can have the same number. What goes to another
-machine (gs://) is complete in a temporary file or folder before it is sent.
+Until then they lie beside their place, as writing-NAME-PROCESS-RANDOM (RANDOM
+because processes in different containers can have the same number). What goes
+to another machine (gs://) is completed in a temporary file or folder before it
+is sent.
 """
 
 import contextlib
@@ -28,9 +29,9 @@ from absl import logging
 from t2t_lite.errors import InputError
 from t2t_lite.remote_path import ASIDE, RemotePath, is_url
 
-STDOUT = "standard output"  # What an error calls it.
-# What this process has open already, by its number or by its name.
+STDOUT = "standard output"  # What errors call it.
 _NO_URL = re.compile(r"[^/]*://")
+# What this process already has open, by number or by name.
 _OPEN_FILE = re.compile(r"(?:/dev|/proc/self)/fd/(\d+)|/dev/std(out|err)")
 
 
@@ -38,13 +39,13 @@ Path = pathlib.Path | RemotePath
 
 
 def to_path(path: str | os.PathLike) -> Path:
-    """Returns the path of a file or folder, of this machine or another.
+    """Returns the path of a file or folder, on this machine or another.
 
     >>> to_path("runs/model"), to_path("gs://bucket/model")
     (PosixPath('runs/model'), RemotePath('gs://bucket/model'))
 
     Raises:
-        InputError: it looks like a URL and is none.
+        InputError: it looks like a URL but is not one.
     """
     if isinstance(path, RemotePath):
         return path
@@ -61,14 +62,14 @@ def to_path(path: str | os.PathLike) -> Path:
 
 
 def is_remote(path: str | os.PathLike) -> bool:
-    """Returns whether a path is that of another machine."""
+    """Returns whether a path is on another machine."""
     return isinstance(to_path(path), RemotePath)
 
 
 def exists(path: str | os.PathLike) -> bool:
     """Returns whether there is such a file or folder, here or elsewhere."""
     path = to_path(path)
-    # That of pathlib raises what this one takes for no: a name too long.
+    # pathlib's raises an error for a name that is too long; this one says no.
     return path.exists() if is_remote(path) else os.path.exists(path)
 
 
@@ -83,8 +84,8 @@ def atomic_file(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
     """Gives a file to write, which appears at `path` once it is complete.
 
     What was at `path` stays there until then. A link is followed, and a device
-    such as /dev/null stays what it is. What is open already, such as
-    /dev/stdout, is written to where it stands.
+    such as /dev/null stays what it is. What is already open, such as
+    /dev/stdout, is written to at its current position.
 
     Args:
         path: of the file.
@@ -113,7 +114,7 @@ def atomic_file(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
 
 @contextlib.contextmanager
 def _uploaded(path, mode, encoding):
-    """Gives a temporary file, which stays if it cannot be sent to `path`."""
+    """Gives a temporary file, which is kept if it cannot be sent to `path`."""
     descriptor, name = tempfile.mkstemp()
     try:
         with errors_name(name), open(descriptor, mode, **encoding) as file:
@@ -130,7 +131,7 @@ def _uploaded(path, mode, encoding):
 
 
 def _is_device(path):
-    """Returns whether `path` is written to, and not replaced by a file."""
+    """Returns whether `path` is written to rather than replaced by a file."""
     is_no_file = os.path.exists(path) and not os.path.isfile(path)
     return bool(_OPEN_FILE.fullmatch(path)) or is_no_file
 
@@ -141,7 +142,7 @@ def _device(path):
     if match is None:
         return path
     number, name = match.groups()
-    # By its name, a file would be opened anew, and cut to nothing.
+    # Opening a file by its name would truncate it.
     return os.dup(int(number or {"out": 1, "err": 2}[name]))
 
 
@@ -149,11 +150,11 @@ def _device(path):
 def errors_name(
     path: str | os.PathLike, aside: str | os.PathLike | None = None
 ) -> Iterator[None]:
-    """Puts `path` into an OSError that names no file, or what is aside.
+    """Puts `path` into an OSError that names no file, or the one aside.
 
     Args:
-        path: of the file or folder that is written to.
-        aside: where what is to appear at `path` is until then.
+        path: of the file or folder that is being written.
+        aside: where it lies until it appears at `path`.
     """
     try:
         yield
@@ -172,7 +173,7 @@ def atomic_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
 
     Args:
         path: of the folder, on this machine, which does not exist yet; its
-            parents are made.
+            parents are created.
     """
     with scratch_folder(path) as folder:
         yield folder
@@ -183,9 +184,9 @@ def atomic_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
 def scratch_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     """Gives a new folder beside `path`, which is removed at the end.
 
-    What is complete can be moved from it to `path` in an instant, for both are
-    on the same disk. For a path on another machine, it is a temporary folder
-    of this one.
+    What is complete can be moved from it to `path` in an instant, because both
+    are on the same disk. For a path on another machine, it is a temporary
+    folder on this one.
     """
     if is_remote(path):
         with tempfile.TemporaryDirectory() as temporary:
@@ -201,7 +202,7 @@ def scratch_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
 
 
 def _move_into_place(source, target):
-    """Moves what is complete; its content is on the disk before its name."""
+    """Moves what is complete, with its content on the disk before its name."""
     sync_tree(source)
     os.replace(source, target)
     sync(os.path.dirname(os.path.abspath(target)))
@@ -243,7 +244,7 @@ def move_files(pairs: Iterable[tuple[pathlib.Path, Path]]) -> None:
 
 
 def remove_tree(folder: Path) -> None:
-    """Removes a folder and all in it."""
+    """Removes a folder and everything in it."""
     if isinstance(folder, RemotePath):
         folder.rmtree()
     else:
@@ -251,7 +252,7 @@ def remove_tree(folder: Path) -> None:
 
 
 def sync_tree(path: pathlib.Path) -> None:
-    """Waits until a file, or a folder with all in it, is on the disk."""
+    """Waits until a file, or a folder and everything in it, is on the disk."""
     for each in (path, *path.rglob("*")):
         sync(each)
 
@@ -262,7 +263,7 @@ def sync(path: str | os.PathLike) -> None:
     try:
         os.fsync(descriptor)
     except OSError:
-        if not os.path.isdir(path):  # Some file systems cannot, for folders.
+        if not os.path.isdir(path):  # Some file systems cannot sync folders.
             raise
     finally:
         os.close(descriptor)
@@ -272,7 +273,7 @@ def sync(path: str | os.PathLike) -> None:
 def private_folder(name: str) -> Iterator[pathlib.Path]:
     """Gives a temporary folder of this process, which is removed at the end.
 
-    Those of the same name that killed processes have left are removed first.
+    Folders of that name that killed processes left behind are removed first.
 
     Args:
         name: how the folder's name begins.
@@ -298,16 +299,16 @@ def _aside(path):
 def remove_leftovers(folder: str | os.PathLike, name: str = "") -> None:
     """Removes what killed processes have left half-written in a folder.
 
-    Call it while holding a lock: it takes from a process at work what that
-    one writes.
+    Call it while holding a lock: it also removes what a running process is
+    writing.
 
     Args:
         folder: path.
-        name: of the file or folder that was to appear; all if not given.
+        name: of the file or folder that was to appear; any if not given.
     """
     patterns = [f"{ASIDE}*"]
     if name:
-        # The other two are those of version 0.1.0.
+        # The other two are from version 0.1.0.
         patterns = [f"{ASIDE}{name}-*", f"{name}.tmp", f"{name}.tmp-*"]
     for pattern in patterns:
         for leftover in to_path(folder).glob(pattern):
@@ -357,10 +358,10 @@ def compressed(file: BinaryIO) -> BinaryIO:
 
 @contextlib.contextmanager
 def refused_errors(path: str) -> Iterator[None]:
-    """Turns what the system refuses to write to `path` into an InputError.
+    """Turns the system's refusal to write to `path` into an InputError.
 
-    A pipe that nobody reads on from, and what is of another file that is read
-    meanwhile, stay what they are.
+    A broken pipe's error, and those of other files that are read meanwhile,
+    stay what they are.
     """
     try:
         yield
@@ -378,7 +379,7 @@ def is_whole_file(path: str | None) -> bool:
     """Returns whether an output is a file that appears once it is complete.
 
     Args:
-        path: that of `output_file`; standard output and devices are none.
+        path: that of `output_file`; standard output and devices do not count.
     """
     if path in (None, "-"):
         return False
@@ -386,10 +387,10 @@ def is_whole_file(path: str | None) -> bool:
 
 
 def is_stdout(path: str | None) -> bool:
-    """Returns whether an output is, or ends in, standard output.
+    """Returns whether an output is, or leads to, standard output.
 
     Args:
-        path: that of `output_file`; None is none.
+        path: that of `output_file`; None is not standard output.
     """
     if path == "-":
         return True
@@ -403,7 +404,7 @@ def is_stdout(path: str | None) -> bool:
 
 
 def stream_beside(path: str | None) -> TextIO:
-    """Returns where to tell of an output: stdout, unless the output is there.
+    """Returns where to report on an output: stdout, unless it goes there.
 
     Args:
         path: that of `is_stdout`.
@@ -420,17 +421,17 @@ def sha256(path: str | os.PathLike) -> str:
 def require_folder_of(
     path: str | None, suffix: str = "", *, may_be_stdout: bool = True
 ) -> None:
-    """Refuses a file that its folder cannot hold, before the long work.
+    """Refuses a file that cannot be written, before the long work.
 
     Args:
         path: that of `output_file`; None or "-" needs no folder.
-        suffix: what the file's name has after `path`; one that has it is never
-            stdout.
+        suffix: what follows `path` in the file's name; a file that has one is
+            never stdout.
         may_be_stdout: whether "-" is stdout.
 
     Raises:
-        InputError: there is no such folder, nothing may be written there, or
-            the file is a folder itself or has no name.
+        InputError: there is no such folder, it is not writable, or the file is
+            a folder itself or has no name.
     """
     if path == "-" and (suffix or not may_be_stdout):
         raise InputError("cannot write to standard output (-): give a file")
@@ -438,7 +439,7 @@ def require_folder_of(
         return
     has_name = bool(os.path.basename(path))
     if is_remote(path):
-        # Asked first: an unknown file system is refused by it.
+        # Asked first: it refuses an unknown file system.
         if to_path(path + suffix).is_dir() or not has_name:
             raise InputError(f"cannot write {path}: it is a folder")
         return
@@ -462,10 +463,10 @@ def require_folder_of(
 
 
 def require_new_folder(path: str | os.PathLike) -> None:
-    """Checks that a folder can be made whole where there is nothing yet.
+    """Checks that `path` is free for a new folder, which appears complete.
 
     Raises:
-        InputError: there is something, or the place is of another machine.
+        InputError: something is there, or the path is on another machine.
     """
     if is_remote(path):
         raise InputError(
@@ -481,11 +482,11 @@ def require_new_folder(path: str | os.PathLike) -> None:
 def require_apart(
     outputs: Iterable[str | None], inputs: Iterable[str | None] = ()
 ) -> None:
-    """Refuses to write over what a program reads, or writes elsewhere.
+    """Refuses to overwrite what a program reads, or another of its outputs.
 
     Args:
-        outputs: paths to write; None, "-" and devices are passed over.
-        inputs: paths of files that are read; None and "-" are passed over.
+        outputs: paths to write; None, "-" and devices are skipped.
+        inputs: paths of files that are read; None and "-" are skipped.
 
     Raises:
         InputError: an output is one of the inputs, or another output.
@@ -514,7 +515,7 @@ def read_json(path: str | os.PathLike) -> Any:
 
     Raises:
         OSError: it cannot be read.
-        ValueError: it is empty, not JSON, or too deep.
+        ValueError: it is empty, not JSON, or too deeply nested.
     """
     text = to_path(path).read_text("utf-8-sig")
     if not text.strip():
@@ -523,10 +524,10 @@ def read_json(path: str | os.PathLike) -> Any:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Returns what JSON of others says.
+    """Returns what JSON written by others holds.
 
     Raises:
-        ValueError: it is not JSON, or too deep.
+        ValueError: it is not JSON, or too deeply nested.
     """
     try:
         return json.loads(text)
@@ -538,13 +539,13 @@ def parse_json(text: str | bytes) -> Any:
 def locked(
     path: str | os.PathLike, refusal: str | None = None
 ) -> Iterator[int]:
-    """Holds the lock of a file or folder until it is left.
+    """Holds the lock of a file or folder within a `with` block.
 
     The lock ends with the process, however that ends. On NFS, a folder's lock
     keeps nobody out.
 
     Args:
-        path: of a folder, or of a file, which is made if there is none.
+        path: of a folder, or of a file, which is created if missing.
         refusal: what the InputError says if another process has the lock; None
             to wait for it.
 

@@ -1,7 +1,7 @@
 """What a process computes on: kind of device, memory, cores.
 
-Sizes and parts follow from it by rules that take a `Hardware`, so that they can
-be tried with one that is made up.
+The rules that derive sizes and parts from it take a `Hardware`, so they can be
+tested with a made-up one.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ import time
 
 GIB = 2**30
 _MOST_PARTS = 16
-# Of `faster_precision`. The first trial warms up.
+# For `faster_precision`. The first trial warms up.
 _TRIALS, _TRIAL_PRODUCTS, _TRIAL_ROWS = 6, 4, 1024
 _CLEARLY = 0.9
 _STATUS = pathlib.Path("/proc/self/status")  # Linux has these.
@@ -37,7 +37,7 @@ class Hardware:
     def num_parts(self) -> int:
         """How many parts of a batch are computed side by side.
 
-        One keeps a GPU busy.
+        One part keeps a GPU busy.
         """
         return 1 if self.kind == "GPU" else cpu_parts(self.num_cores)
 
@@ -59,7 +59,7 @@ def find_hardware(memory_limit_gib: float | None = None) -> Hardware:
 
 def num_cores() -> int:
     """Returns how many cores of the CPU this process may use."""
-    if hasattr(os, "sched_getaffinity"):  # On Linux; TensorFlow counts so too.
+    if hasattr(os, "sched_getaffinity"):  # On Linux; TensorFlow does the same.
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
@@ -67,8 +67,8 @@ def num_cores() -> int:
 def lacks_vnni() -> bool:
     """Returns whether this is an x86 CPU without instructions for int8.
 
-    Products of int8 may add up in 16 bits there, which are too few. Where this
-    cannot be found out, because there is no Linux, it is taken to have them.
+    On such a CPU, products of int8 may be added up in 16 bits, which are too
+    few. Outside Linux, where this is unknown, a CPU is taken to have them.
     """
     if not _CPUINFO.exists():
         return False
@@ -80,7 +80,7 @@ def cpu_parts(num_cores: int) -> int:
     """Returns how many parts of a batch a CPU computes side by side.
 
     Each core takes one, which is faster than parts that share all cores; but
-    each part has gradients of its own.
+    each part has its own gradients.
 
     >>> [cpu_parts(n) for n in (1, 2, 3, 64)]
     [1, 2, 3, 16]
@@ -89,15 +89,15 @@ def cpu_parts(num_cores: int) -> int:
 
 
 def faster_precision(d_model: int, d_ff: int, xla: bool = False) -> str:
-    """Returns "bfloat16" where a model's products are clearly faster in it.
+    """Returns "bfloat16" if a model's products are clearly faster in it.
 
-    "float32" where they are not. Both are tried, by turns.
+    Otherwise "float32". Both are timed, in turn.
 
     Args:
         d_model: D.
-        d_ff: F, of the feed-forward layers, whose product it is.
-        xla: whether XLA compiles the model. On a CPU it gains nothing from
-            bfloat16, whatever products do.
+        d_ff: F, of the feed-forward layers, whose product is timed.
+        xla: whether XLA compiles the model. On a CPU, it then gains nothing
+            from bfloat16, whatever the products do.
     """
     if xla and find_hardware().kind == "CPU":
         return "float32"
@@ -123,7 +123,7 @@ def _product_seconds(precision: str, d_model: int, d_ff: int) -> float:
 
 
 def free_bytes() -> float:
-    """Returns the memory that a program can get, of machine or container."""
+    """Returns the memory that the machine and the container leave a program."""
     return min(_available_bytes(), _container_bytes())
 
 
@@ -140,7 +140,7 @@ def _gpu_bytes() -> int:
 
 
 def _available_bytes() -> int:
-    """Returns what programs can get, with what caches would give up."""
+    """Returns what programs can get, including what caches would give up."""
     meminfo = pathlib.Path("/proc/meminfo")  # Linux has it.
     if meminfo.exists():
         found = re.search(r"MemAvailable:\s+(\d+) kB", meminfo.read_text())
@@ -149,7 +149,7 @@ def _available_bytes() -> int:
 
 
 def _container_bytes() -> float:
-    """Returns the limit of the control group; infinity where there is none."""
+    """Returns the limit of the control group; infinity if there is none."""
     for path in _CONTAINER_LIMITS:
         try:
             return int(pathlib.Path(path).read_text())
@@ -159,7 +159,7 @@ def _container_bytes() -> float:
 
 
 def reset_peak_memory(kind: str) -> None:
-    """Makes the peak of `peak_memory_bytes` what is used now.
+    """Resets the peak of `peak_memory_bytes` to what is used now.
 
     Args:
         kind: that of the Hardware.
@@ -176,7 +176,7 @@ def peak_memory_bytes(kind: str) -> int | None:
     """Returns the most memory used since it was reset; None if not known.
 
     Args:
-        kind: "GPU" for the memory of the first one, "CPU" for this process'.
+        kind: "GPU" for memory of the first GPU, "CPU" for that of this process.
     """
     if kind == "GPU":
         import tensorflow as tf

@@ -17,15 +17,15 @@ class HParams:
     """Everything that decides what a run computes.
 
     The defaults are the paper's base model (Table 3, first row). Lengths count
-    tokens with the end-of-sentence token.
+    tokens including the end-of-sentence token.
 
     Raises:
-        InputError: a value that no model can have, named with what is allowed.
+        InputError: a value is impossible; the message says what is allowed.
     """
 
     # The model, section 3.
     num_layers: int = 6
-    num_decoder_layers: int = 0  # if not as many as in the encoder
+    num_decoder_layers: int = 0  # 0 for as many as in the encoder
     d_model: int = 512
     d_ff: int = 2048
     num_heads: int = 8
@@ -34,10 +34,10 @@ class HParams:
     # "learned", Table 3 (E), or "marian": wavelengths up to exactly 10000.
     positions: str = "sinusoidal"
     learned_positions: int = 512  # rows of the table of learned positions
-    # Self-attention to this many positions around each, the decoder's to those
-    # of them that are past; 0 for all. Table 1, "restricted": r.
+    # How many positions around each one self-attention reaches, in the decoder
+    # only those of them that are past; 0 for all. Table 1, "restricted": r.
     attention_window: int = 0
-    # What models of other programs have and the paper's has not.
+    # What models of other programs have and the paper's does not.
     norm: str = "post"  # or "pre": before each sub-layer, and after each stack
     norm_epsilon: float = 1e-6  # The paper does not say.
     activation: str = "relu"  # or "swish" or "gelu"
@@ -53,18 +53,18 @@ class HParams:
     attention_dropout: float = 0.0
     relu_dropout: float = 0.0
     label_smoothing: float = 0.1
-    # Not in the paper: the weight of a second loss, by which one head of the
-    # decoder learns which words stand for which; 0 for none.
+    # Not in the paper: the weight of a second loss, which teaches one head of
+    # the decoder which words stand for which; 0 for none.
     guided_alignment: float = 0.0
     # Vocabulary, section 5.1.
     vocabulary_type: str = "bpe"  # or "unigram", word-piece-like
     vocabulary_size: int = 37_000
-    # Words with commas between them, each of them one id wherever it begins a
-    # line or follows a space: tags such as <bt>, for back-translated text.
+    # Comma-separated words, each of them one id wherever it begins a line or
+    # follows a space: tags such as <bt>, for back-translated text.
     reserved_symbols: str = ""
     # Not in the paper: training text is tokenized anew for each epoch. BPE
-    # drops each merge with this probability; for unigram it is Kudo's
-    # alpha, and the smaller, the more segmentations vary. 0 for never.
+    # drops each merge with this probability; for unigram it is Kudo's alpha,
+    # and the smaller it is, the more segmentations vary. 0 for never.
     subword_sampling: float = 0.0
     # Batches, section 5.1.
     tokens_per_batch: int = 25_000  # of source, and as many of target
@@ -73,7 +73,7 @@ class HParams:
     # Optimizer and schedule, section 5.3.
     learning_rate_scale: float = 1.0
     warmup_steps: int = 4000
-    # Not in the paper: the last updates, in which the rate falls to 0.
+    # Not in the paper: how many updates at the end lower the rate to 0.
     cooldown_steps: int = 0
     adam_beta1: float = 0.9
     adam_beta2: float = 0.98
@@ -82,13 +82,13 @@ class HParams:
     steps: int = 100_000
     # Inference, section 6.1.
     average_last: int = 5
-    save_every_steps: int = 0  # the spacing of checkpoints; 0 for minutes
+    save_every_steps: int = 0  # the spacing of checkpoints; 0: by minutes
     beam_width: int = 4
     length_penalty: float = 0.6
     max_extra_length: int = 50
-    # What it learns.
+    # What the model learns.
     task: str = "translation"  # or "parsing", section 6.3
-    # Parsing: whether words have only tags that training has shown with them.
+    # Parsing: whether words get only tags that training has shown for them.
     tag_dictionary: bool = False
 
     def __post_init__(self) -> None:
@@ -197,7 +197,7 @@ def length_penalty_rules(alpha: float) -> Iterator[tuple[str, bool]]:
 
 # ((5 + 10,000) / 6) ^ 10 is 2e32; float32 ends at 3e38.
 _MOST_LENGTH_PENALTY = 10
-# Blank, with a space or SentencePiece's sign for one, or its own.
+# Blank, with a space or SentencePiece's sign for one, or a symbol of its own.
 _NO_SYMBOL = re.compile(r"^$|\s|\u2581|^<(unk|s|/s|pad|0x..)>$|^<<.*>>$")
 _AT_LEAST_ONE = (
     "num_layers",
@@ -273,8 +273,8 @@ _BIG = HParams(
 _EN_FR = {"vocabulary_type": "unigram", "vocabulary_size": 32_000}
 # Section 6.3 gives layers, d_model, vocabulary and inference, and the rest is
 # base's: heads divide d_model, as in Table 3. Dropout and learning rates were
-# chosen on section 22 and are not given: dropout and warm-up are
-# tensor2tensor's for the WSJ, the rate is base's.
+# chosen on section 22 but are not given: dropout and warm-up are
+# tensor2tensor's for the WSJ, and the rate is base's.
 _PARSING = HParams(
     task="parsing",
     num_layers=4,
@@ -293,19 +293,19 @@ _PARSING = HParams(
 
 
 def _variation(**changes):
-    """Returns the base model but for some settings: a row of Table 3.
+    """Returns the base model with some settings changed: a row of Table 3.
 
-    These are not averaged, section 6.2.
+    Checkpoints of these are not averaged, section 6.2.
     """
     return dataclasses.replace(_BASE, average_last=1, **changes)
 
 
-# Where a preset but transformer_tiny has the name of one in tensor2tensor, it
-# has the paper's settings; tensor2tensor's later ones differ by pre-norm, beta2
-# 0.997, 8000 steps of warm-up, twice the rate, and dropout 0.1 on attention
-# weights and after the ReLU.
+# Presets named like one in tensor2tensor, except transformer_tiny, have the
+# paper's settings; tensor2tensor's later ones differ by pre-norm, beta2 0.997,
+# 8000 steps of warm-up, twice the rate, and dropout 0.1 on attention weights
+# and after the ReLU.
 _PRESETS = {
-    # For the embedded corpus: minutes on two cores.
+    # For the embedded corpus: takes minutes on two cores.
     "transformer_tiny": HParams(
         num_layers=2,
         d_model=128,
@@ -313,7 +313,7 @@ _PRESETS = {
         num_heads=4,
         d_k=32,
         d_v=32,
-        # So many pairs are seen but a few times: nothing is learned by heart.
+        # With so many pairs, each is seen only a few times: none is memorized.
         dropout=0.0,
         label_smoothing=0.0,
         vocabulary_size=3000,
@@ -323,9 +323,10 @@ _PRESETS = {
         warmup_steps=400,
         steps=2000,
         average_last=3,
-        save_every_steps=200,  # Minutes would be few, and differ by machine.
+        # By minutes, there would be few, and their number differs by machine.
+        save_every_steps=200,
     ),
-    # For Multi30k and its like: less than an hour on two cores.
+    # For Multi30k and the like: takes less than an hour on two cores.
     "transformer_multi30k": HParams(
         num_layers=3,
         d_model=256,
@@ -370,15 +371,15 @@ _PRESETS = {
     "transformer_ls2": _variation(label_smoothing=0.2),
     # (E), positions.
     "transformer_learned": _variation(positions="learned"),
-    # Table 4: the WSJ alone, and with automatically parsed sentences.
+    # Table 4: the WSJ only, and with automatically parsed sentences.
     "transformer_parsing": _PARSING,
     "transformer_parsing_semi_supervised": dataclasses.replace(
         _PARSING, vocabulary_size=32_000
     ),
-    # For treebanks of some 30,000 sentences: less than an hour on two cores.
-    # Heads find the words only at a low rate. In so few epochs dropout and
-    # smoothing cost more than they give, and a parser loses its place now and
-    # then: tags bring it back.
+    # For treebanks of some 30,000 sentences: takes less than an hour on two
+    # cores. Heads find the words only at a low rate. In so few epochs, dropout
+    # and smoothing cost more than they gain, and a parser loses its place now
+    # and then: tags bring it back.
     "transformer_parsing_small": HParams(
         task="parsing",
         tag_dictionary=True,
@@ -406,7 +407,7 @@ def preset(name: str) -> HParams:
     """Returns the HParams called `name`.
 
     Raises:
-        InputError: there is none; a name like it is given, if there is one.
+        InputError: there is none; the message suggests a similar name, if any.
     """
     if name not in PRESETS:
         all_presets = f"{program('train')} --help lists them"
@@ -425,8 +426,8 @@ def override(hparams: HParams, assignments: Iterable[str]) -> HParams:
         assignments: strings "field=value"; a later one wins.
 
     Raises:
-        InputError: an unknown field (one like it is given, if there is one) or
-            a value that is not of the field's type.
+        InputError: a field is unknown (the message suggests a similar one, if
+            any), or a value is not of the field's type.
 
     >>> override(HParams(), ["d_ff=1024", "dropout=0"]).d_ff
     1024
@@ -468,7 +469,7 @@ def from_dict(values: dict[str, Any]) -> HParams:
     """Returns the HParams that `dataclasses.asdict` gave as `values`.
 
     Raises:
-        InputError: fields this version does not know.
+        InputError: there are fields that this version does not know.
     """
     if not isinstance(values, dict):
         raise InputError(f"hparams must hold fields; received {values!r}")
@@ -477,7 +478,7 @@ def from_dict(values: dict[str, Any]) -> HParams:
 
 
 def require_fields(kind: type, values: dict[str, Any]) -> None:
-    """Checks that a dataclass can be made of a dict, by its fields' names.
+    """Checks that a dataclass can be made from a dict, by its fields' names.
 
     Raises:
         InputError: a field is unknown to this version, or one is missing.

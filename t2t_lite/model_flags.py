@@ -124,13 +124,13 @@ def define_weights(
     Args:
         has_auto_precision: whether this machine may choose the precision.
         is_required: whether there must be a model directory.
-        may_be_several: whether several models may be given: values of
-            --model_dir and --checkpoint are lists then.
+        may_be_several: whether several models may be given: the values of
+            --model_dir and --checkpoint are then lists.
     """
     define = (
         flags.DEFINE_multi_string
         if may_be_several
-        # Given twice, it is refused.
+        # Refused if given twice.
         else functools.partial(flags.DEFINE_string, allow_overwrite=False)
     )
     define(
@@ -196,7 +196,7 @@ def define_sentences() -> None:
 
 
 def define_serving() -> None:
-    """Defines the flags of a model for clients, SERVING."""
+    """Defines the flags of a model that serves clients, SERVING."""
     flags.DEFINE_integer(
         "max_length",
         None,
@@ -220,7 +220,7 @@ def define_serving() -> None:
 
 
 def of_search() -> dict[str, Any]:
-    """Returns those of the flags that say how to search."""
+    """Returns the flags that say how to search."""
     return {name: flags.FLAGS[name].value for name in SEARCH}
 
 
@@ -229,7 +229,7 @@ def settle_precision(hparams: HParams, begun: str | None = None) -> None:
 
     Args:
         hparams: those of the model.
-        begun: the precision of the work that goes on; None for new work.
+        begun: the precision of the work that is resumed; None for new work.
     """
     if flags.FLAGS.precision == "auto":
         flags.FLAGS.precision = begun or hardware.faster_precision(
@@ -244,7 +244,7 @@ def chosen_weights() -> dict[str, Any]:
 
 
 def checked() -> dict[str, Any]:
-    """Returns what can be checked of a model and a search before they load."""
+    """Returns what can be checked about a model and search before they load."""
     return chosen_weights() | of_search()
 
 
@@ -254,7 +254,7 @@ def weights_and_precision() -> dict[str, Any]:
 
 
 def of_translator(*others: str) -> dict[str, Any]:
-    """Returns the flags of a model and its search, as a Translator's.
+    """Returns the flags of a model and search, as a Translator's arguments.
 
     Args:
         *others: names of more flags.

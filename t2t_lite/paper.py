@@ -1,10 +1,10 @@
 """The paper's results: its Table 2, and the variations of its Table 3.
 
-What training costs can be said in two ways. The model's own operations follow
-from the shapes of its matrix products (`t2t_lite.model.flops`). The paper
-instead multiplies hours, devices and what a device sustains
+The cost of training can be stated in two ways. The model's own operations
+follow from the shapes of its matrix products (`t2t_lite.model.flops`). The
+paper instead multiplies hours, devices and what a device sustains
 (`sustained_flops`), which also counts what a device does between products and
-while it waits: the model's own operations come to about 0.3 (base) and 0.4
+the time it waits: the model's own operations come to about 0.3 (base) and 0.4
 (big) of that.
 """
 
@@ -27,7 +27,7 @@ class Table2Row(NamedTuple):
 
     training_flops: float
     bleu_en_de: float  # newstest2014
-    bleu_en_fr: float  # of the preset's _en_fr; 6.1 itself has 41.0 for big
+    bleu_en_fr: float  # of the _en_fr preset; 6.1 itself says 41.0 for big
     hours: float
     devices: int
     device: str  # a name of SUSTAINED_TFLOPS
@@ -110,7 +110,7 @@ beam 4 and length penalty 0.6, without averaging of checkpoints."""
 
 
 def sustained_flops(hours: float, devices: int, tflops: float) -> float:
-    """Returns the most operations that devices do in a time: a bound.
+    """Returns the most operations that devices can do in a time: a bound.
 
     >>> f"{sustained_flops(12, 8, SUSTAINED_TFLOPS['P100']):.1e}"
     '3.3e+18'
@@ -128,7 +128,7 @@ def sustained_flops(hours: float, devices: int, tflops: float) -> float:
 
 
 class Comparison(NamedTuple):
-    """The paper's estimate of a training, and what its products take."""
+    """The paper's estimate for a training run, and what its products take."""
 
     paper_flops: float  # hours by devices by sustained speed
     model_flops: float  # the products of all updates
@@ -162,7 +162,7 @@ def compare_with_paper(name: str) -> Comparison:
 
 
 def table_3_text() -> str:
-    """Returns Table 3 as lines for a reader, the presets beside its rows."""
+    """Returns Table 3 as lines for a reader, with presets beside its rows."""
     header = ("", "preset", "settings", "10^6", "paper", "FLOPs", "PPL", "BLEU")
     rows = [header, *map(_table_3_cells, TABLE_3)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -191,7 +191,7 @@ def _table_3_cells(name: str) -> tuple[str, ...]:
 
 
 def _settings_text(hparams: HParams) -> str:
-    """Returns the settings that differ from base; of base itself, all."""
+    """Returns the settings that differ from base; for base itself, all."""
     base = PRESETS["transformer_base"]
     return " ".join(
         f"{symbol}={getattr(hparams, field)}"

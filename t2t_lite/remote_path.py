@@ -1,9 +1,9 @@
 """Paths on other machines, such as gs://bucket/model, in pathlib's terms.
 
 `tf.io.gfile` reads and writes them: Google Cloud Storage by itself, and others
-where a file system for their scheme is registered. Most are stores of objects:
-a file appears, complete, when it is closed; a folder exists where something is
-in it; and there are neither locks nor a renaming of folders.
+if a file system for their scheme is registered. Most are object stores: a file
+appears, complete, when it is closed; a folder exists if something is in it; and
+there are no locks, and no way to rename a folder.
 """
 
 import contextlib
@@ -22,16 +22,16 @@ from typing import Any, BinaryIO
 from t2t_lite import terminal
 from t2t_lite.errors import InputError, reason
 
-ASIDE = "writing-"  # Begins the names of what is not complete.
-_CHUNK = 1 << 20  # Bytes that are asked for at once.
-# As TensorFlow reads them; what has no host begins with a third slash.
+ASIDE = "writing-"  # Starts the names of what is incomplete.
+_CHUNK = 1 << 20  # Bytes requested at once.
+# As TensorFlow reads URLs; one without a host has a third slash.
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9.]+)://(.*)", re.DOTALL)
-# pathlib makes one slash of two.
+# pathlib turns two slashes into one.
 _URL_OF_PATHLIB = re.compile(r"([A-Za-z][A-Za-z0-9.]+):/([^/].*)", re.DOTALL)
 
 
 def is_url(path: str | os.PathLike) -> bool:
-    """Returns whether a path is that of another machine.
+    """Returns whether a path is on another machine.
 
     >>> is_url("gs://bucket/model"), is_url("runs/model")
     (True, False)
@@ -46,9 +46,9 @@ def _match(path):
 
 
 class RemotePath(os.PathLike):
-    """As much of `pathlib.Path` as this package uses, of a URL.
+    """As much of `pathlib.Path` as this package uses, for a URL.
 
-    What fails raises the OSError that a file of this machine would.
+    What fails raises the OSError that a file on this machine would.
 
     Args:
         url: scheme://host/path.
@@ -101,7 +101,7 @@ class RemotePath(os.PathLike):
         return [self._at(parent) for parent in self._path.parents][:-1]
 
     def with_name(self, name: str) -> "RemotePath":
-        """Returns the path of another file of the same folder."""
+        """Returns the path of another file in the same folder."""
         return self.parent / name
 
     def absolute(self) -> "RemotePath":
@@ -116,7 +116,7 @@ class RemotePath(os.PathLike):
 
     def is_dir(self) -> bool:
         """Returns whether something is in a folder of that name."""
-        # ram:// lists what begins with the name, too.
+        # ram:// also lists what only begins with the name.
         return any(child._call("exists") for child in self.iterdir())
 
     def exists(self) -> bool:
@@ -124,8 +124,8 @@ class RemotePath(os.PathLike):
         return self.is_file() or self.is_dir()
 
     def _is_directory(self) -> bool | None:
-        """Returns whether it is a folder; None where there is nothing."""
-        # `gfile.isdir` and `exists` say no where the store fails, too.
+        """Returns whether it is a folder; None if there is nothing."""
+        # `gfile.isdir` and `exists` also say no if the store fails.
         try:
             return bool(self._call("stat").is_directory)
         except FileNotFoundError:
@@ -136,7 +136,7 @@ class RemotePath(os.PathLike):
         return types.SimpleNamespace(st_size=self._call("stat").length)
 
     def iterdir(self) -> Iterator["RemotePath"]:
-        """Yields what is in the folder; nothing where there is none."""
+        """Yields what is in the folder; nothing if there is none."""
         if not self._is_directory():
             return
         for name in self._call("listdir"):
@@ -144,7 +144,7 @@ class RemotePath(os.PathLike):
                 yield self / name.strip("/")
 
     def glob(self, pattern: str) -> Iterator["RemotePath"]:
-        """Yields what matches a pattern, whose parts "/" separates."""
+        """Yields what matches a pattern with parts separated by "/"."""
         first, slash, rest = pattern.partition("/")
         for path in self.iterdir():
             if not fnmatch.fnmatchcase(path.name, first):
@@ -159,7 +159,7 @@ class RemotePath(os.PathLike):
         return list(map(RemotePath, self._call("glob")))
 
     def mkdir(self, parents: bool = True, exist_ok: bool = True) -> None:
-        """Makes the folder, where the store has such things."""
+        """Creates the folder, if the store has such things."""
         del parents, exist_ok
         self._call("makedirs")
 
@@ -172,7 +172,7 @@ class RemotePath(os.PathLike):
                 raise
 
     def rmtree(self) -> None:
-        """Removes the folder and all in it."""
+        """Removes the folder and everything in it."""
         self._call("rmtree")
 
     def open(self, mode: str = "rb") -> BinaryIO:
@@ -191,7 +191,7 @@ class RemotePath(os.PathLike):
         return self.read_bytes().decode(encoding)
 
     def upload(self, local: str | os.PathLike) -> None:
-        """Puts a file of this machine in its place, complete."""
+        """Puts a file of this machine here; it appears once complete."""
         aside = self.with_name(f"{ASIDE}{self.name}-{secrets.token_hex(4)}")
         try:
             with self.os_errors():
@@ -204,9 +204,9 @@ class RemotePath(os.PathLike):
             raise
 
     def append(self, content: bytes) -> None:
-        """Writes behind what is in the file, which is made if there is none.
+        """Appends to the file, which is created if there is none.
 
-        Stores of objects write the whole of it anew.
+        Object stores rewrite the whole file.
         """
         mode = "ab" if self.is_file() else "wb"
         with self.os_errors():
@@ -220,7 +220,7 @@ class RemotePath(os.PathLike):
 
     @contextlib.contextmanager
     def os_errors(self) -> Iterator[None]:
-        """Turns TensorFlow's errors into those of the system.
+        """Turns TensorFlow's errors into the system's.
 
         Raises:
             InputError: TensorFlow has no file system for the scheme.
@@ -293,7 +293,7 @@ def _gfile() -> types.ModuleType:
 
 @functools.cache
 def _tensorflow() -> types.ModuleType:
-    """Returns TensorFlow, which takes seconds to load, and prints."""
+    """Returns TensorFlow, loaded without its messages; that takes seconds."""
     with terminal.silent_stderr():
         import tensorflow as tf
 

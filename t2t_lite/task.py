@@ -1,6 +1,6 @@
-"""What a task is: all that translation and parsing do not share.
+"""What a task is: everything that translation and parsing do not share.
 
-A new one is a class with these methods, and a line in `tasks`.
+A new task is a class with these methods, and a line in `tasks`.
 """
 
 import abc
@@ -35,11 +35,11 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def check_hparams(self, hparams: HParams) -> None:
-        """Raises InputError where settings cannot be those of this task."""
+        """Raises InputError if settings do not fit this task."""
 
     @abc.abstractmethod
     def check_pair(self, source: str, target: str) -> tuple[str, str]:
-        """Returns a pair as it is learned from.
+        """Returns a pair in the form that it is learned from.
 
         Raises:
             InputError: it cannot be learned from.
@@ -78,17 +78,18 @@ class Task(abc.ABC):
     def check_vocabulary(
         self, vocabulary: "Vocabulary", read_pairs: ReadPairs | None = None
     ) -> None:
-        """Raises InputError where a vocabulary cannot be that of this task.
+        """Raises InputError if a vocabulary does not fit this task.
 
         Args:
             vocabulary: Vocabulary.
-            read_pairs: gives the training pairs, where the vocabulary may have
-                been learned from others: what it lacks for them is refused.
+            read_pairs: gives the training pairs, if the vocabulary may have
+                been learned from others: it is refused if it lacks something
+                that they need.
         """
 
     @abc.abstractmethod
     def num_target_ids(self, vocabulary: "Vocabulary") -> int:
-        """Returns V of the logits: targets have the ids below it."""
+        """Returns V of the logits: the ids of targets are below it."""
 
     @abc.abstractmethod
     def encode_targets(
@@ -124,11 +125,11 @@ class Task(abc.ABC):
         directory: "ModelDirectory",
         options: "SearchOptions",
     ) -> "LinePredictor":
-        """Returns what `open` does, of a model in memory, without XLA.
+        """Returns what `open` does, for a model in memory and without XLA.
 
         Args:
             model: Transformer.
-            directory: ModelDirectory that has all but its weights.
+            directory: ModelDirectory that has everything but the weights.
             options: SearchOptions.
         """
 
@@ -144,7 +145,7 @@ class Task(abc.ABC):
 
         Args:
             outputs: list of str.
-            references: list of str, as long.
+            references: list of str, equally long.
             language: of both; None if not known.
             with_margins: bool, whether to estimate the scores' margins.
         """

@@ -1,4 +1,4 @@
-"""Where each task lies. One is imported when it is opened."""
+"""Where to find each task. A task is imported when it is opened."""
 
 import importlib
 from collections.abc import Sequence
@@ -23,10 +23,10 @@ def named(name: str) -> Task:
 
 
 def task_of(hparams: HParams) -> Task:
-    """Returns the Task of settings.
+    """Returns the Task that settings name.
 
     Raises:
-        InputError: they cannot be those of their task.
+        InputError: the settings do not fit the task.
     """
     task = named(hparams.task)
     task.check_hparams(hparams)
@@ -42,7 +42,7 @@ def open_model(
         model_dir: path of a model directory, or a list of those of models that
             translate together.
         checkpoint: that of `members_of`.
-        **options: others of either; None for its default.
+        **options: more options of either; None for the default.
 
     Raises:
         InputError: the directory has no such model, or an option is wrong.

@@ -6,8 +6,8 @@ import numpy as np
 
 from t2t_lite.errors import require
 
-Tensor: TypeAlias = Any  # Of any backend, or an array of NumPy's.
-Shape: TypeAlias = tuple[int | None, ...]  # None where a graph knows no size.
+Tensor: TypeAlias = Any  # Of any backend, or a NumPy array.
+Shape: TypeAlias = tuple[int | None, ...]  # None for sizes unknown to a graph.
 
 # Stands for minus infinity among logits, log probabilities and scores: its
 # weight in a softmax is exactly 0 in float32, yet a softmax over nothing else
@@ -18,13 +18,13 @@ NEG_INF = -1e9
 def is_possible(scores: Tensor) -> Tensor:
     """Returns bool: which log probabilities or scores are not `NEG_INF`.
 
-    One that a length penalty has divided counts as such, too.
+    `NEG_INF` divided by a length penalty counts as `NEG_INF`, too.
     """
     return scores > NEG_INF / 1000
 
 
 def require_dense(**arguments: Any) -> None:
-    """Checks that arguments are no tensors of rows of different lengths.
+    """Checks that arguments are not tensors with rows of different lengths.
 
     Raises:
         InputError: one is ragged or sparse.
@@ -37,7 +37,7 @@ def require_dense(**arguments: Any) -> None:
 
 
 def known_values(tensor: Tensor) -> Tensor:
-    """Returns it as an array, or as it is where it has no values yet."""
+    """Returns a tensor as an array, or unchanged if it has no values yet."""
     try:
         return np.asarray(tensor)
     except (NotImplementedError, TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""What a terminal shows and takes: bars, and lines that are typed."""
+"""What a terminal shows and takes: bars, and typed lines."""
 
 import contextlib
 import io
@@ -26,8 +26,8 @@ def is_typed(path: str | None) -> bool:
 def typed_lines() -> Iterator[str]:
     """Yields the lines that are typed, each after a prompt, until Ctrl-D.
 
-    Where stdout is a terminal too, lines can be edited, and those before are
-    had with the arrow keys. One that is not UTF-8 is passed over, with a word.
+    If stdout is a terminal too, lines can be edited, and the arrow keys bring
+    back earlier ones. A line that is not UTF-8 is skipped, with a message.
     """
     with contextlib.suppress(ImportError):  # Not all builds of Python have it.
         import readline  # noqa: F401, input() edits lines with it
@@ -58,14 +58,14 @@ def with_bar(
 ) -> Iterator[_Result]:
     """Yields results, and shows in a bar on stderr how many there are.
 
-    There is no bar where stderr is no terminal, or where `output` shows the
+    There is no bar if stderr is not a terminal, or if `output` shows the
     results on one. Log lines appear above the bar.
 
     Args:
         results: one for each line.
         total: how many; None if that is not known.
         output: where the results are written meanwhile, if anywhere.
-        done: how many there were before these, of the total.
+        done: how many of the total came before these.
     """
     is_shown = sys.stderr.isatty() and not (output and output.isatty())
     if not is_shown:
@@ -98,7 +98,7 @@ class AboveBar(io.TextIOBase):
 
 @contextlib.contextmanager
 def silent_stderr() -> Iterator[None]:
-    """Discards what C++ code writes to stderr; exceptions still rise."""
+    """Discards what C++ code writes to stderr; exceptions still propagate."""
     if sys.stderr is not None:
         sys.stderr.flush()
     before = os.dup(2)

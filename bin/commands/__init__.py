@@ -29,8 +29,8 @@ NAMES = (
 def run(name: str) -> None:
     """Runs the program called `name` on sys.argv, and exits.
 
-    Only this program is imported: flags are global, and others define flags of
-    the same names.
+    Only this program is imported: flags are global, and others define flags
+    with the same names.
     """
     cli.run(importlib.import_module(f"t2t_lite_commands.{name}"))
 

@@ -1,8 +1,8 @@
 """Scores given translations: how probable a model finds them.
 
-Prints log p(target | source) in nats for each pair of lines, the end of the
-sentence included, without a length penalty. With --tokens prints a line of JSON
-for each pair, which has the log probability of each token too. Lines are not
+Prints log p(target | source) in nats for each pair of lines, including the end
+of the sentence, without a length penalty. With --tokens, prints a line of JSON
+for each pair, which also has the log probability of each token. Lines are not
 split into sentences.
 """
 

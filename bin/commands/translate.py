@@ -93,7 +93,7 @@ cli.refuse_beside("nbest", "scores", because=_BECAUSE)
 cli.refuse_beside("alternatives", "scores", because=_BECAUSE)
 _ASKED = ("nbest", "alternatives", "keep", "alignments")
 _OPTIONS = ("quantization", "sentences", "devices")
-# Beside the search's own options.
+# In addition to the search's own options.
 _SHAPING = ("engine", "precision", "quantization", "xla", "sentences", "scores")
 
 

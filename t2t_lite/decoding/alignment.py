@@ -1,10 +1,10 @@
 """Which part of a source each word of its translation stands for.
 
 It is what the decoder attends to most while it predicts the word's pieces, or
-while it reads them, with one of its heads or in the mean over those of a layer.
+while it reads them: with one of its heads, or on average over a layer's heads.
 
-Source: for reading, Chen et al. 2020, "Accurate Word Alignment Induction from
-Neural Machine Translation".
+Source: Chen et al. 2020, "Accurate Word Alignment Induction from Neural Machine
+Translation", for reading.
 """
 
 import re
@@ -25,8 +25,8 @@ from t2t_lite.text.vocabulary import Vocabulary
 MARKS = "".join(
     chr(n) for n in range(0x10000) if unicodedata.category(chr(n))[0] == "M"
 )
-# Accents, and an apostrophe between letters, are parts of a word; without
-# spaces between words, a character is one.
+# Accents, and an apostrophe between letters, are part of a word. In scripts
+# without spaces between words, each character is a word.
 _WORD = re.compile(
     rf"[{UNSPACED}][{MARKS}]*"
     rf"|\w(?:(?![{UNSPACED}])[\w{MARKS}]|['’](?=\w))*"  # noqa: RUF001
@@ -34,7 +34,7 @@ _WORD = re.compile(
 )
 SPACED = re.compile(r"\S+")  # What str.split gives.
 _TOKENS_AT_ONCE = 4096
-_LINKED = 0.5  # The least weight of a linked word, in the greatest's.
+_LINKED = 0.5  # A linked word's least weight, relative to the greatest.
 
 
 class Pair(NamedTuple):
@@ -55,23 +55,23 @@ class WordWeights(NamedTuple):
     ends_S: np.ndarray
 
     def of_source(self, start: int, end: int) -> np.ndarray:
-        """Returns float [W]: the weight of some characters of the source."""
+        """Returns float [W]: each word's weight on a span of the source."""
         is_part_S = (self.starts_S < end) & (self.ends_S > start)
         return self.weights_WS @ is_part_S
 
     def greatest(self) -> np.ndarray:
-        """Returns float [W]: the greatest weight of a word of the source."""
+        """Returns float [W]: each word's greatest weight on a source word."""
         found = [
             self.of_source(*match.span())
             for match in _WORD.finditer(self.pair.source)
-            if has_letter(match[0])  # No sign.
+            if has_letter(match[0])  # Not a sign.
         ]
         none_W = np.zeros(len(self.words))
         return np.max([none_W, *found], axis=0)
 
 
 def has_letter(text: str) -> bool:
-    """Returns whether a text is more than signs: has a letter or a digit."""
+    """Returns whether a text has a letter or a digit, not only signs."""
     return re.search(r"\w", text) is not None
 
 
@@ -81,8 +81,8 @@ class Aligner:
     Args:
         model: Transformer.
         vocabulary: Vocabulary.
-        heads: which to ask; the mean over those of the last layer when not
-            given.
+        heads: which heads to use; the mean over those of the last layer when
+            not given.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Aligner:
     ):
         self._vocabulary = vocabulary
         hparams = model.hparams
-        # A translation may be longer in the vocabulary's own pieces.
+        # Encoded again, a translation may have more pieces than positions.
         is_learned = hparams.positions == "learned"
         self._longest = hparams.learned_positions if is_learned else None
         self.heads = heads or [AlignmentHead(hparams.decoder_layers - 1)]
@@ -112,7 +112,7 @@ class Aligner:
         self._attention = tf.function(attention, [ids, ids], autograph=False)
 
     def __call__(self, pairs: Sequence[Pair]) -> list[list[Word]]:
-        """Returns the Words of each pair's target, by the first of the heads.
+        """Returns the Words of each pair's target, by the first head.
 
         Args:
             pairs: Pairs.
@@ -120,7 +120,7 @@ class Aligner:
         return list(map(_stand_for, self.weights(pairs)))
 
     def weights(self, pairs: Sequence[Pair]) -> list[WordWeights]:
-        """Returns the WordWeights of each pair, by the first of the heads.
+        """Returns the WordWeights of each pair, by the first head.
 
         Args:
             pairs: Pairs.
@@ -131,11 +131,10 @@ class Aligner:
         return found
 
     def links(self, pairs: Sequence[Pair]) -> list[list[list[Link]]]:
-        """Returns for each of the heads the Links of each pair's words.
+        """Returns, for each head, the Links between each pair's words.
 
-        A word of the target is linked to the words of the source that its
-        pieces attend to most, all that have at least half of the greatest
-        weight.
+        A target word is linked to the source words that its pieces attend to
+        most: all those with at least half of the greatest weight.
 
         Args:
             pairs: Pairs.
@@ -159,7 +158,7 @@ class Aligner:
     ) -> Iterator[tuple[int, list[int], np.ndarray]]:
         """Yields the index of each pair, its target's ids and weights_HTS.
 
-        T counts the pieces but EOS, as far as the model takes them.
+        T counts the pieces except EOS, as far as the model takes them.
         """
         target = self._vocabulary.target
         encoded = target.encode([p.target for p in pairs], num_threads=1)
@@ -193,11 +192,11 @@ class Aligner:
 
 def _stand_for(weights: WordWeights) -> list[Word]:
     """Returns the Words of a target."""
-    if not len(weights.starts_S):  # Of what the vocabulary leaves out.
+    if not len(weights.starts_S):  # The vocabulary leaves out all of it.
         return []
     words, best = [], 0
     for span, weight_S in zip(weights.words, weights.weights_WS, strict=True):
-        if weight_S.any():  # Else the model takes no piece of it.
+        if weight_S.any():  # Else the model takes no piece of the word.
             best = int(weight_S.argmax())
         words.append(Word(*span, int(weights.starts_S[best])))
     return words
@@ -206,13 +205,13 @@ def _stand_for(weights: WordWeights) -> list[Word]:
 def _links(
     is_part_WS: np.ndarray, is_part_WT: np.ndarray, weights_TS: np.ndarray
 ) -> list[Link]:
-    """Returns the links of words by the attention of the target's pieces.
+    """Returns the links between words, by the attention of target pieces.
 
     Args:
         is_part_WS: bool, which pieces make up each word of the source.
-        is_part_WT: bool, likewise of the target.
-        weights_TS: float, of the target's first pieces, those of padding in
-            the source included.
+        is_part_WT: bool, likewise for the target.
+        weights_TS: float, of the target's first pieces, including those on
+            source padding.
     """
     T, S = len(weights_TS), is_part_WS.shape[1]
     shares = is_part_WT[:, :T] @ weights_TS[:, :S] @ is_part_WS.T
@@ -242,23 +241,23 @@ def _parts(
 def _spans(
     vocabulary: Vocabulary, ids: list[int], text: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns where each piece of a text begins in it and ends."""
+    """Returns where in a text each of its pieces begins and ends."""
     starts = _starts(vocabulary, ids, text)
     return starts, np.append(starts[1:], len(text))[: len(starts)]
 
 
 def _starts(vocabulary: Vocabulary, ids: list[int], text: str) -> np.ndarray:
-    """Returns where each piece of a text begins in it, but for EOS.
+    """Returns where in a text each of its pieces except EOS begins.
 
-    Where the vocabulary writes a text otherwise, as by NFKC, or does not know a
-    character of it, it is about there.
+    The places are approximate if the vocabulary writes the text differently,
+    such as in NFKC, or does not know one of its characters.
     """
     names = [vocabulary.token_bytes[i] for i in ids[:-1]]
     lengths = np.array([len(name) for name in names], int)
-    # A piece's space is no part of its word.
+    # A piece's space is not part of its word.
     spaces = np.array([len(n) > 1 and n[:1] == b" " for n in names], int)
     starts = np.cumsum(lengths) - lengths + spaces
-    # The text has a space in front, which is its place -1.
+    # The text gets a space in front, at place -1.
     sizes = [1, *(len(character.encode()) for character in text)]
     characters = np.repeat(np.arange(len(sizes)) - 1, sizes)
     is_begun = f" {text}".encode().startswith(b"".join(names))

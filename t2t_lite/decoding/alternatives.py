@@ -1,7 +1,7 @@
-"""Other ways to go on behind a prefix: the likeliest next words.
+"""Other ways to continue a prefix: the likeliest next words.
 
-One search finds the words. Behind the prefix it ends wherever something new
-begins, so that a word has one probability, however it goes on. A second search
+One search finds the words. After the prefix, it ends wherever something new
+begins, so that a word has one probability, whatever follows it. A second search
 finds the best translation that begins with each of them:
 
     prefix "auf einer "    words     "Leiter"   0.6    "Treppe"   0.2
@@ -24,20 +24,20 @@ from t2t_lite.token_ids import EOS, PAD
 
 
 class _Paths(NamedTuple):
-    """What translations begin with: prefixes, and a word behind each."""
+    """What translations begin with: prefixes, each with a word after it."""
 
     ids_BCK: Tensor  # int32, EOS where the translation ends
-    is_there_BC: Tensor  # bool; others only fill up
+    is_there_BC: Tensor  # bool; the others are filler
 
 
 class AlternativesSearch:
-    """Finds the likeliest next words behind prefixes, and their best ends.
+    """Finds the likeliest next words after prefixes, and their best endings.
 
     Args:
-        make_translator: as `ids_translator`, with its model; called with
-            SearchOptions and by keyword.
-        options: SearchOptions, of a search.
-        steering: Steering by these.
+        make_translator: `ids_translator` with its model; called with
+            SearchOptions and keyword arguments.
+        options: SearchOptions of a search, not of sampling.
+        steering: Steering by these options.
     """
 
     def __init__(
@@ -68,21 +68,21 @@ class AlternativesSearch:
     def __call__(
         self, ids: tf.RaggedTensor, prefix_ids_BK: tf.Tensor, count: int
     ) -> Hypotheses:
-        """Returns the best translation with each of C words behind a prefix.
+        """Returns the best translation with each of C words after a prefix.
 
         Args:
-            ids: int32 RaggedTensor [B, (length)], EOS at each end.
-            prefix_ids_BK: int32, filled up with 0, without EOS.
+            ids: int32 RaggedTensor [B, (length)], each row ending in EOS.
+            prefix_ids_BK: int32, padded with 0, without EOS.
             count: C, how many words, at least 1.
 
         Returns:
             Hypotheses ids_BCT and scores_BC, those of the likeliest words
-            first; fewer than C, as where the search finds no end for a word,
-            leave ids 0 and scores -inf at the end. The end is an alternative,
-            too, where the translation may end with the prefix. An empty
-            sequence has one of no ids and a score of 0.
+            first. If there are fewer than C, as when the search finds no ending
+            for a word, the last ids are 0 and their scores -inf. Where the
+            translation may end with the prefix, its end is an alternative too.
+            An empty sequence has one alternative, with no ids and a score of 0.
         """
-        # Some of the words are alike but for their tokens.
+        # Some of the words differ only in their tokens.
         width = self._word_finders.width(2 * count)
         find_words = self._word_finders[width]
         found = find_words(ids, self._prefix_tokens.places(prefix_ids_BK))
@@ -94,7 +94,7 @@ class AlternativesSearch:
         )
         row_N = ops.repeat(ops.arange(B, dtype="int32"), C)
         is_there_N = ops.reshape(paths.is_there_BC, (-1,))
-        # One without ids takes no part in the search.
+        # A row without ids takes no part in the search.
         rows = tf.ragged.boolean_mask(
             tf.gather(ids, row_N),
             tf.gather(tf.ones_like(ids, tf.bool), row_N)
@@ -143,7 +143,7 @@ class AlternativesSearch:
         is_again_BW = ops.any(is_same_BWW & is_before_WW, axis=-1)
         is_there_BW = ops.any(is_end_BWK, axis=-1) & ~is_again_BW
         is_there_BW = is_there_BW | (is_empty_B[:, None] & (place_W == 0))
-        # Behind the prefix itself, the end is that of the translation.
+        # Right after the prefix, an end is that of the translation.
         prefix_codes_BQ = self._prefix_tokens.codes(prefix_ids_BK)
         is_over_BW = _count(codes_BWQ) <= _count(prefix_codes_BQ)[:, None]
         ids_BWK = ops.where(is_over_BW[..., None], with_end_BWK, ids_BWK)

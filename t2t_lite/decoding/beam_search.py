@@ -89,37 +89,37 @@ def beam_search(
 
     A sentence's search ends when `min_finished` hypotheses have finished and
     the `num_best` best of them beat whatever its alive ones could still become,
-    or at its largest length; hypotheses that are alive then fill the places
-    that are left. With a Goal it ends when each of the best is likelier than
-    all that are alive. What other sentences do changes none of its finished
-    ones.
+    or at its largest length; hypotheses that are alive then fill the remaining
+    places. With a Goal, it ends when each of the best is likelier than all that
+    are alive. Other sentences have no effect on its finished hypotheses.
 
     Args:
         step: a function (int32 ids_BW, cache) to (float32 log_probs_BWV,
-            cache): the newest token of each hypothesis to log probabilities of
-            the one after it, -inf or `NEG_INF` for one that must not follow.
-            `with_log_probs` makes it of a step that gives logits.
+            cache): from the newest token of each hypothesis to log
+            probabilities of the next one, -inf or `NEG_INF` for tokens that
+            must not follow. `with_log_probs` makes one from a step that gives
+            logits.
         cache: a nested structure of tensors [B, ...], or of scalars, whose
-            shapes `step` keeps; in a graph without XLA an axis of unknown size
+            shapes `step` keeps; in a graph without XLA, an axis of unknown size
             may change.
         reorder: a function (cache, int32 parent_BW) to the cache in which
             hypothesis w continues hypothesis parent_BW[:, w].
         max_lengths_B: int32 [B], the most tokens of each sentence, with EOS.
-        max_length: T, the largest of them or more.
+        max_length: T, at least the largest of them.
         beam_width: W.
         alpha: at least 0, exponent of the length penalty.
         eos: the id that ends a hypothesis; also the first token given to
             `step`.
         num_best: from 1 to W, how many hypotheses must be the best possible
-            ones; the others are whatever else had been found.
+            ones; the others are whatever else was found.
         min_finished: up to W, how many hypotheses must have finished.
         constraint: Constraint, or None. Its `advance` is first given `eos`, as
-            `step` is. What it forbids is left out of the search, and leaves the
-            probabilities of the rest as they are: a hypothesis that may only go
-            on with what is not likely falls behind.
-        drop_finished: whether sentences whose search has ended take no part in
-            the steps of the others. Shapes change then, which XLA cannot have;
-            a graph must not know B.
+            `step` is. What it forbids is left out of the search, and the
+            probabilities of the rest stay as they are: a hypothesis that may
+            only continue with unlikely tokens falls behind.
+        drop_finished: whether to leave sentences whose search has ended out of
+            the steps of the others. Shapes then change, which XLA does not
+            allow; a graph must not know B.
 
     Returns:
         Hypotheses: the ids without the first token, EOS included.
@@ -147,7 +147,7 @@ def beam_search(
 
 
 def with_log_probs(step: Step) -> Step:
-    """Returns `step` with log probabilities in the place of logits."""
+    """Returns `step` with log probabilities in place of logits."""
 
     def normalized_step(ids_BW, cache):
         logits_BWV, cache = step(ids_BW, cache)
@@ -191,7 +191,7 @@ class _Search:
         )
 
     def run(self, state: _State, min_active: int | Tensor = 1) -> _State:
-        """Returns the state in which fewer than `min_active` may improve."""
+        """Returns the state in which fewer than `min_active` can improve."""
         (state,) = ops.while_loop(
             lambda state: _count(self.may_improve(state)) >= min_active,
             lambda state: (self.advance(state),),
@@ -200,11 +200,11 @@ class _Search:
         return state
 
     def run_dropping_finished(self, state: _State) -> Hypotheses:
-        """Returns the results; sentences leave when a quarter has ended.
+        """Returns the results; drops ended sentences once they are a quarter.
 
-        Each time costs a copy of what stays.
+        Each drop costs a copy of what stays.
         """
-        results = state.finished  # Of the right shape; each is put later.
+        results = state.finished  # Of the right shape; filled in later.
         place_B = ops.arange(ops.shape(state.max_lengths_B)[0], dtype="int32")
 
         def run_until_some_leave(results, place_R, state):
@@ -227,9 +227,9 @@ class _Search:
 
         A log probability only falls and the penalty only grows with length, so
         an alive hypothesis can at best keep its log probability until its
-        largest length. With a Goal, what is less likely than each result
-        cannot change them by getting longer: for want of what it still needs it
-        would go on until there is no room.
+        largest length. With a Goal, a hypothesis less likely than each result
+        cannot change them by getting longer: lacking what it still needs, it
+        would continue until there is no room.
         """
         best_alive_B = state.alive_log_probs_BW[:, 0]
         best_BN = state.finished.scores_BW[:, : self.num_best]
@@ -285,7 +285,7 @@ class _Search:
     ) -> _Candidates:
         """Returns the best continuations of the alive hypotheses.
 
-        At most W of them end, one of each parent, so W others are left.
+        At most W of them end, one for each parent, so W others are left.
         """
         B, W, V = ops.shape(log_probs_BWV)
         K = self.beam_width * min(2, log_probs_BWV.shape[-1])
@@ -322,7 +322,7 @@ class _Search:
     def _alive(
         self, alive_BK: Tensor, candidates: _Candidates, cache: Cache
     ) -> tuple[Tensor, Tensor]:
-        """Returns the log probabilities and places of W candidates to go on.
+        """Returns the log probabilities and places of W candidates to keep.
 
         Args:
             alive_BK: float32, log probabilities of those that have not ended.
@@ -374,7 +374,7 @@ class _Search:
         )
         ids, scores = _concatenate(state.finished, alive)
         is_there = is_possible(scores)
-        # Others only fill the beam up: they have no text.
+        # The rest only fill the beam: they have no text.
         ids = ops.where(is_there[..., None], ids, 0)
         scores = ops.where(is_there, scores, -float("inf"))
         return Hypotheses(gather(ids, order_BW), gather(scores, order_BW))
@@ -389,7 +389,7 @@ def _concatenate(some: Hypotheses, others: Hypotheses) -> Hypotheses:
 
 
 def _put(all_B: Hypotheses, place_R: Tensor, some_R: Hypotheses) -> Hypotheses:
-    """Returns hypotheses of B sentences, those of R sentences replaced."""
+    """Returns hypotheses of B sentences, with those of R of them replaced."""
     index_R1 = place_R[:, None]
     return Hypotheses(
         ops.scatter_update(all_B.ids_BWT, index_R1, some_R.ids_BWT),
@@ -398,7 +398,7 @@ def _put(all_B: Hypotheses, place_R: Tensor, some_R: Hypotheses) -> Hypotheses:
 
 
 def _take_sentences(tensors: Any, index_R: Tensor) -> Any:
-    """Returns nested tensors [B, ...] at some b, and scalars as they are."""
+    """Returns nested tensors [B, ...] at index_R, and scalars as they are."""
     return keras.tree.map_structure(
         lambda x: take(x, index_R) if len(x.shape) else x, tensors
     )

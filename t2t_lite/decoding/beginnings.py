@@ -1,7 +1,7 @@
-"""What translations begin with: a line's prefix, and what its pieces get of it.
+"""What translations begin with: a line's prefix, and each piece's part of it.
 
-Sentences of a prefix are translations of the sentences of its line, one of one;
-the last of them may go on, and those that the line has none for are part of it.
+The sentences of a prefix translate those of its line, one for one. The last one
+may continue, and includes any that the line has no sentence for.
 """
 
 import collections
@@ -33,11 +33,11 @@ def of_pieces(
 ) -> list[Beginning]:
     """Returns the Beginning of each piece of some lines.
 
-    That of a sentence is its first piece's; where it is all of the translation,
-    further pieces get none.
+    A sentence's Beginning goes to its first piece. If that is all of the
+    translation, the sentence's further pieces translate to nothing.
 
     Args:
-        prefixes: str, one for each line; a blank one is none.
+        prefixes: str, one for each line; a blank one is no prefix.
         pieces: Pieces of the lines.
         first_line: the number of the first line in messages.
 
@@ -75,19 +75,19 @@ def of_sentences(prefix: str, num_sentences: int) -> list[Beginning]:
 
     Args:
         prefix: str.
-        num_sentences: of the line, at least 1.
+        num_sentences: how many the line has, at least 1.
     """
     if not prefix.strip():
         parts = [""]
     elif num_sentences == 1:
         parts = [prefix]
     else:
-        # A digit at its end tells whether another sentence begins there.
+        # A digit added at the end tells whether another sentence begins there.
         (parts,) = sentences.split_lines([f"{prefix}0"], Splitting())
         parts[-1] = parts[-1].removesuffix("0")
     last = min(num_sentences, len(parts)) - 1
     whole, rest = parts[:last], prefix if parts[0] else ""
-    for part in whole:  # What is left is as it was written.
+    for part in whole:  # The rest stays as it was written.
         rest = rest[rest.index(part) + len(part) :].lstrip()
     return [
         *(Beginning(part, ends_there=True) for part in whole),
@@ -103,14 +103,14 @@ def require_possible(
     max_target_length: Callable[[int], int],
     first_line: int = 1,
 ) -> None:
-    """Checks that translations can begin so.
+    """Checks that translations can begin as asked.
 
     Args:
         begun: the Beginning of each piece.
         pieces: Pieces.
         vocabulary: Vocabulary of targets.
-        max_target_length: how many tokens a translation may have, with EOS, by
-            those of its source.
+        max_target_length: a function from the number of tokens of a source to
+            the most that its translation may have, with EOS.
         first_line: the number of the first line in messages.
 
     Raises:
@@ -154,7 +154,7 @@ def encode(
     Args:
         text_B: string tensor [B].
         vocabulary: Vocabulary of targets.
-        ends_there_B: bool, whether a text is all of its translation; None where
+        ends_there_B: bool, whether a text is all of its translation; None if
             none is.
 
     Returns:
@@ -183,7 +183,7 @@ def _encode(text_B: tf.Tensor, vocabulary: Vocabulary) -> tf.RaggedTensor:
 def _with_last(
     ids: tf.RaggedTensor, last: int, has_it_B: tf.Tensor
 ) -> tf.RaggedTensor:
-    """Returns sequences, some with one id more."""
+    """Returns sequences, some with one more id."""
     last_B1 = tf.fill([tf.size(has_it_B), 1], last)
     return tf.concat(
         [ids, tf.ragged.boolean_mask(last_B1, has_it_B[:, None])], axis=1

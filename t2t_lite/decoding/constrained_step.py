@@ -1,4 +1,4 @@
-"""What hypotheses may go on with, and steps of a search that keep to it."""
+"""What may continue a hypothesis, and steps of a search that respect it."""
 
 import math
 from collections.abc import Callable
@@ -17,19 +17,19 @@ Reorder = Callable[[Cache, Tensor], Cache]
 
 
 class Constraint(NamedTuple):
-    """Which tokens a hypothesis may go on with, by a state that it carries."""
+    """Which tokens may continue a hypothesis, by a state that it carries."""
 
     state: Any  # of empty hypotheses: a nested structure of tensors [B, W, ...]
-    # (state, int32 ids_BW) to the state after these tokens. With a goal W may
-    # be another number: of candidates, which are asked about before they are
+    # (state, int32 ids_BW) to the state after these tokens. With a goal, W may
+    # also be the number of candidates, which are asked about before they are
     # chosen.
     advance: Callable
-    # (state, constants) to bool [B, W, V]. A hypothesis that may go on with
-    # nothing ends, and is no result.
+    # (state, constants) to bool [B, W, V]. A hypothesis that no token may
+    # continue ends, and is not a result.
     allowed: Callable
     constants: Any = ()  # of sentences: nested tensors [B, ...]
-    # (state, constants) to bool [B, W, V]: which tokens a hypothesis ends in
-    # front of. EOS gets the sum of their probabilities. None: EOS alone.
+    # (state, constants) to bool [B, W, V]: the tokens before which a hypothesis
+    # ends. EOS gets the sum of their probabilities. None: only EOS.
     ends: Callable | None = None
     goal: Goal | None = None
 
@@ -40,7 +40,7 @@ class ConstrainedCache(NamedTuple):
     inner: Cache  # of the step without the constraint
     state: Any  # that of Constraint, nested tensors [B, W, ...]
     constants: Any  # those of Constraint, nested tensors [B, ...]
-    # With a Goal: bool, whether the model would have ended a hypothesis, which
+    # With a Goal: bool, whether the model would have ended a hypothesis that
     # may not end yet.
     is_over_BW: Any = ()
 
@@ -56,8 +56,8 @@ def with_constraint(
 
     Args:
         step: a function to log probabilities.
-        reorder: that of `beam_search`; None where hypotheses stay in place,
-            and what is returned for it is not called.
+        reorder: that of `beam_search`; None if hypotheses stay in place, and
+            the returned one is not called.
         cache: that of `beam_search`.
         constraint: what rules tokens out.
         eos: that of `beam_search`.
@@ -72,7 +72,7 @@ def with_constraint(
             is_next_BWP = (next_BWP >= 0) & gather(
                 allowed_BWV, ops.maximum(next_BWP, 0), batch_dims=2
             )
-            # It is likelier than all else together.
+            # The end is likelier than all else together.
             would_end_BW = log_probs_BWV[..., eos] > math.log(0.5)
             is_over_BW = (
                 (cache.is_over_BW | would_end_BW)
@@ -112,13 +112,13 @@ def progress(
     parents_BK: Tensor,
     tokens_BK: Tensor,
 ) -> Tensor:
-    """Returns int32 [B, K]: how far continuations have come to the goal.
+    """Returns int32 [B, K]: how far continuations are toward the goal.
 
     Args:
         constraint: Constraint, with a Goal.
         cache: of the hypotheses that are continued.
         parents_BK: int32, which of them each one continues.
-        tokens_BK: int32, with what.
+        tokens_BK: int32, with which token.
     """
     state = keras.tree.map_structure(
         lambda x: gather(x, parents_BK), cache.state
@@ -128,7 +128,7 @@ def progress(
 
 
 def _with_ends(log_probs_BWV: Tensor, is_end_BWV: Tensor, eos: int) -> Tensor:
-    """Returns log probabilities in which EOS stands for some tokens, too."""
+    """Returns log probabilities in which EOS also stands for some tokens."""
     of_ends_BWV = ops.where(is_end_BWV, log_probs_BWV, NEG_INF)
     total_BW1 = ops.logsumexp(of_ends_BWV, axis=-1, keepdims=True)
     ids_V = ops.arange(log_probs_BWV.shape[-1], dtype="int32")

@@ -1,4 +1,4 @@
-"""Constraints on what a translation may go on with, whatever its text."""
+"""Constraints on a translation's next token, whatever its text."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -14,11 +14,11 @@ from t2t_lite.token_ids import EOS
 
 
 class Batch(NamedTuple):
-    """What is searched at once, as constraints need to know it."""
+    """What is searched at once, as far as constraints need to know it."""
 
     source_ids_BS: Tensor  # int32
     max_lengths_B: Tensor  # int32, the most tokens of each target, with EOS
-    max_length: int | Tensor  # T, the largest of them or more
+    max_length: int | Tensor  # T, at least the largest of them
     beam_width: int  # W
     num_target_ids: int  # V
     prefixes_BK3: Tensor | None = None  # that of `PrefixTokens.places`
@@ -29,11 +29,11 @@ MakeConstraint = Callable[[Batch], Constraint]
 
 
 def all_of(constraints: Sequence[Constraint]) -> Constraint:
-    """Returns the Constraint to what each of some constraints allows.
+    """Returns the Constraint to what all of some constraints allow.
 
     Args:
-        constraints: Constraints of one batch; at most one of them has
-            `ends`, and one a `goal`.
+        constraints: Constraints of one batch; at most one of them has `ends`,
+            and at most one a `goal`.
     """
     if len(constraints) == 1:
         return constraints[0]
@@ -82,13 +82,13 @@ def all_of(constraints: Sequence[Constraint]) -> Constraint:
 
 
 def min_length(batch: Batch, least: int) -> Constraint:
-    """Returns the Constraint to at least so many tokens before the end.
+    """Returns the Constraint to at least `least` tokens before the end.
 
     A sentence with less room than that needs no more than it has room for.
 
     Args:
         batch: Batch.
-        least: without EOS.
+        least: how many tokens, without EOS.
     """
     least_B = ops.minimum(batch.max_lengths_B - 1, least)
 
@@ -113,7 +113,7 @@ class _History(NamedTuple):
 
 
 def no_repeated_ngrams(batch: Batch, n: int) -> Constraint:
-    """Returns the Constraint to hypotheses that have no n tokens twice.
+    """Returns the Constraint to hypotheses with no run of n tokens twice.
 
     Args:
         batch: Batch.
@@ -152,17 +152,17 @@ def no_repeated_ngrams(batch: Batch, n: int) -> Constraint:
 
 
 def marked(ids_BWN: Tensor, counts_BWN: Tensor, V: int) -> Tensor:
-    """Returns bool [B, W, V]: which ids are among some.
+    """Returns bool [B, W, V]: which ids are among those that count.
 
     Args:
         ids_BWN: int32.
-        counts_BWN: bool, which of them count.
+        counts_BWN: bool, which of these count.
         V: how many ids there are.
     """
     B, W, N = ops.shape(ids_BWN)
     row_BW1 = ops.reshape(ops.arange(B * W, dtype="int32"), (B, W, 1))
     row_BWN = ops.broadcast_to(row_BW1, (B, W, N))
-    # Of no id is one place more in each row, which is cut off.
+    # Each row has one more place, for no id, which is cut off.
     index = ops.stack([row_BWN, ops.where(counts_BWN, ids_BWN, V)], axis=-1)
     index_M2 = ops.reshape(index, (-1, 2))
     ones_M = ops.ones_like(index_M2[:, 0])
@@ -171,6 +171,6 @@ def marked(ids_BWN: Tensor, counts_BWN: Tensor, V: int) -> Tensor:
 
 
 def _no_tokens(batch: Batch) -> Tensor:
-    """Returns int32 [B, W]: -1, for what is first given is no token of it."""
+    """Returns int32 [B, W]: -1, because the first id given is not a token."""
     B = ops.shape(batch.source_ids_BS)[0]
     return ops.full((B, batch.beam_width), -1, "int32")

@@ -1,7 +1,7 @@
 """Searches on several devices, which take their batches from one queue.
 
 Each device has the weights, a graph of its own, and one batch at a time. The
-batches are those of a single device, so what is found in them is the same.
+batches are those of a single device, so the results are the same, too.
 """
 
 import contextlib
@@ -29,13 +29,13 @@ class Replica(NamedTuple):
 def find_devices(devices: str | int = "all") -> list[str]:
     """Returns the names of this machine's devices that are to search.
 
-    They are GPUs where there are any, else CPUs.
+    They are GPUs if there are any, else CPUs.
 
     Args:
         devices: "all", or how many.
 
     Raises:
-        InputError: there are not so many.
+        InputError: there are not that many.
     """
     gpus = tf.config.list_logical_devices("GPU")
     names = [d.name for d in gpus or tf.config.list_logical_devices("CPU")]
@@ -53,12 +53,11 @@ def find_devices(devices: str | int = "all") -> list[str]:
 def make_replicas(
     model: Transformer | Ensemble, devices: Sequence[str] = ()
 ) -> list[Replica]:
-    """Returns the Replicas of a model that search; none where it does alone.
+    """Returns the Replicas of a model that search; none if it searches alone.
 
     Args:
         model: Transformer, or an Ensemble. The devices of a MirroredStrategy
-            that it was made under have its weights already, so they are the
-            ones.
+            that it was made under have its weights already, so those are used.
         devices: names; all but the first get the weights as they are now.
     """
     strategy = _strategy(model)
@@ -97,7 +96,7 @@ def trace_on(replica: Replica, translate: Callable) -> Callable:
 
     Args:
         replica: Replica.
-        translate: tf.function of ids, with its model.
+        translate: tf.function of ids, with the replica's model.
     """
 
     def translate_there(*ids: tf.Tensor | tf.RaggedTensor) -> Hypotheses:
@@ -105,7 +104,7 @@ def trace_on(replica: Replica, translate: Callable) -> Callable:
             return translate(*ids)
 
     strategy = _strategy(replica.model)
-    # Only in its scope is a mirrored weight the one of the device.
+    # Only in its scope is a mirrored weight that of the device.
     with strategy.scope() if strategy else contextlib.nullcontext():
         return tf.function(
             translate_there,
@@ -118,10 +117,10 @@ class DividedSearch:
     """A function of token ids that several devices compute, batch by batch.
 
     Args:
-        searches: functions of an int32 RaggedTensor [N, (length)], and maybe
-            of other tensors [N, ...], to Hypotheses; one of each device.
-        batches: a function of the int lengths_N of the first to arrays of
-            rows, those of each batch; rows without ids are left out.
+        searches: functions from an int32 RaggedTensor [N, (length)], and maybe
+            other tensors [N, ...], to Hypotheses; one for each device.
+        batches: a function from the first tensor's int lengths_N to the rows of
+            each batch, as arrays; rows without ids are left out.
     """
 
     def __init__(
@@ -135,7 +134,7 @@ class DividedSearch:
             self._free.put(each)
 
     def __call__(self, *ids: tf.Tensor | tf.RaggedTensor) -> Hypotheses:
-        """Returns the Hypotheses of all sequences; threads may call it."""
+        """Returns the Hypotheses of all sequences; it is thread-safe."""
         if tf.inside_function():  # A graph starts no threads.
             return self._searches[0](*ids)
         batches = list(self._batches(ids[0].row_lengths().numpy()))
@@ -150,13 +149,13 @@ class DividedSearch:
         ids: Sequence[tf.Tensor | tf.RaggedTensor],
         rows_R: np.ndarray | None = None,
     ) -> Hypotheses:
-        """Returns what the next device that is free finds, as arrays."""
+        """Returns what the next free device finds, as arrays."""
         search = self._free.get()
         try:
             if rows_R is not None:
                 with tf.device("CPU:0"):
                     ids = [tf.gather(each, rows_R) for each in ids]
-            # Arrays: it is free once all is computed.
+            # As arrays: the device is free only once all is computed.
             return Hypotheses(*map(np.asarray, search(*ids)))
         finally:
             self._free.put(search)
@@ -165,7 +164,7 @@ class DividedSearch:
 def _in_their_rows(
     parts: Sequence[Hypotheses], batches: Sequence[np.ndarray], N: int
 ) -> Hypotheses:
-    """Returns the Hypotheses of N sequences; the best of others is empty."""
+    """Returns the Hypotheses of N sequences, empty ones for those left out."""
     W = parts[0].ids_BWT.shape[1]
     T = max(part.ids_BWT.shape[2] for part in parts)
     ids_NWT = np.zeros([N, W, T], np.int32)

@@ -1,4 +1,4 @@
-"""What translates token ids, whoever wrote it."""
+"""What translates token ids, wherever its weights are from."""
 
 import functools
 import threading
@@ -31,15 +31,17 @@ class Engine(NamedTuple):
     description: str  # where the weights are from
     model: Transformer | Ensemble | None = None  # None for a SavedModel
     num_devices: int = 1
-    # A function of ids as above, str that the translations begin with, and bool
-    # whether they end there, to Hypotheses; None if there is none.
+    # A function from ids as above, the str that each translation begins with,
+    # and a bool for whether it ends there, to Hypotheses; None if there is
+    # none.
     translate_prefixed: Callable | None = None
-    # A function of ids as above, str that the translations begin with, and how
-    # many alternatives behind them, as `AlternativesSearch` returns; or None.
+    # A function from ids as above, the str that each translation begins with,
+    # and how many alternatives to find after it, to what `AlternativesSearch`
+    # returns; or None.
     find_alternatives: Callable | None = None
-    # As `translate_prefixed`, but with the Terms of each as the last argument.
+    # Like `translate_prefixed`, with the Terms of each as the last argument.
     translate_with_terms: Callable | None = None
-    # A function of ids as above, and str, to the score of each as a
+    # A function from ids as above, and a str for each, to its score as a
     # translation, -inf for what the options do not allow; or None.
     score_texts: Callable | None = None
 
@@ -88,7 +90,7 @@ def model_engine(
 
 
 class _Searches:
-    """The searches of a model: those with prefixes are made when asked for.
+    """The searches of a model; those with prefixes are made on first use.
 
     Args:
         make_translator: that of AlternativesSearch.
@@ -105,7 +107,7 @@ class _Searches:
         self._make_translator, self._options = make_translator, options
         self._vocabulary = vocabulary
         self._steering = Steering(options, vocabulary)
-        self._making = threading.Lock()  # Threads of several devices come.
+        self._making = threading.Lock()  # For threads of several devices.
         self.translate_ids = make_translator(
             options, constraint=self._steering.constraint
         )
@@ -130,7 +132,7 @@ class _Searches:
         ends_there: Sequence[bool],
         asked: Sequence[Sequence[Term]],
     ) -> Hypotheses:
-        """Returns the best that begin with prefixes and have their Terms."""
+        """Returns the best that begin with prefixes and contain their Terms."""
         with self._making:
             search = self._term_search
         return search(ids, self._encode(prefixes, ends_there), asked)
@@ -140,7 +142,7 @@ class _Searches:
     ) -> np.ndarray:
         """Returns float32 [B]: the scores of texts as translations.
 
-        What the options do not allow, or there is no room for, has -inf.
+        What the options do not allow, or there is no room for, scores -inf.
         """
         with self._making:
             tokens = self._steering.prefix_tokens
@@ -153,7 +155,7 @@ class _Searches:
     def find_alternatives(
         self, ids: tf.RaggedTensor, prefixes: Sequence[str], count: int
     ) -> Hypotheses:
-        """Returns the best with each of the likeliest words behind prefixes."""
+        """Returns the best with each of the likeliest words after prefixes."""
         with self._making:
             search = self._alternatives_search
         return search(ids, self._encode(prefixes), count)
@@ -187,7 +189,7 @@ class _Searches:
     def _encode(
         self, prefixes: Sequence[str], ends_there: Sequence[bool] | None = None
     ) -> tf.Tensor:
-        """Returns int32 ids [B, K], filled up with 0."""
+        """Returns int32 ids [B, K], padded with 0."""
         return beginnings.encode(
             tf.constant(prefixes),
             self._vocabulary,

@@ -17,13 +17,13 @@ from t2t_lite.token_ids import PAD
 
 
 class Ensemble:
-    """Transformers of the same vocabulary, in the place of one in a search.
+    """Transformers of the same vocabulary, in place of one in a search.
 
     Args:
         models: Transformers, at least one.
 
     Raises:
-        InputError: they have not as many ids as each other.
+        InputError: their numbers of ids differ.
     """
 
     def __init__(self, models: Sequence[Transformer]):
@@ -41,7 +41,7 @@ class Ensemble:
 
     @property
     def weights(self) -> list[keras.Variable]:
-        """Those of all models."""
+        """The weights of all models."""
         return [weight for model in self.models for weight in model.weights]
 
 
@@ -51,7 +51,7 @@ def models_of(model: Transformer | Ensemble) -> tuple[Transformer, ...]:
 
 
 def only_model(model: Transformer | Ensemble) -> Transformer:
-    """Returns a Transformer, where there are not several.
+    """Returns the model, if there is only one.
 
     Raises:
         InputError: it is an Ensemble.
@@ -70,8 +70,8 @@ def start(
 ) -> tuple[Step, Cache, Reorder]:
     """Returns (step, cache, reorder) for `beam_search` over one batch.
 
-    Log probabilities are those of a model, or the mean of those of several,
-    which need not sum to 1. Padding has none.
+    Log probabilities are those of one model, or the mean of those of several,
+    whose probabilities need not sum to 1. Padding has none.
 
     Args:
         model: Transformer, or an Ensemble.
@@ -105,7 +105,7 @@ def start(
 
 
 def _without_padding(step: Step, num_ids: int) -> Step:
-    """Returns a step of logits as one of log probabilities, none of padding."""
+    """Returns a step of logits as one of log probabilities, without padding."""
     is_padding_V = ops.equal(ops.arange(num_ids, dtype="int32"), PAD)
 
     def step_without_padding(ids_BW, cache):
@@ -116,7 +116,7 @@ def _without_padding(step: Step, num_ids: int) -> Step:
 
 
 def _common(hparams: Sequence[HParams]) -> HParams:
-    """Returns the first, with lengths that suit all of them."""
+    """Returns the first HParams, with lengths that suit all of them."""
     changes = {"max_length": min(each.max_length for each in hparams)}
     learned = [h.learned_positions for h in hparams if h.positions == "learned"]
     if learned:

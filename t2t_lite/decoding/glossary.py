@@ -1,9 +1,9 @@
-"""A glossary: which terms of a source the translation must have, and as what.
+"""A glossary: terms of a source, and what its translation must have for them.
 
 Words are compared, not characters: "car" is not found in "cars". A source term
-in lowercase is found however it is written, another one only as it is. Of terms
-that begin at the same word the longest one counts, and a text is read from left
-to right:
+in lowercase is found in any case, others only as they are written. Of terms
+that begin at the same word, the longest one counts, and a text is read from
+left to right:
 
     glossary    "red"   "red car"   "car door"
     text        the red car door is red
@@ -111,7 +111,7 @@ class Glossary:
             kept[target] = its_spans
         asked = []
         for target, its_spans in kept.items():
-            # One within a longer term is there, too, beside its own.
+            # Those within longer terms are there in addition to its own.
             within = sum(
                 len(others) * self._count_within(target, other)
                 for other, others in kept.items()
@@ -122,7 +122,7 @@ class Glossary:
         return merged(asked), messages
 
     def _count_within(self, target: str, other: str) -> int:
-        """Returns how often a target term stands in another, as words of it."""
+        """Returns how often a target term occurs in another, as whole words."""
         pairs = (
             (_words(target), _words(other)),
             (self._ids[target], self._ids[other]),
@@ -162,7 +162,7 @@ class Glossary:
 
 
 class _Word(NamedTuple):
-    """A word of a text, or another sign, and where it stands."""
+    """A word or another sign of a text, and where it is."""
 
     text: str
     start: int
@@ -170,10 +170,10 @@ class _Word(NamedTuple):
 
 
 def _words_in(text: str) -> list[_Word]:
-    """Returns the words and the other signs of a text, but its language token.
+    """Returns the words and other signs of a text, except its language token.
 
-    Where NFKC makes what is between spaces shorter or longer, they stand where
-    all of that does.
+    If NFKC changes the length of what is between two spaces, each word in it
+    has the place of all of it.
     """
     token = _TOKEN.match(text)
     words = []
@@ -188,7 +188,7 @@ def _words_in(text: str) -> list[_Word]:
 
 
 def _words(text: str) -> list[str]:
-    """Returns the words and the other signs of a text.
+    """Returns the words and other signs of a text.
 
     >>> _words("The red car's door.")
     ['The', 'red', 'car', "'", 's', 'door', '.']
@@ -197,7 +197,7 @@ def _words(text: str) -> list[str]:
 
 
 def _count(part: Sequence, whole: Sequence) -> int:
-    """Returns how often one sequence stands in another.
+    """Returns how often one sequence occurs in another.
 
     >>> _count(["a", "b"], ["a", "b", "c", "a", "b"])
     2

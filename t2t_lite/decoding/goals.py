@@ -1,4 +1,4 @@
-"""Beam search towards a goal: what is not likely, and must get done."""
+"""Beam search toward a goal: what is unlikely but must get done."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -13,14 +13,14 @@ from t2t_lite.tensor import NEG_INF, Tensor, is_possible
 class Goal(NamedTuple):
     """What hypotheses must get done before they end.
 
-    Those that are equally far compete with each other alone, for what is not
-    likely would otherwise fall behind before it is done.
+    Those that are equally far compete only with each other, because what is
+    unlikely would otherwise fall behind before it is done.
     """
 
-    # (state, constants) to int32 [B, W]: how far hypotheses are, of candidates,
-    # too.
+    # (state, constants) to int32 [B, W]: how far hypotheses, or candidates,
+    # are.
     progress: Callable
-    # (state, constants) to int32 [B, W, P]: tokens that bring them further, -1
+    # (state, constants) to int32 [B, W, P]: tokens that take them further, -1
     # for none.
     next_ids: Callable
 
@@ -34,20 +34,21 @@ def best_and_nearer(
 ) -> tuple[Tensor, Tensor]:
     """Returns the K best continuations, and others that a goal needs.
 
-    They are each hypothesis' best one, its end, and those that bring it nearer
-    to the goal. Where the model would have ended before the goal was reached,
-    only these are left: what else it went on with is no text.
+    The others are each hypothesis's best one, its end, and those that bring it
+    nearer to the goal. Where the model would have ended before the goal was
+    reached, only the ones nearer to the goal are left: whatever else it
+    continued with is not text.
 
     Args:
         log_probs_BWV: float32, of hypotheses with each token.
         nearer_BWP: int32, tokens that bring each nearer, -1 for none.
         is_over_BW: bool, which ones the model would have ended.
-        K: how many are the best ones.
+        K: how many best ones.
         eos: the id that ends a hypothesis.
 
     Returns:
         float32 log probabilities and int32 places among all W * V, both [B, N],
-        N = K + W * (2 + P). A place that comes again has NEG_INF there.
+        N = K + W * (2 + P). A place that is repeated has NEG_INF there.
     """
     B, W, V = ops.shape(log_probs_BWV)
     going_on_BWV = ops.where(is_over_BW[..., None], NEG_INF, log_probs_BWV)
@@ -76,10 +77,10 @@ def best_and_nearer(
 def best_in_turns(
     alive_BK: Tensor, progress_BK: Tensor, beam_width: int
 ) -> tuple[Tensor, Tensor]:
-    """Returns the W to go on with, in turns of those that are equally far.
+    """Returns the W to continue, taking turns among those equally far.
 
-    First the best of each group, the group that is further before the others;
-    then the second best of each, and so on. What is impossible comes last.
+    First comes the best of each group, the furthest group first; then the
+    second best of each, and so on. What is impossible comes last.
 
     Args:
         alive_BK: float32, log probabilities; NEG_INF for what has ended.
@@ -110,7 +111,7 @@ def best_in_turns(
 
 
 def _is_repeated(x_BN: Tensor, counts_BN: Tensor) -> Tensor:
-    """Returns bool [B, N]: what has an equal before it, of those that count."""
+    """Returns bool [B, N]: what equals something before it that counts."""
     place_N = ops.arange(ops.shape(x_BN)[1], dtype="int32")
     is_before_NN = place_N < place_N[:, None]
     is_same_BNN = ops.equal(x_BN[:, :, None], x_BN[:, None])

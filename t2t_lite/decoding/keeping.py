@@ -1,4 +1,4 @@
-"""Lines that keep some of their source, before and behind their translation."""
+"""Lines that keep some of their source, before and after translation."""
 
 import collections
 import math
@@ -40,7 +40,7 @@ class KeptLines:
             ]
 
     def left(self) -> list[tuple[int, str]]:
-        """Returns (index of its line, item) of what cannot be kept."""
+        """Returns (index of its line, item) for what cannot be kept."""
         return [
             (n, item) for n, each in enumerate(self._kept) for item in each.left
         ]
@@ -68,7 +68,7 @@ class KeptLines:
         """Returns the Translations of the lines with all that is kept.
 
         Args:
-            found: the Translations of each line, without.
+            found: the Translations of each line, without what is kept.
             pieces: Pieces of the lines.
             by_piece: the Translations of each piece.
             aligner: Aligner.
@@ -98,7 +98,7 @@ class KeptLines:
     ) -> dict[tuple[int, int], list[Word]]:
         """Returns the Words of each translation, by its line and its rank.
 
-        They are those of lines with tags, and none of other lines.
+        Lines without tags have none.
         """
         tagged = {n for n, each in enumerate(self._kept) if each.nodes}
         all_places = list(places(self.lines, pieces, by_piece, tagged))

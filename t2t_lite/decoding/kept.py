@@ -1,15 +1,15 @@
 """What a translation keeps as its source has it: URLs, placeholders, tags.
 
-A stand-in goes through the translation in the place of each, a word that the
-vocabulary knows and the line has not:
+A stand-in is translated in place of each, a word that the vocabulary knows and
+the line does not contain:
 
     source          Send it to ann@example.org by {date}.
     translated      Send it to 11 by 13.
     translation     Senden Sie es bis 13 an 11.
                     Senden Sie es bis {date} an ann@example.org.
 
-The translation has each of them once, as with a glossary. Tags are taken
-out instead, and go around the words that stand for theirs (`tags`).
+The translation has each of them once, as with a glossary. Tags are taken out
+instead, and put around the words that stand for theirs (`tags`).
 """
 
 import re
@@ -35,7 +35,7 @@ _NUMBER = (
     rf"(?<![\w.,:/{_DASH}])[+-]?{_DIGITS}"
     rf"(?:[{_DASH}]{_DIGITS})?"
 )
-# What a URL has none of, but for brackets that it closes again.
+# What a URL does not contain, except brackets that it closes again.
 _END_OF_URL = r"\s<>\"“”„»«。、，！？）」"  # noqa: RUF001
 _IN_URL = "|".join(
     rf"{begin}[^{_END_OF_URL}(){{}}\[\]]*{end}"
@@ -52,18 +52,18 @@ _PATTERNS = {
 }
 _QUOTES = "\"'"
 _BYTE = re.compile("<0x[0-9A-F]{2}>")
-_FEWEST = 10  # Numbers that stand in for others, or else words do.
+_FEWEST = 10  # Numbers; if there are fewer, words stand in instead.
 _MOST = 100  # Words.
 
 
 class Kept(NamedTuple):
-    """A line as it is translated, and what of it is kept."""
+    """A line as it is translated, and what is kept of it."""
 
     text: str
     items: dict[str, str]  # what each stand-in stands for
     nodes: tuple[Node, ...]  # the tags
-    touching: dict[str, str]  # stand-ins for what touches a sign on its left
-    left: list[str]  # items that nothing is left to stand in for
+    touching: dict[str, str]  # by stand-in, the sign touching its item's left
+    left: list[str]  # items that no stand-in is left for
 
 
 class Keeper:
@@ -73,7 +73,7 @@ class Keeper:
         kinds: names, of KEPT.
         vocabulary: Vocabulary.
         language: of sources, ISO 639-1; None if not known.
-        apart_from: texts that have none of the words that may stand in.
+        apart_from: texts in which no stand-in may occur.
 
     Raises:
         InputError: the vocabulary has no words to stand in for others.
@@ -91,7 +91,7 @@ class Keeper:
         self._items = None
         self._ids: dict[str, tuple[int, ...]] = {}
         if patterns:
-            # Those that touch each other are one.
+            # Items that touch each other are one.
             self._items = re.compile(f"(?:{'|'.join(patterns)})+")
             self._ids = _stand_ins(vocabulary, language, [*apart_from])
 
@@ -131,7 +131,7 @@ class Keeper:
     def in_prefix(self, prefix: str, kept: Kept) -> str:
         """Returns what a translation begins with, without what is kept.
 
-        One that is cut within an item has all of it.
+        If it is cut within an item, it gets all of it.
 
         Args:
             prefix: str, which may have items and tags of the line.
@@ -152,7 +152,7 @@ class Keeper:
         if words:
             prefix += _rest_of_item(prefix, kept.items.values())
             prefix = self._items.sub(stand_in, prefix)
-            # What follows must not go on with a stand-in.
+            # What follows must not continue a stand-in.
             is_word = re.search(r"\w+$", prefix)
             ends_in_space |= bool(is_word) and is_word[0] in kept.items
         return prefix.rstrip(" ") + " " if ends_in_space else prefix
@@ -205,7 +205,7 @@ class Keeper:
                     kept.touching[word], is_word.pattern, translation
                 )
             found = is_word.search(translation)
-            if found:  # The first, if the model has that word itself, too.
+            if found:  # The first, if the model wrote that word itself, too.
                 start, end = found.span()
                 translation = translation[:start] + item + translation[end:]
         return translation
@@ -215,19 +215,19 @@ def _touching(sign: str, word: str, text: str) -> str:
     """Returns a text without the space between a sign and a word.
 
     The sign is that of the source, or another one that opens something. Tags
-    may stand before the word.
+    may come before the word.
     """
     signs = re.escape(tags.OPENING + ("" if sign in _QUOTES else sign))
-    # What closes something may look the same.
+    # A closing quote may look the same.
     opened = rf"(?:(?<![\w.,;:!?])[{_QUOTES}]|[{signs}])"
     tag = "<[^<>]*>"
     return re.sub(rf"({opened}) ((?:{tag})*)(?={word})", r"\1\2", text)
 
 
 def _rest_of_item(prefix: str, items: Collection[str]) -> str:
-    """Returns what is missing of an item that a prefix ends within.
+    """Returns the rest of an item that a prefix ends within.
 
-    A word, or a number, is none of the beginning of one.
+    A mere word or number does not count as the beginning of an item.
 
     >>> _rest_of_item("See {na", ["{name}"])
     'me}'
@@ -242,7 +242,7 @@ def _rest_of_item(prefix: str, items: Collection[str]) -> str:
 
 
 def _set_apart(word: str, match: re.Match) -> str:
-    """Returns a word with spaces where what it is for touches other text.
+    """Returns a word with spaces where its item touches other text.
 
     A sign on its right may touch it.
 
@@ -256,7 +256,7 @@ def _set_apart(word: str, match: re.Match) -> str:
 
 
 def _left_of(match: re.Match) -> str:
-    """Returns the character that a match touches, but for tags."""
+    """Returns the character to the left of a match, ignoring tags."""
     return match.string[: match.start()].rstrip(_HOLE)[-1:]
 
 
@@ -269,16 +269,16 @@ def _stand_ins(
 ) -> dict[str, tuple[int, ...]]:
     """Returns words that may stand in for others, and their target's ids.
 
-    They are numbers, which models copy more than they copy words, or else the
+    They are numbers, which models copy more often than words, or else the
     longest words that source and target have in common. Those of one token come
     first.
 
     Raises:
         InputError: there are none.
     """
-    # In German, "11." is an ordinal, and ends no sentence.
+    # In German, "11." is an ordinal and does not end a sentence.
     most = 1000 if language == "de" else 100
-    numbers = range(most - 1, most // 10, -1)  # Seldom ones first.
+    numbers = range(most - 1, most // 10, -1)  # Rare ones first.
     found = _usable(map(str, numbers), vocabulary)
     if len(found) < _FEWEST:
         sides = vocabulary, vocabulary.target
@@ -302,10 +302,10 @@ def _stand_ins(
 def _usable(
     words: Iterable[str], vocabulary: Vocabulary
 ) -> dict[str, tuple[int, ...]]:
-    """Returns those of some words that both sides have pieces for.
+    """Returns the words that both sides have pieces for.
 
     Returns:
-        dict of the words to their ids of the target.
+        dict of the words to their target ids.
     """
     words, target = list(words), vocabulary.target
     sources, targets = (
@@ -324,7 +324,7 @@ def _usable(
 
 
 def _has_pieces(vocabulary: Vocabulary, ids: Sequence[int]) -> bool:
-    """Returns whether no id is unknown, or a byte."""
+    """Returns whether no id is unknown or a byte."""
     names = vocabulary.tokens(ids)
     is_byte = any(_BYTE.fullmatch(name) for name in names)
     return vocabulary.unknown_id not in ids and not is_byte

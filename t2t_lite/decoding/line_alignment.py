@@ -16,10 +16,10 @@ _TOKEN = re.compile(rf"(?:{LANGUAGE_TOKEN} )?")
 
 
 class Place(NamedTuple):
-    """A piece with one of its translations, and where they stand.
+    """A piece with one of its translations, and where they are.
 
-    Offsets are those of characters: of the piece in its line, of the
-    translation in the line's, which has spaces between those of pieces.
+    Offsets count characters: of the piece in its line, and of the translation
+    in the line's, which has spaces between those of its pieces.
     """
 
     pair: Pair
@@ -35,13 +35,13 @@ def places(
     by_piece: Sequence[Sequence[Translation]],
     wanted: Container[int],
 ) -> Iterator[Place]:
-    """Yields the Place of each translation of each piece, but for blank ones.
+    """Yields the Place of each translation of each piece, except blank ones.
 
     Args:
         lines: str.
         pieces: Pieces of the lines.
         by_piece: the Translations of each piece.
-        wanted: the indices of those lines that are.
+        wanted: the indices of the lines to include.
     """
     ends, lengths = collections.Counter(), collections.Counter()
     for line, ids, text, translations in zip(
@@ -55,17 +55,17 @@ def places(
             if not target:
                 continue
             done = lengths[line, rank]
-            target_start = done + 1 if done else 0  # Behind a space.
+            target_start = done + 1 if done else 0  # After a space.
             lengths[line, rank] = target_start + len(target)
             pair = Pair(ids, text, target)
             yield Place(pair, line, rank, start, target_start)
 
 
 def _start(line: str, text: str, first: int) -> int:
-    """Returns where a piece begins in its line, from a place on.
+    """Returns where a piece begins in its line, at `first` or later.
 
-    A language token in front of it may be that of the line. What was cut may
-    be written in another way: it begins at the next word then.
+    A language token in front of it may be that of the line. A piece that was
+    cut may be written differently; then it begins at the next word.
     """
     for skipped in (0, _TOKEN.match(text).end()):
         place = line.find(text[skipped:], first)
@@ -89,7 +89,7 @@ def with_links(
         lines: str.
         pieces: Pieces of the lines.
         by_piece: the Translations of each piece.
-        aligner: Aligner, of whose heads the first is asked.
+        aligner: Aligner, whose first head is used.
     """
     all_places = list(places(lines, pieces, by_piece, range(len(lines))))
     by_pair, *_ = aligner.links([place.pair for place in all_places])
@@ -129,7 +129,7 @@ class _Words:
         text, start = piece[len(token) :], start + len(token)
         if self._line.startswith(text, start):
             found = [self._number_at(start + place) for place in _starts(text)]
-        else:  # It is written in another way.
+        else:  # It is written differently.
             first, last = self._number_at(start), len(self._starts) - 1
             count = len(text.split())
             found = [min(n, last) for n in range(first, first + count)]

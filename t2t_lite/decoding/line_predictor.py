@@ -28,11 +28,11 @@ class Translation(NamedTuple):
 
 
 class AlignedTranslation(NamedTuple):
-    """A Translation, and which words of its source it has for which."""
+    """A Translation, and which of its words stand for which of its source."""
 
     text: str
     score: float
-    links: tuple[Link, ...]  # of words, those of str.split
+    links: tuple[Link, ...]  # between words, those of str.split
 
 
 class LinePredictor(abc.ABC):
@@ -43,7 +43,7 @@ class LinePredictor(abc.ABC):
         options: SearchOptions.
         model: Transformer, or an Ensemble; None if there is none in memory.
         description: str, where the weights are from.
-        num_devices: int, how many of them search side by side.
+        num_devices: int, how many devices search side by side.
     """
 
     _accepted = "a str or a list of str"
@@ -76,10 +76,10 @@ class LinePredictor(abc.ABC):
         """
 
     def sha256(self) -> str:
-        """Returns the hash of all that shapes an output but the options.
+        """Returns the hash of all that shapes an output except the options.
 
         Raises:
-            InputError: the model is not in memory, but an export's.
+            InputError: the model is that of an export, not in memory.
         """
         rule = (
             "sha256 needs a model in memory, such as one that Translator loads"
@@ -94,7 +94,7 @@ class LinePredictor(abc.ABC):
         return found.hexdigest()
 
     def _shaping(self) -> list[Any]:
-        """Returns what shapes an output beside weights and options."""
+        """Returns what shapes an output besides weights and options."""
         return [self.model.hparams, self.vocabulary.sha256]
 
     def stream(
@@ -108,8 +108,8 @@ class LinePredictor(abc.ABC):
 
         Args:
             lines: iterable of str, read no further ahead than one block; with
-                several devices, than a block for each and one more.
-            lines_at_once: int, how many lines are a block: they are sorted by
+                several devices, no further than a block for each and one more.
+            lines_at_once: int, how many lines make a block: they are sorted by
                 length and translated together.
             first_line: int, the number of the first line in messages.
             prefixes: iterable of str, what the translation of each line begins
@@ -117,8 +117,8 @@ class LinePredictor(abc.ABC):
 
         Raises:
             InputError: lines_at_once or first_line is not at least 1, there is
-                not one prefix for each line, or a parser has any.
-            TypeError: the lines are a str or a dict, or one is no str.
+                not one prefix for each line, or a parser is given any.
+            TypeError: the lines are a str or a dict, or one is not a str.
         """
         require_int(1, lines_at_once=lines_at_once, first_line=first_line)
         require_lines(lines, "lines must be an iterable of str")
@@ -133,7 +133,7 @@ class LinePredictor(abc.ABC):
 
     def _stream(self, lines, lines_at_once, first_line, prefixes):
         blocks = _blocks(lines, lines_at_once, first_line, prefixes)
-        # Who gives a line at a time may wait for its translation.
+        # A caller that gives one line at a time may wait for its translation.
         found = (
             itertools.starmap(self.translate, blocks)
             if self._num_devices == 1 or lines_at_once == 1
@@ -163,7 +163,7 @@ class LinePredictor(abc.ABC):
 
         Raises:
             InputError: those of `stream`.
-            TypeError: `text` is neither, or `prefix` is not as it is.
+            TypeError: `text` is neither, or `prefix` is not as `text` is.
         """
         require_bool(with_scores=with_scores)
         lines = self._lines(text)
@@ -197,7 +197,7 @@ def _blocks(lines, lines_at_once, first_line, prefixes=None):
 
 
 def _require_as_many(block, beside, done):
-    """Raises InputError where there are more lines, or more prefixes."""
+    """Raises InputError if there are more lines, or more prefixes."""
     for prefixes in beside:
         if len(prefixes) != len(block):
             is_short = len(prefixes) < len(block)
@@ -213,7 +213,7 @@ def _side_by_side(
 ) -> Iterator[Any]:
     """Yields what a function returns for each tuple of arguments, in order.
 
-    So many of the next ones are computed meanwhile, and one waits.
+    Up to `num_threads` are computed at a time, and one more waits.
     """
     with futures.ThreadPoolExecutor(num_threads) as pool:
         started = collections.deque()
@@ -232,13 +232,13 @@ def as_lines(
 ) -> str:
     r"""Returns the Translations of one line as text, a line for each.
 
-    Links stand behind it, as " ||| 0-0 1-2".
+    Links come after it, as " ||| 0-0 1-2".
 
     Args:
         translations: list of Translation or of AlignedTranslation.
         number: int, the number of the source line: gives "number ||| text |||
             score"; None for the bare text.
-        with_score: bool, whether a score and a tab stand before the bare text.
+        with_score: bool, whether a score and a tab come before the bare text.
 
     >>> as_lines([Translation("ein Hund", -0.25)], number=12)
     '12 ||| ein Hund ||| -0.2500\n'

@@ -8,10 +8,10 @@ from t2t_lite.errors import InputError, program, require, require_path
 from t2t_lite.storage import settings_file
 
 Paths = str | os.PathLike | Sequence[str | os.PathLike]
-# Each model directory has its own of these.
+# Names of checkpoints that each model directory has.
 _NAMES = ("last", "best", "averaged")
 _VOCABULARY = "vocabulary_sha256"
-_ALIKE = ("source_language", "language_tokens")  # Of settings.
+_ALIKE = ("source_language", "language_tokens")  # In the settings.
 
 
 class Member(NamedTuple):
@@ -24,7 +24,7 @@ class Member(NamedTuple):
 def members_of(
     model_dir: Paths, checkpoint: str | Sequence[str] = "last"
 ) -> list[Member]:
-    """Returns the models that are meant.
+    """Returns the models that the arguments name.
 
     >>> for member in members_of("a", ["last", "best"]):
     ...     print(*member)
@@ -34,11 +34,11 @@ def members_of(
     Args:
         model_dir: path of a model directory, or a list of them.
         checkpoint: "last", "best", "averaged", or the path of a checkpoint; or
-            a list of them, one for each model directory, or all of one.
+            a list of them, one for each model directory, or all from one.
 
     Raises:
         InputError: they do not pair, or a model is given twice.
-        TypeError: one is no path.
+        TypeError: one is not a path.
     """
     folders, checkpoints = map(_as_list, (model_dir, checkpoint))
     for path in folders:
@@ -78,8 +78,8 @@ def require_together(members: Iterable[Member]) -> None:
     """Checks that models can translate together, if they are several.
 
     Raises:
-        InputError: one is no model directory, does not translate, or has
-            another vocabulary or language than the first.
+        InputError: one is not a model directory, does not translate, or does
+            not have the vocabulary or language of the first.
     """
     first, *others = members
     if not others:
@@ -98,7 +98,7 @@ def require_together(members: Iterable[Member]) -> None:
         for name in _ALIKE:
             values = own.get(name), settings.get(name)
             rule = f"models that translate together must have the same {name}"
-            # Not known of each.
+            # It is not known for every model.
             is_alike = None in values or values[0] == values[1]
             require(rule, is_alike, received=values)
 
@@ -108,7 +108,7 @@ def _as_list(values: Paths) -> list:
 
 
 def _place(member: Member) -> tuple[str, str]:
-    """Returns what is the same for the same model."""
+    """Returns a key that is the same for the same model."""
     return tuple(
         value if value in _NAMES else os.path.realpath(value)
         for value in (os.fspath(each) for each in member)

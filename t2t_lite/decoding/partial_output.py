@@ -1,11 +1,11 @@
-"""The output of a long translation, which an interrupted one goes on with.
+"""The output of a long translation, which resumes after an interruption.
 
-Until all is done it lies in OUTPUT.partial: a line that says what work it is
-of, and below it what OUTPUT will hold. Lines are translated in windows that
-begin at fixed lines of the input, so what a window gives depends on its lines
-alone. Each line of the input gives the same number of lines: those of the file
-tell how many windows are whole, and what a killed process has left behind them
-is cut off. So there is nothing that would have to be in step with the file.
+Until all is done, it is in OUTPUT.partial: a line that says which work it
+belongs to, and below it what OUTPUT will hold. Lines are translated in windows
+that begin at fixed lines of the input, so what a window gives depends only on
+its lines. Each line of the input gives the same number of lines, so those of
+the file tell how many windows are whole; what a killed process has left after
+them is cut off. So nothing else has to be kept in step with the file.
 """
 
 import contextlib
@@ -32,14 +32,14 @@ _MOST_HEADER_BYTES = 2**20
 
 
 class LineOutput:
-    """Takes what the lines of an input give, one after the other.
+    """Takes the output of an input's lines, one after the other.
 
     Args:
         file: to write text to.
         first_line: int, the number of the line to begin with; those before it
             are done.
-        window: int, after how many lines what was written is safe from the
-            end of the process; None: when the file is complete.
+        window: int, after how many lines what was written survives the end of
+            the process; None: only when the file is complete.
     """
 
     def __init__(
@@ -47,13 +47,13 @@ class LineOutput:
     ):
         self.first_line = first_line
         self.is_complete = False  # Whether all lines are written.
-        # How many lines are done that another process need not do again.
+        # How many lines another process would not have to do again.
         self.lines_kept = first_line - 1
         self._file, self._window = file, window
         self._lines_done = first_line - 1
 
     def write(self, text: str) -> None:
-        """Writes all that one line of the input gives."""
+        """Writes all the output of one line of the input."""
         self._file.write(text)
         self._lines_done += 1
         if self._window and self._lines_done % self._window == 0:
@@ -61,18 +61,18 @@ class LineOutput:
             self.lines_kept = self._lines_done
 
     def rest(self, lines: Iterable[str] | None) -> Iterator[str] | None:
-        """Returns the lines that are not done yet, of all; None for None."""
+        """Returns those of all lines that are not done yet; None for None."""
         if lines is None:
             return None
         return itertools.islice(lines, self.first_line - 1, None)
 
     def isatty(self) -> bool:
-        """Returns whether it is shown on a terminal."""
+        """Returns whether the output is shown on a terminal."""
         return self._file.isatty()
 
 
 def partial_path(path: str | None) -> str | None:
-    """Returns where the part of an output that is done lies; None: nowhere.
+    """Returns where the finished part of an output is; None for nowhere.
 
     >>> partial_path("some.de"), partial_path("-")
     ('some.de.partial', None)
@@ -89,10 +89,10 @@ def opened(
     window: int,
     options: Mapping[str, Any],
 ) -> Iterator[LineOutput]:
-    """Gives a program's output, which goes on where an earlier one stopped.
+    """Gives a program's output, which continues where an earlier one stopped.
 
-    It begins anew where the input cannot be read again (standard input, pipes)
-    and where the output is no file (standard output, devices).
+    It starts over if the input cannot be read again (standard input, pipes) or
+    the output is not a file (standard output, devices).
 
     Args:
         path: that of `files.output_file`.
@@ -104,8 +104,8 @@ def opened(
             options need not be among them.
 
     Raises:
-        InputError: the output cannot be written, another process writes it, or
-            what is done of it is of other work.
+        InputError: the output cannot be written, another process is writing it,
+            or its finished part belongs to other work.
     """
     partial = partial_path(path)
     source, prefixes = inputs
@@ -124,7 +124,7 @@ def opened(
         **predictor.options._asdict(),
         **options,
     }
-    # Of any number of terms.
+    # Only its hash is kept: it may have any number of terms.
     terms = json.dumps(work.pop("glossary", None)).encode()
     work[_GLOSSARY] = hashlib.sha256(terms).hexdigest()
     header = json.dumps(work).encode() + b"\n"
@@ -149,7 +149,7 @@ def opened(
 
 
 def begun_with(partial: str | None) -> dict[str, Any]:
-    """Returns what the part that is done says of its work; {} if it is none.
+    """Returns what the finished part says of its work; {} if there is none.
 
     Args:
         partial: that of `partial_path`.
@@ -161,7 +161,7 @@ def begun_with(partial: str | None) -> dict[str, Any]:
 
 
 def _parsed(header: bytes) -> dict[str, Any] | None:
-    """Returns what a first line says; None if it is no such line."""
+    """Returns what a first line says; None if it is not such a line."""
     try:
         return dict(files.parse_json(header))
     except (ValueError, TypeError):
@@ -175,7 +175,7 @@ def _can_be_read_again(source: str | None) -> bool:
 
 @contextlib.contextmanager
 def _locked(partial: str) -> Iterator[BinaryIO]:
-    """Gives the file to read and write; it is made if there is none."""
+    """Gives the file to read and write; creates it if there is none."""
     if os.path.isdir(os.path.expanduser(partial)):
         raise InputError(
             f"cannot keep a partial translation in {partial}, which is a "
@@ -193,10 +193,10 @@ def _locked(partial: str) -> Iterator[BinaryIO]:
 
 
 def _require_header(file: BinaryIO, header: bytes, partial: str) -> None:
-    """Reads the first line; writes it where there is none, or a part of it.
+    """Reads the first line; writes it if none or only a part of it is there.
 
     Raises:
-        InputError: it is that of other work.
+        InputError: it belongs to other work.
     """
     found = file.readline(_MOST_HEADER_BYTES)
     if found == header:
@@ -208,7 +208,7 @@ def _require_header(file: BinaryIO, header: bytes, partial: str) -> None:
 
 
 def _refuse(found: bytes, work: dict[str, Any], partial: str) -> NoReturn:
-    """Raises InputError where the first line is not that of the work."""
+    """Raises InputError, because the first line is not that of the work."""
     begun = _parsed(found)
     if begun is None:
         raise InputError(
@@ -223,7 +223,7 @@ def _refuse(found: bytes, work: dict[str, Any], partial: str) -> NoReturn:
     }
     different = [name for name in work if begun.get(name) != work[name]]
     if "precision" in different and _MODEL in different:
-        different.remove(_MODEL)  # Its weights are rounded.
+        different.remove(_MODEL)  # Because its weights are rounded.
     differences = [
         names.get(name, f"{name}={begun.get(name)}") for name in different
     ]
@@ -235,7 +235,7 @@ def _refuse(found: bytes, work: dict[str, Any], partial: str) -> NoReturn:
 
 
 def _keep_windows(file: BinaryIO, lines_per_window: int) -> int:
-    """Returns how many windows are whole; what is behind them is cut off."""
+    """Returns how many windows are whole; cuts off what is after them."""
     windows, position = 0, file.tell()
     end = position
     for n, line in enumerate(file, start=1):
@@ -249,7 +249,7 @@ def _keep_windows(file: BinaryIO, lines_per_window: int) -> int:
 
 @contextlib.contextmanager
 def _kept_if_begun(output: LineOutput, partial: str) -> Iterator[LineOutput]:
-    """Says what an interruption leaves; without a whole window, nothing."""
+    """Logs what an interruption leaves; removes it if no window is whole."""
     try:
         yield output
     except BaseException:
@@ -266,7 +266,7 @@ def _kept_if_begun(output: LineOutput, partial: str) -> Iterator[LineOutput]:
 
 
 def _complete(file: BinaryIO, path: str) -> None:
-    """Writes what is left to read in a file to `path`, at once."""
+    """Writes what is left to read in a file to `path`, atomically."""
     with files.refused_errors(path), files.atomic_file(path, "wb") as output:
         if not path.endswith(".gz"):
             shutil.copyfileobj(file, output)

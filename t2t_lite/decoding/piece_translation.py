@@ -27,7 +27,7 @@ class Request(NamedTuple):
 
 
 class _Drafted(NamedTuple):
-    """A Request, and the best Translations if it had no terms."""
+    """A Request, and its best Translations as if it had no terms."""
 
     request: Request
     drafts: list[Translation]
@@ -40,7 +40,8 @@ class PieceTranslator:
         engine: Engine.
         vocabulary: Vocabulary of targets.
         nbest: int, how many translations each piece has.
-        weigh: a function of Pairs to the WordWeights of each, called for terms.
+        weigh: a function from Pairs to the WordWeights of each, called for
+            terms.
     """
 
     def __init__(
@@ -58,9 +59,9 @@ class PieceTranslator:
     def best(self, requests: Sequence[Request]) -> list[list[Translation]]:
         """Returns the `nbest` best Translations of each piece.
 
-        One that ends with its beginning is that, whatever its terms are. Those
-        that lack some get them in the places of words, if the best one can, in
-        the order in which they were; what was searched for comes behind them.
+        One that ends with its beginning is just that, whatever its terms are.
+        Those that lack some get them in place of words, if the best one can,
+        and keep their order; what a search finds comes after them.
         """
         if not requests:
             return []
@@ -96,11 +97,11 @@ class PieceTranslator:
         return [_padded(each, self._nbest) for each in found]
 
     def _filled(self, drafted: Sequence[_Drafted]) -> list[list[Translation]]:
-        """Returns drafts with their terms in the places of words.
+        """Returns drafts with their terms in place of words.
 
         Returns:
-            for each of the pieces those Translations that differ, in the order
-            of the drafts; none if the best one cannot be.
+            for each of the pieces, the Translations that differ, in the order
+            of the drafts; none if the best draft cannot have its terms.
         """
         drafts = [
             (each.request, draft) for each in drafted for draft in each.drafts
@@ -150,7 +151,7 @@ class PieceTranslator:
     def _length(self, beginning: str) -> int:
         """Returns how long a beginning is in translations.
 
-        The vocabulary may write it otherwise, as by NFKC.
+        The vocabulary may write it differently, such as in NFKC.
         """
         if not beginning:
             return 0
@@ -165,8 +166,8 @@ class PieceTranslator:
 
         Args:
             requests: Requests without terms.
-            is_open: bool, which of them have alternatives; the others have
-                their best Translation, again and again.
+            is_open: bool, which of them have alternatives; the others repeat
+                their best Translation.
             count: int, how many each of them has.
         """
 
@@ -227,7 +228,7 @@ def _is_there(translation: Translation | None) -> bool:
 def _different(
     translations: Sequence[Translation | None],
 ) -> list[Translation]:
-    """Returns those that are there, the first ones of each text.
+    """Returns those that are there, the first of each text.
 
     >>> found = [Translation("a", -0.5), None, Translation("a", -1.0)]
     >>> _different(found)
@@ -242,7 +243,7 @@ def _different(
 def _padded(
     translations: Sequence[Translation], count: int
 ) -> list[Translation]:
-    """Returns so many Translations, the last ones blank if there are fewer."""
+    """Returns `count` Translations, the last ones blank if there are fewer."""
     blank = [Translation("", -math.inf)] * count
     return [*translations, *blank][:count]
 

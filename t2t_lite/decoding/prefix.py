@@ -1,11 +1,11 @@
 r"""Translations that begin with a given text, cut within a word or not.
 
 A hypothesis takes the tokens of the text, as the vocabulary segments it, and
-may leave them for any token that begins with all that is left of it. Where the
-text "a do" is the tokens "a", " d" and "o", " dog" and " door" may follow "a",
-too, and "og" and "oor" may follow " d".
+may leave them for any token that begins with all the rest of the text. If the
+text "a do" is the tokens "a", " d" and "o", then " dog" and " door" may follow
+"a", too, and "og" and "oor" may follow " d".
 
-Those are found in a trie of all tokens. Its nodes are the beginnings of tokens:
+Such tokens are found in a trie. Its nodes are the beginnings of all tokens:
 
     tokens        "a"  "ab"  "abc"  "b"      in this order: rank 0, 1, 2, 3
     node          ""   "a"   "ab"   "abc"  "b"
@@ -26,7 +26,7 @@ from t2t_lite.tensor import Tensor
 from t2t_lite.token_ids import EOS, PAD
 
 # Codes are the bytes of a text plus 1, and these:
-_NO_CODE = 0  # Fills up the codes of a batch.
+_NO_CODE = 0  # Pads the codes of a batch.
 _END = 257  # That of EOS.
 _NO_TEXT = 258  # That of other tokens that stand for no text.
 _NUM_CODES = 259
@@ -64,7 +64,7 @@ class PrefixTokens:
         self._codes_VL = np.zeros((len(codes), self._length_V.max()), np.int16)
         for i, each in enumerate(codes):
             self._codes_VL[i, : len(each)] = each
-        # Those of no text come last, and are no part of the trie.
+        # Those without text come last and are not part of the trie.
         is_text = [each not in ([], [_NO_TEXT]) for each in codes]
         order = sorted(
             range(len(codes)), key=lambda i: (not is_text[i], codes[i])
@@ -77,30 +77,30 @@ class PrefixTokens:
         """Returns what may come next after each number of tokens.
 
         Args:
-            ids_BK: int32, what translations begin with, filled up with 0; EOS
-                at the end of one that is all of its translation.
+            ids_BK: int32, what translations begin with, padded with 0; EOS at
+                the end of one that is all of its translation.
 
         Returns:
             int32 [B, K, 3]: the ids, and the ranks from which, and below which,
-            tokens go beyond the end.
+            tokens extend beyond the end.
         """
         lengths_BK = take(self._length_V, ids_BK)
         ranks = self._ranks_beyond(ids_BK, lengths_BK)
         return ops.stack([ids_BK, *ranks], axis=-1)
 
     def only(self, ids_BK: Tensor) -> Tensor:
-        """Returns as `places` does, for these tokens and no others."""
+        """Returns what `places` does, allowing only these tokens."""
         none_BK = ops.zeros_like(ids_BK)
         return ops.stack([ids_BK, none_BK, none_BK], axis=-1)
 
     def codes(self, ids_NK: Tensor) -> Tensor:
-        """Returns int32 [N, Q], alike where the text of tokens is.
+        """Returns int32 [N, Q], equal where the text of the tokens is.
 
         Args:
             ids_NK: int32; 0 stands for nothing.
 
         Returns:
-            the bytes of each text as numbers above 0, filled up with 0.
+            the bytes of each text as numbers above 0, padded with 0.
         """
         N, K = ops.shape(ids_NK)
         codes_NKL = ops.cast(take(self._codes_VL, ids_NK), "int32")
@@ -114,12 +114,13 @@ class PrefixTokens:
 
         Args:
             batch: Batch with prefixes_BK3.
-            then: Constraint on the tokens behind the prefix; it is told of all.
-                Its ends count once the hypothesis is longer than the prefix.
+            then: Constraint on the tokens after the prefix; it is told of all
+                tokens. Its ends count once the hypothesis is longer than the
+                prefix.
         """
         if then is None:
             then = Constraint((), lambda state, _: state, lambda *_: True)
-        # One place more, for K may be 0.
+        # One more place, because K may be 0.
         places_BK3 = ops.pad(batch.prefixes_BK3, ((0, 0), (0, 1), (0, 0)))
         B, K, _ = ops.shape(places_BK3)
         length_V = ops.convert_to_tensor(self._length_V)
@@ -128,7 +129,7 @@ class PrefixTokens:
         def advance(state, ids_BW):
             (num_tokens_BW, num_codes_BW), inner = state
             added_BW = take(length_V, ids_BW)
-            # What is first given is no token of the translation.
+            # What is given first is not a token of the translation.
             is_first_BW = num_tokens_BW < 0
             num_codes_BW = ops.where(is_first_BW, 0, num_codes_BW + added_BW)
             progress = _Progress(num_tokens_BW + 1, num_codes_BW)
@@ -137,7 +138,7 @@ class PrefixTokens:
         def allowed(state, constants):
             progress, inner = state
             (length_B, places_BK3), others = constants
-            # Whoever has not done all of it has taken its tokens.
+            # Hypotheses still within the prefix have taken its own tokens.
             place_BW = ops.minimum(progress.num_tokens_BW, K - 1)
             places_BW3 = gather(places_BK3, place_BW)
             next_BW1, low_BW1, high_BW1 = (
@@ -157,7 +158,7 @@ class PrefixTokens:
         def ends(state, constants):
             progress, inner = state
             (length_B, _), others = constants
-            # Something must have come behind the prefix.
+            # Something must have come after the prefix.
             is_beyond_BW = progress.num_codes_BW > length_B[:, None]
             ids_V = ops.arange(batch.num_target_ids, dtype="int32")
             is_end_BWV = then.ends(inner, others)
@@ -192,7 +193,7 @@ class PrefixTokens:
     def _ranks_beyond(
         self, ids_BK: Tensor, lengths_BK: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Returns which tokens may stand for all tokens from a place on.
+        """Returns which tokens may replace all tokens from each place on.
 
         Args:
             ids_BK: int32.
@@ -214,7 +215,7 @@ class PrefixTokens:
             is_end_BK = ops.equal(code_BK, _NO_CODE) & (node_BK >= 0)
             here_BK = ops.maximum(node_BK, 0)
             return (
-                # No node is behind the end.
+                # There is no node after the end.
                 ops.where(is_end_BK, -1, _child(trie, node_BK, code_BK)),
                 ops.where(is_end_BK, take(trie.low, here_BK), low_BK),
                 ops.where(is_end_BK, take(trie.high, here_BK), high_BK),
@@ -228,7 +229,7 @@ class PrefixTokens:
 
 
 def _packed(codes_BQ: Tensor) -> Tensor:
-    """Returns codes in their order, and then what fills them up."""
+    """Returns codes in their order, with the padding moved to the end."""
     Q = ops.shape(codes_BQ)[1]
     place_Q = ops.arange(Q, dtype="int32")
     is_none_BQ = ops.equal(codes_BQ, _NO_CODE)
@@ -237,7 +238,7 @@ def _packed(codes_BQ: Tensor) -> Tensor:
 
 
 def _make_trie(codes: list[list[int]]) -> _Trie:
-    """Returns the _Trie of tokens, given by their codes, by rising rank."""
+    """Returns the _Trie of tokens, given as their codes, by rising rank."""
     edges: dict[int, int] = {}
     low, high = [0], [len(codes)]
     for rank, of_token in enumerate(codes):

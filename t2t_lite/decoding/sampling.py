@@ -1,8 +1,8 @@
 """Translations drawn at random from a model's probabilities.
 
-What is drawn for a sentence depends on the seed and its own ids alone: the
-noise of a token is a hash of these, of the sample, the step and the token. So
-it is the same in every batch, on every device and with every backend.
+What is drawn for a sentence depends only on the seed and its own ids: the noise
+of a token is a hash of these, the sample, the step and the token. So it is the
+same in every batch, on every device and with every backend.
 
 Source: Gumbel 1954; Fan et al. 2018 (top-k), Holtzman et al. 2020 (top-p).
 """
@@ -29,14 +29,14 @@ class Sampling(NamedTuple):
     """From which tokens to draw, and how."""
 
     top_k: int = 0  # the likeliest; 0: all
-    top_p: float = 1.0  # the likeliest that have this share together
+    top_p: float = 1.0  # the likeliest that together have this share
     temperature: float = 1.0  # what logits are divided by
 
 
 class _State(NamedTuple):
     """What one step hands to the next."""
 
-    length: Tensor  # int32 [], tokens that hypotheses have which go on
+    length: Tensor  # int32 [], tokens of hypotheses that are not over
     ids_BWT: Tensor  # int32
     log_probs_BW: Tensor  # float32, of the model
     is_over_BW: Tensor  # bool, whether EOS was drawn, or nothing could be
@@ -64,15 +64,15 @@ def sample(
         max_lengths_B: that of `beam_search`.
         max_length: that of `beam_search`.
         num_samples: W, drawn independently of each other.
-        alpha: exponent of the length penalty, of the scores alone.
+        alpha: exponent of the length penalty, only for the scores.
         eos: that of `beam_search`.
         sampling: Sampling.
         keys_B: uint32, that of `row_keys`.
         constraint: Constraint, or None. What it forbids is never drawn.
 
     Returns:
-        Hypotheses. A score is that of the model, whatever was drawn from; one
-        of -inf is of what the constraint allowed no token of.
+        Hypotheses. A score is that of the model, whatever was drawn from; it is
+        -inf for a sample that the constraint left no token for.
     """
     W = num_samples
     B = ops.shape(max_lengths_B)[0]
@@ -124,7 +124,7 @@ def sample(
 
 
 def row_keys(source_ids_BS: Tensor, seed: int) -> Tensor:
-    """Returns uint32 [B]: a hash of each row's ids, but for padding.
+    """Returns uint32 [B]: a hash of each row's ids, except padding.
 
     Args:
         source_ids_BS: int32.
@@ -152,7 +152,7 @@ def _draw(
     key_B1 = _hash(keys_B + step)[:, None]
     key_BW = _hash(key_B1 + sample_W)
     bits_BWV = _hash(key_BW[..., None] + _hash(token_V))
-    # 24 bits, which float32 holds: (0, 1), without its ends.
+    # 24 bits, which float32 holds: from 0 to 1, without the ends.
     high_BWV = ops.cast(_shifted(bits_BWV, 8), "float32")
     uniform_BWV = (high_BWV + 0.5) / 2**24
     noise_BWV = -ops.log(-ops.log(uniform_BWV))
@@ -200,7 +200,7 @@ def _best_first(state: _State, alpha: float) -> Hypotheses:
 
 
 def _hash(x: Tensor) -> Tensor:
-    """Returns uint32 numbers mixed, each to another one.
+    """Returns uint32 numbers mixed, one to one.
 
     Source: the finalizer of MurmurHash3, after a multiplication.
     """

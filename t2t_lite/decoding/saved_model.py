@@ -19,7 +19,7 @@ from t2t_lite.storage import checkpoints
 from t2t_lite.text.sentences import Splitting
 from t2t_lite.text.vocabulary import Vocabulary
 
-# What TensorFlow raises, and what is read beside it, where a part is damaged.
+# What TensorFlow and the reading of other files raise for damaged parts.
 DAMAGE = (
     AttributeError,
     LookupError,
@@ -31,7 +31,7 @@ DAMAGE = (
 
 
 class SavedModel(NamedTuple):
-    """What a translator is composed of, from an export."""
+    """What a translator is made of, from an export."""
 
     engine: Engine
     vocabulary: Vocabulary
@@ -90,7 +90,7 @@ def _load(path: files.Path) -> SavedModel:
 
 
 def _checked(metadata: Any) -> tuple[SearchOptions, Splitting, int]:
-    """Returns what metadata.json says, once it is all of the right kind."""
+    """Returns what metadata.json says, if it is all of the right kind."""
     search = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in metadata["search"].items()

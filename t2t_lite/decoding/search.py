@@ -26,8 +26,9 @@ from t2t_lite.model.transformer import Transformer
 from t2t_lite.token_ids import EOS, PAD
 
 _MOST_CANDIDATES = 2**31 - 1
-# What a Batch may be given for each sequence: int32 tensors, and of what number
-# the size of the second axis is a multiple, for XLA compiles few shapes.
+# What a Batch may be given for each sequence: int32 tensors, and the number
+# that the size of their second axis is a multiple of, so that XLA compiles few
+# shapes.
 _GIVEN = {
     "prefixes_BK3": (tf.TensorSpec([None, None, 3], tf.int32), 16),
     "terms_BCL": (tf.TensorSpec([None, None, None], tf.int32), 4),
@@ -46,26 +47,25 @@ def search(
 ) -> Hypotheses:
     """Returns the Hypotheses of a batch of sources.
 
-    Each sentence gets at most `max_extra_length` tokens more than it has
-    itself.
+    Each translation has at most `max_extra_length` tokens more than its source.
 
     Args:
         model: Transformer, or an Ensemble.
-        source_ids: int32 [B, S], EOS at each end, padded with 0.
+        source_ids: int32 [B, S], each row ending in EOS, padded with 0.
         options: SearchOptions.
         min_finished: int up to the beam's width, how many hypotheses must have
             been found.
-        constraint: a function of the Batch to its Constraint, or None.
-        xla: bool, whether XLA compiles it: shapes stay the same then. Without,
-            the cache is as long as the hypotheses are in each step, and
-            sentences whose search has ended are left out; a graph must know
+        constraint: a function from the Batch to its Constraint, or None.
+        xla: bool, whether XLA compiles it: then shapes stay the same.
+            Otherwise, the cache is as long as the hypotheses are in each step,
+            and sentences whose search has ended are left out; a graph must know
             neither B nor S.
-        **given: what else the Batch has, by its name.
+        **given: what else the Batch has, by name.
     """
     W = options.beam_width
     T = max_target_length(model.hparams, ops.shape(source_ids)[1], options)
     lengths_B = ops.sum(ops.cast(ops.not_equal(source_ids, PAD), "int32"), 1)
-    # A row that is all padding only fills the batch up: it ends at once.
+    # A row that is all padding only fills the batch: it ends at once.
     max_lengths_B = ops.where(
         lengths_B > 0,
         ops.minimum(lengths_B + options.max_extra_length, T),
@@ -158,23 +158,22 @@ def ids_translator(
         model: Transformer, or an Ensemble.
         options: SearchOptions.
         xla: bool, whether XLA compiles the search, once for each shape; None:
-            where there is a GPU. (On a CPU it makes a lone sentence faster, and
+            if there is a GPU. (On a CPU it makes a single sentence faster, and
             batches slower.)
         max_length: int, the most ids of a source; that of the model's hparams
             when not given.
         min_finished: int, that of `search`.
         constraint: that of `search`.
-        given: names of what a Batch has besides, such as "prefixes_BK3": the
-            function takes an argument for each, of all sequences.
+        given: names of what else a Batch has, such as "prefixes_BK3": the
+            function takes an argument for each, with those of all sequences.
         hardware: Hardware that runs it; that of this process when not given.
-        replicas: Replicas of the model that share the work; none for itself
+        replicas: Replicas of the model that share the work; none if it works
             alone.
 
     Returns:
-        tf.function (a DividedSearch, where there are replicas): int32
-        RaggedTensor [N, (length)], EOS at each end, to Hypotheses ids_NWT and
-        scores_NW. An empty sequence gets no ids, and the scores 0, -inf,
-        -inf, ...
+        tf.function (a DividedSearch if there are replicas): int32 RaggedTensor
+        [N, (length)], each row ending in EOS, to Hypotheses ids_NWT and
+        scores_NW. An empty sequence has no ids and scores 0, -inf, -inf, ...
     """
     require_bool(xla=xla)
     if xla is None:
@@ -218,7 +217,7 @@ def ids_translator(
 
 
 def _require_countable(beam_width: int, V: int) -> None:
-    """Raises InputError where 32 bits do not number a beam's continuations."""
+    """Raises InputError if 32 bits cannot number a beam's continuations."""
     require(
         f"beam_width must be at most {_MOST_CANDIDATES // V:,} for {V:,} ids",
         beam_width * V <= _MOST_CANDIDATES,
@@ -250,7 +249,7 @@ def _translate_function(
 
     def translate(ids, *others):
         ids_NS = ids.to_tensor()
-        # Of these sources: room for the longest there can be takes memory.
+        # Only for these sources: room for the longest possible takes memory.
         T = max_target_length(model.hparams, tf.shape(ids_NS)[1], options)
         sizes = [
             _next_multiple(multiple, tf.shape(each)[1])
@@ -295,7 +294,7 @@ def _search_function(
 ) -> Callable:
     """Returns `search` as a tf.function of int32 source ids [B, S].
 
-    What the Batch is given are further arguments.
+    What the Batch is given is passed as further arguments.
     """
 
     def search_batch(source_ids, *others):
@@ -316,7 +315,7 @@ def _search_function(
 
 
 def _next_multiple(size: int, number: tf.Tensor) -> tf.Tensor:
-    """Returns a number rounded up: of few shapes, XLA compiles few."""
+    """Returns a number rounded up, so that XLA compiles few shapes."""
     return (number + size - 1) // size * size
 
 

@@ -1,4 +1,4 @@
-"""How to search. What is wrong is refused before TensorFlow is loaded."""
+"""How to search. Bad options are refused before TensorFlow is loaded."""
 
 import dataclasses
 import difflib
@@ -20,7 +20,7 @@ _EDGE = r"(?!\B\w)"  # Anywhere but between two letters.
 _LONGEST_NGRAM = 100
 _UNSAMPLED = (("seed", 0), ("temperature", 1))  # The defaults.
 _ALWAYS = ("beam_width", "length_penalty", "max_extra_length", "nbest")
-# What steers a search beside the beam, and is off by default.
+# What steers a search besides the beam, and is off by default.
 STEERING = (
     "min_length",
     "no_repeat_ngram_size",
@@ -28,7 +28,7 @@ STEERING = (
     "sample_top_k",
     "sample_top_p",
 )
-# What a Translator does with lines of text alone, beside the search.
+# What a Translator does only with lines of text, besides the search.
 LINES_ALONE = ("alternatives", "keep", "alignments", "glossary")
 # What a translation may keep as its source has it.
 KEPT = ("tags", "urls", "placeholders", "quantities")
@@ -43,16 +43,17 @@ class SearchOptions(NamedTuple):
     nbest: int = 1  # how many translations of each line
     tokens_at_once: int | None = None  # of the source; None: by the hardware
     min_length: int = 0  # tokens before the end, of each sentence
-    no_repeat_ngram_size: int = 0  # no so many tokens twice; 0: no limit
+    no_repeat_ngram_size: int = 0  # no run of this length twice; 0: no limit
     suppress: tuple[str, ...] = ()  # words that must not appear
     suppress_pieces: tuple[str, ...] = ()  # tokens that must not, as U+2581a
-    # Draws `nbest` samples in place of a search: of how many likeliest tokens
-    # each, or of those with what share of the probability; 0: no sampling.
+    # Draws `nbest` samples instead of searching: each token from this many of
+    # the likeliest, or from those with this share of the probability; 0: no
+    # sampling.
     sample_top_k: int = 0
     sample_top_p: float = 0.0
     temperature: float = 1.0
     seed: int = 0
-    # Of the next word behind a prefix, in place of `nbest`; 0: none.
+    # How many next words after a prefix, in place of `nbest`; 0: none.
     alternatives: int = 0
     # (term of the source, its translation), those of a Glossary.
     glossary: tuple[tuple[str, str], ...] = ()
@@ -68,12 +69,13 @@ class SearchOptions(NamedTuple):
         Args:
             hparams: HParams.
             given_to: the class whose last argument the changes are; the message
-                on one that there is not names its others too.
+                on an unknown option names its other arguments too.
             **changes: by name.
 
         Raises:
             InputError: an option is out of its range.
-            TypeError: there is no such option; all there are are named.
+            TypeError: an option does not exist; the message names those that
+                do.
         """
         for name in changes:
             if name not in cls._fields:
@@ -90,7 +92,7 @@ class SearchOptions(NamedTuple):
         if "glossary" in given:
             given["glossary"] = _pairs(given["glossary"])
         options = cls(**(defaults | given))
-        if options.samples:  # There is no beam, but a row for each sample.
+        if options.samples:  # There is no beam, only a row for each sample.
             rule = "there is no beam in sampling: leave beam_width out"
             width = given.get("beam_width")
             require(rule, width is None, beam_width=width)
@@ -104,7 +106,7 @@ class SearchOptions(NamedTuple):
         return self.alternatives or self.nbest
 
     def without_sampling(self, hparams: HParams) -> "SearchOptions":
-        """Returns the options of a search, where these draw samples."""
+        """Returns these options, with a search in place of any sampling."""
         if not self.samples:
             return self
         names = ("sample_top_k", "sample_top_p", "temperature", "seed", "nbest")
@@ -113,7 +115,7 @@ class SearchOptions(NamedTuple):
 
     @property
     def steering(self) -> dict[str, Any]:
-        """Those that are on of STEERING and of LINES_ALONE."""
+        """The options of STEERING and LINES_ALONE that are on."""
         names = (*STEERING, *LINES_ALONE)
         on = {name: getattr(self, name) for name in names}
         on["glossary"] = self._described_glossary
@@ -121,7 +123,7 @@ class SearchOptions(NamedTuple):
 
     @property
     def chosen(self) -> dict[str, Any]:
-        """All options but those that are off."""
+        """All options except those that are off."""
         options = self._asdict() | {"glossary": self._described_glossary}
         return {
             name: value
@@ -139,7 +141,7 @@ class SearchOptions(NamedTuple):
         return bool(self.sample_top_k or self.sample_top_p)
 
     def check(self) -> None:
-        """Raises InputError where an option is out of its range."""
+        """Raises InputError if an option is out of its range."""
         require_int(1, beam_width=self.beam_width, nbest=self.nbest)
         require_int(
             0,
@@ -193,7 +195,7 @@ class SearchOptions(NamedTuple):
 
 
 def _check_sampling(options: SearchOptions) -> None:
-    """Raises InputError where an option of sampling is out of its range."""
+    """Raises InputError if an option of sampling is out of its range."""
     top_p, temperature = options.sample_top_p, options.temperature
     rule = "sample_top_p must be a number from 0 to 1"
     holds = _is_number(top_p) and 0 <= top_p <= 1
@@ -210,7 +212,7 @@ def _check_sampling(options: SearchOptions) -> None:
 def _check_contradiction(
     glossary: tuple[tuple[str, str], ...], suppress: tuple[str, ...]
 ) -> None:
-    """Raises InputError where a translation of a glossary is suppressed."""
+    """Raises InputError if a translation of a glossary is suppressed."""
     words = [re.escape(word) for word in suppress if word]
     if not words:
         return
@@ -222,10 +224,10 @@ def _check_contradiction(
 
 
 def _pairs(glossary: Any) -> tuple[tuple[str, str], ...]:
-    """Returns the pairs of a glossary: of a mapping, or an iterable of pairs.
+    """Returns the pairs of a glossary, a mapping or an iterable of pairs.
 
     Raises:
-        InputError: it is neither, or not of str.
+        InputError: it is neither, or does not hold str.
     """
     pairs = glossary.items() if isinstance(glossary, Mapping) else glossary
     is_iterable = isinstance(pairs, Iterable) and not isinstance(pairs, str)
@@ -248,9 +250,9 @@ def _is_number(value: Any) -> bool:
 
 
 def _unknown(name, fields, given_to):
-    """Returns what to say of an option that there is not."""
+    """Returns the message on an option that does not exist."""
     others = []
-    if given_to is not None:  # All but the model_dir, and the options.
+    if given_to is not None:  # All but the model_dir and the options.
         others = [*inspect.signature(given_to).parameters][1:-1]
     names = [*others, *fields]
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.55)
@@ -265,7 +267,7 @@ def checked_hparams(
     trained_for: str | None = None,
     **changes: Any,
 ) -> HParams:
-    """Returns the HParams of a model directory, once it can be searched so.
+    """Returns the HParams of a model directory, if it can be searched so.
 
     Args:
         model_dir: path of a model directory.
@@ -275,7 +277,7 @@ def checked_hparams(
         **changes: those of `SearchOptions.from_hparams`.
 
     Raises:
-        InputError: the directory holds no run, of another task, or no such
+        InputError: the directory holds no run, one for another task, or no such
             checkpoint, or an option is out of its range.
     """
     hparams = settings_file.read(model_dir)["hparams"]
@@ -291,8 +293,8 @@ def replaced(hparams: HParams, **changes: Any) -> HParams:
 
     Args:
         hparams: HParams.
-        **changes: those of `SearchOptions.from_hparams`; None for none. What
-            no HParams have, such as `tokens_at_once`, is left out.
+        **changes: those of `SearchOptions.from_hparams`; None for none. Options
+            that HParams do not have, such as `tokens_at_once`, are left out.
     """
     names = {field.name for field in dataclasses.fields(hparams)}
     given = {k: v for k, v in changes.items() if v is not None and k in names}

@@ -16,8 +16,8 @@ from t2t_lite.text.batching import length_ladder
 _BATCH_SIZES = (1, 8, 64, 512)  # The rows of batches whose shapes are fixed.
 _ALWAYS_TOGETHER = 32  # Sequences up to this length share any batch.
 _LARGEST_NARROW_BEAM = 8
-_TOKENS_PER_CORE = 1024  # More at a time is no faster, where it was measured.
-# Of a GPU: what the cache and the logits of one source token take, generously.
+_TOKENS_PER_CORE = 1024  # More at a time was no faster when measured.
+# On a GPU: what the cache and the logits of one source token take, generously.
 _BYTES_PER_TOKEN = 2**20
 _TOKENS_PER_ROW = 16
 # An export may be served anywhere.
@@ -83,8 +83,8 @@ def batch_shapes(
 ) -> list[tuple[int, int]]:
     """Returns the (rows, length) that batches are padded to for XLA.
 
-    There are few, for XLA compiles a program for each; a step of the ladder of
-    lengths wastes at most a third.
+    There are few, because XLA compiles a program for each; a step of the ladder
+    of lengths wastes at most a third.
 
     Args:
         max_length: int, tokens of the longest sequence there can be.
@@ -145,7 +145,8 @@ def run_in_batches(
         run: a function (int32 rows_R, int32 num_rows, int32 length) to the
             results of the sequences rows_R, padded to [num_rows, length];
             rows_R may be empty.
-        lengths_N: int32, how long each sequence is; those of 0 are left out.
+        lengths_N: int32, how long each sequence is; those of length 0 are left
+            out.
         defaults: tuple of tensors [N, ...], the results of those left out.
         max_length: int, the largest length there can be.
         fixed_shapes: bool, whether [num_rows, length] is one of `batch_shapes`.
@@ -154,7 +155,7 @@ def run_in_batches(
         capacity: Capacity.
 
     Returns:
-        tuple of tensors as `defaults`.
+        tuple of tensors like `defaults`.
 
     Raises:
         tf.errors.InvalidArgumentError: a sequence is longer than max_length.
@@ -196,7 +197,7 @@ def run_in_batches(
 def take_rows(
     ids_NS: tf.Tensor, rows_R: tf.Tensor, num_rows: tf.Tensor, length: tf.Tensor
 ) -> tf.Tensor:
-    """Returns int32 [num_rows, length, ...]: some rows, filled up with 0.
+    """Returns int32 [num_rows, length, ...]: some rows, padded with 0.
 
     >>> ids_NS = [[5, 6, 1, 0], [7, 1, 0, 0], [8, 9, 9, 1]]
     >>> take_rows(ids_NS, [1, 0], num_rows=3, length=3).numpy().tolist()
@@ -222,7 +223,7 @@ def _next_batch_size(num_rows):
 
 
 def _limits(longest, max_length, fixed_shapes, capacity):
-    """Returns the _BatchLimits if `longest`, an int32 scalar, is not done."""
+    """Returns the _BatchLimits, given the greatest length left, int32 []."""
     if fixed_shapes:
         return _limits_on_ladder(longest, capacity, length_ladder(max_length))
     return _limits_as_needed(longest, capacity)

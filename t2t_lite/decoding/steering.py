@@ -57,10 +57,10 @@ class Steering:
     def behind_prefixes(self, *others: MakeConstraint) -> MakeConstraint:
         """Returns the function for batches that have prefixes.
 
-        Nothing but the prefix is asked of what it says.
+        Neither the options nor `others` restrict the text of the prefixes.
 
         Args:
-            *others: what is asked of the rest, too.
+            *others: what else is asked of the rest.
         """
         makers = [*self._makers, *others]
         return lambda batch: self.prefix_tokens.constraint(
@@ -73,7 +73,7 @@ class Steering:
     def through_prefixes(self) -> MakeConstraint:
         """Returns the function for batches that have prefixes.
 
-        All is asked of what they say, too.
+        The options restrict the text of the prefixes, too.
         """
         makers = [self.prefix_tokens.constraint, *self._makers]
         return lambda batch: constraints.all_of(

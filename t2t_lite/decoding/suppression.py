@@ -1,8 +1,8 @@
 r"""Translations without some words, however these are segmented.
 
-The words are read by an automaton, one character after the other. A word counts
-where no letter, digit or underscore stands beside it, as between two \b of a
-regular expression:
+An automaton finds the words, reading one character after the other. A word
+counts where no letter, digit or underscore is next to it, as between two \b of
+a regular expression:
 
     word "cat"   " a cat"     might end here, and then be the word
                  " a cats"    is another word
@@ -22,11 +22,11 @@ from t2t_lite.model.rows import take
 from t2t_lite.tensor import Tensor
 from t2t_lite.token_ids import EOS
 
-_IN_WORD, _BETWEEN = 0, 1  # Classes of all characters that no word has.
+_IN_WORD, _BETWEEN = 0, 1  # Classes of characters that are in no word.
 _FIRST_CLASS = 2
 _MOST_PLACES = 20_000_000  # Of the table: states times ids.
 
-# What is read of words, and whether one may begin.
+# What has been read of words, and whether one may begin.
 _State = tuple[frozenset[str], bool]
 
 
@@ -64,7 +64,7 @@ class WordAutomaton:
                     f"the vocabulary has no piece for {missing[0]!r}: "
                     f"{word!r} cannot be suppressed"
                 )
-        # What may be read of a word, all of it included.
+        # What may have been read of a word, up to all of it.
         self._begun = {
             word[:n] for word in words for n in range(1, len(word) + 1)
         }
@@ -98,12 +98,12 @@ class WordAutomaton:
         B, W = ops.shape(batch.source_ids_BS)[0], batch.beam_width
         after_SV = ops.convert_to_tensor(self._after_SV)
         completes_SV = ops.convert_to_tensor(self._completes_SV)
-        # What would be a word if it stopped here may not be the last.
+        # What would be a word if the text stopped there may not be last.
         is_end_S = ops.convert_to_tensor(self._completes_SV[:, EOS])
         V = self._after_SV.shape[1]
 
         def advance(place, ids_BW):
-            # What is first given is no token of the translation.
+            # What is given first is not a token of the translation.
             is_first_BW = place.num_tokens_BW < 0
             after_BW = take(
                 ops.reshape(after_SV, (-1,)), place.state_BW * V + ids_BW
@@ -140,7 +140,7 @@ class WordAutomaton:
         first: _State = (frozenset(), True)
         numbers, waiting = {first: 0}, [first]
         steps, completes = [], []
-        for state in waiting:  # Which grows meanwhile.
+        for state in waiting:  # It grows meanwhile.
             found = [self._after(state, c) for c in range(len(self._is_word))]
             for after, _ in found:
                 if after not in numbers:
@@ -184,7 +184,7 @@ def _is_word(character: str) -> bool:
 
 
 def _decoded(text: bytes) -> str:
-    """Returns a token's text; of a part of a character, an underscore."""
+    """Returns a token's text; an underscore for part of a character."""
     try:
         return text.decode()
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
 r"""Tags of a text, such as <b>, </b> and <x id="1"/>, in its translation.
 
-They are taken out before the text is translated. Then each element goes around
-those words of the translation that stand for what it had around it:
+They are taken out before the text is translated. Then each element is put
+around the words of the translation that stand for what it was around:
 
     source       Click   <b>  here  </b>  now
     offsets      0            6           11
@@ -9,8 +9,8 @@ those words of the translation that stand for what it had around it:
     stand for    0        0    11     6
     translation  Klicken Sie jetzt <b>hier</b>
 
-Each tag comes out once. Elements that lie one within the other, or one behind
-the other, do so in the translation: what was balanced stays so.
+Each tag comes out once. Elements that are nested or disjoint remain so in the
+translation: what was balanced stays balanced.
 """
 
 import collections
@@ -24,8 +24,8 @@ _TAG = re.compile(
 )
 OPENING = "([{“„‘‚«‹¿¡"  # noqa: RUF001
 _LEFT, _RIGHT, _APART = range(3)
-# Of scripts without spaces between words: Thai, Lao, Burmese, Khmer, Chinese
-# and Japanese.
+# Characters of scripts without spaces between words: Thai, Lao, Burmese, Khmer,
+# Chinese and Japanese.
 UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"
     "\uf900-\ufaff\U00020000-\U0003ffff"
@@ -45,20 +45,20 @@ class Node(NamedTuple):
     begin: str  # the tag
     end: str | None  # None for a single tag
     first: int  # offset in the text without tags
-    last: int  # behind its text
+    last: int  # after its text
     is_apart: tuple[bool, bool]
     inside: tuple["Node", ...] = ()
 
 
 class Tagged(NamedTuple):
-    """A text without its tags, and these."""
+    """A text without its tags, and the tags."""
 
     text: str
     nodes: tuple[Node, ...]
 
 
 class Word(NamedTuple):
-    """A word of a translation, or another sign of it."""
+    """A word or another sign of a translation."""
 
     start: int
     end: int
@@ -69,7 +69,7 @@ class _Written(NamedTuple):
     """A tag in a translation."""
 
     text: str
-    side: int  # what it stands at: the word to its left or right, or neither
+    side: int  # which word it touches: the one on its left or right, or neither
 
 
 class _Place(NamedTuple):
@@ -81,9 +81,9 @@ class _Place(NamedTuple):
 
 
 def take_out(line: str) -> Tagged:
-    """Returns a line without its tags, and these.
+    """Returns a line without its tags, and the tags.
 
-    Of spaces on both sides of a tag, one is left.
+    Of the spaces on both sides of a tag, one is left.
 
     >>> take_out("Click <b>here</b>!").text
     'Click here!'
@@ -108,12 +108,12 @@ def take_out(line: str) -> Tagged:
 
 
 def without_cut(text: str) -> str:
-    """Returns a text without a tag that it ends within."""
+    """Returns a text without a tag that is cut off at its end."""
     return re.sub(r"</?(?:[A-Za-z][^<>]*)?$", "", text)
 
 
 def replace_all(line: str, mark: str) -> tuple[str, list[str]]:
-    """Returns a line with a mark for each of its tags, and these."""
+    """Returns a line with a mark for each of its tags, and the tags."""
     found = [match[0] for match in _TAG.finditer(line)]
     return _TAG.sub(mark, line), found
 
@@ -129,9 +129,9 @@ def _separates(
 ) -> list[bool]:
     """Returns which tags need a space in their place.
 
-    They are single tags, and others in a row with these or in which something
-    ends and something begins, where a word touches them on their right:
-    one<br>two, <p>one</p><p>two</p>.
+    In a row of tags that a word touches on its right, it is the first one that
+    is single, or that begins something after something has ended: one<br>two,
+    <p>one</p><p>two</p>.
     """
     paired = {*ends, *ends.values()}
     separates = [False] * len(matches)
@@ -154,10 +154,10 @@ def _separates(
 
 
 def _ends(matches: Sequence[re.Match]) -> dict[int, int]:
-    """Returns the index of each tag's end tag, where both are there.
+    """Returns the index of each tag's end tag, if both are there.
 
-    An end tag ends the newest element of its name; what has begun since and has
-    no end is a single tag.
+    An end tag ends the newest element of its name; tags in between without an
+    end tag are single ones.
     """
     ends, is_open = {}, []
     counts = collections.Counter()  # of what is open
@@ -175,9 +175,9 @@ def _ends(matches: Sequence[re.Match]) -> dict[int, int]:
 
 
 def _nodes(tags: Sequence[_Tag], ends: dict[int, int], text: str) -> list[Node]:
-    """Returns the Nodes that tags are, with others inside of them.
+    """Returns the Nodes that tags form, with others inside them.
 
-    One that begins or ends within a word is around it.
+    One that begins or ends within a word goes around it.
     """
     begins = {end: begin for begin, end in ends.items()}
     inside: list[list[Node]] = [[]]  # of each element that is open
@@ -234,7 +234,7 @@ def put_back(nodes: Sequence[Node], text: str, words: Sequence[Word]) -> str:
 
 
 class _Writer:
-    """Writes words and tags, with what is between words before a tag or not."""
+    """Writes words and tags; text between words goes before or after a tag."""
 
     def __init__(self, text: str, words: Sequence[Word]):
         self._text, self._starts = text, [word.start for word in words]
@@ -277,7 +277,7 @@ class _Writer:
 def _in_order(
     nodes: Sequence[Node], words: Sequence[Word]
 ) -> Iterator[Word | _Written]:
-    """Yields all words, with the tags of Nodes before and behind them."""
+    """Yields all words, with the tags of Nodes before and after them."""
     ahead = [_outermost(nodes, words, 0, len(words))]
     while ahead:
         each = next(ahead[-1], None)
@@ -297,7 +297,7 @@ def _in_order(
 def _outermost(
     nodes: Sequence[Node], words: Sequence[Word], first: int, end: int
 ) -> Iterator[Word | _Place]:
-    """Yields those of some words that are in no Node, and each one's place."""
+    """Yields the words that are in no Node, and the place of each Node."""
     for place in _places(nodes, words, first, end):
         yield from words[first : place.first]
         yield place
@@ -306,7 +306,7 @@ def _outermost(
 
 
 def _side(is_apart_before: bool, is_apart_behind: bool) -> int:
-    """Returns what a single tag stands at, as it does in the source."""
+    """Returns which word a single tag touches, as it does in the source."""
     if not is_apart_before:
         return _LEFT
     return _APART if is_apart_behind else _RIGHT
@@ -329,11 +329,11 @@ def _places(
 def _run(
     node: Node, words: Sequence[Word], first: int, end: int
 ) -> tuple[int, int]:
-    """Returns the words that stand for a Node's text: the first, the end.
+    """Returns which words stand for a Node's text: the first, and the end.
 
-    It is the run with the most of them, less those for something else, and of
-    several such runs the first. A Node that no word stands for goes before the
-    word for what follows it.
+    They are the run with the most such words, minus those for something else;
+    of several such runs, the first. A Node that no word stands for goes before
+    the word for what follows it.
     """
     best, best_count = None, 0
     begin, count = first, 0

@@ -38,7 +38,7 @@ class TensorTranslator:
         """Returns the translations, string, and their scores, float32.
 
         Both have the shape of the text. A line without a translation has a
-        blank one, of score -inf.
+        blank one, with a score of -inf.
 
         Args:
             text: string tensor of any shape.
@@ -80,11 +80,11 @@ class TensorTranslator:
 
 
 def require_strings(text: Any, accepted: str) -> None:
-    """Raises TypeError where a tensor is not a dense one of strings.
+    """Raises TypeError if a tensor is not a dense one of strings.
 
     Args:
         text: tensor of any kind.
-        accepted: in words, what would be.
+        accepted: in words, what would be accepted.
     """
     is_sparse = isinstance(text, tf.RaggedTensor | tf.SparseTensor)
     if is_sparse or text.dtype != tf.string:

@@ -1,12 +1,12 @@
-"""Terms in the places of words that a translation has for them.
+"""Terms in place of the words that a translation has for them.
 
     source         The dog is old.       the term is "dog", "Köter"
     translation    Der Hund ist alt.     "Hund" attends to "dog" the most
     with it        Der Köter ist alt.
 
-To a model that knows nothing of a term no place is likelier than another, and
-once it has read the term it may lose its way. What it attends to tells the
-place, and the rest is what it has written beside its own word.
+To a model that knows nothing of a term, no place is likelier than another, and
+once it has read the term, it may lose its way. Its attention shows the place,
+and the rest is what it wrote around its own word.
 
 Source: Hasler et al. 2018, "Neural Machine Translation Decoding with
 Terminology Constraints", for places by attention.
@@ -22,9 +22,9 @@ from t2t_lite.decoding.alignment import MARKS, WordWeights, has_letter
 from t2t_lite.decoding.terms import Term
 from t2t_lite.text.vocabulary import Vocabulary
 
-_POSSIBLE = 0.5  # The least weight of a place, in that to any other word.
-_SURE = 0.5  # The least weight of a place, in that of the best, free or not.
-_ALIKE = 0.8  # The least weight, in the greatest, of what attends as much.
+_POSSIBLE = 0.5  # The least weight of a place, relative to that on any word.
+_SURE = 0.5  # The least weight of a place, relative to the best, free or not.
+_ALIKE = 0.8  # The least weight, relative to the greatest, of what ties.
 _APOSTROPHE = "['\N{RIGHT SINGLE QUOTATION MARK}]"
 _TIED = re.compile(
     rf"(\w{{1,2}}{_APOSTROPHE}(?!s$))?.+?({_APOSTROPHE}s)?", re.DOTALL
@@ -36,11 +36,11 @@ class _Lacking(NamedTuple):
 
     text: str
     weight_W: np.ndarray  # float, how much each word attends to its source
-    most: int  # how many words it may take the place of
+    most: int  # how many words it may replace
 
 
 class _Place(NamedTuple):
-    """What a term is put in the place of."""
+    """What a term replaces."""
 
     first: int  # its words, by their numbers
     end: int
@@ -50,7 +50,7 @@ class _Place(NamedTuple):
 class TermPlaces:
     """Finds terms in translations, and puts in those that they lack.
 
-    A term is wanted as often as it has spans, apart from where it is a part of
+    A term is wanted as often as it has spans, not counting where it is part of
     another term.
 
     Args:
@@ -76,7 +76,7 @@ class TermPlaces:
         Args:
             weights: WordWeights of a source and the translation.
             terms: Terms.
-            first: int, how many characters of it stay as they are.
+            first: int, how many of its first characters stay as they are.
 
         Returns:
             str; None if there is no place for one of the terms, or the text has
@@ -115,7 +115,7 @@ class TermPlaces:
             there = self._own_spans(term, terms, weights.pair.target)
             is_there_W = _is_within(weights.words, there)
             by_span = [self._wanted(term, span, weights) for span in term.spans]
-            # Where the source has it, the translation may have it already.
+            # The translation may already have the term for that span.
             by_span = [
                 each
                 for each in by_span
@@ -128,11 +128,11 @@ class TermPlaces:
     def _wanted(
         self, term: Term, span: tuple[int, int], weights: WordWeights
     ) -> _Lacking:
-        """Returns a term as what is lacking for a stretch of the source."""
+        """Returns a term as what is lacking for a span of the source."""
         _, source, target = weights.pair
         source, text = source[slice(*span)], self._text(term)
         weight_W = weights.of_source(*span)
-        if has_letter(source):  # A sign has no word's place.
+        if has_letter(source):  # A sign is not a word's place.
             is_word_W = [has_letter(target[a:b]) for a, b in weights.words]
             weight_W = np.where(is_word_W, weight_W, 0)
         return _Lacking(
@@ -142,7 +142,7 @@ class TermPlaces:
     def _own_spans(
         self, term: Term, terms: Sequence[Term], text: str
     ) -> list[tuple[int, int]]:
-        """Returns where a term stands in a text, but as a part of another."""
+        """Returns where a term is in a text, except as part of another."""
         others = [
             span
             for other in terms
@@ -178,9 +178,8 @@ def _place(
     """Returns the place of a term among free words; None if there is none.
 
     It is the word that attends the most to what the term is for, and to no
-    other word much more, with those beside it that attend to that about as
-    much. Of several such words it is the longest: "gefragt", not "hat", for
-    "asked".
+    other word much more, with adjacent ones that attend to that about as much.
+    Of several such words, it is the longest: "gefragt", not "hat", for "asked".
     """
     weight_W = np.where(is_free_W, lacking.weight_W, 0)
     weight_W[weight_W < least_W] = 0
@@ -217,7 +216,7 @@ def _is_hyphen(weights: WordWeights, number: int) -> bool:
 
 
 def _instead(words: str, term: str) -> str:
-    """Returns a term in the place of words, with what is tied to these.
+    """Returns a term in place of words, with what is tied to those.
 
     >>> _instead("l'homme", "chat"), _instead("it's", "cat")
     ("l'chat", "cat's")
@@ -229,7 +228,7 @@ def _instead(words: str, term: str) -> str:
 def _is_within(
     words: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]]
 ) -> np.ndarray:
-    """Returns bool [W]: which words are a part of some spans of a text."""
+    """Returns bool [W]: which words are part of some spans of a text."""
     return np.array(
         [any(start < b and a < end for a, b in spans) for start, end in words],
         bool,

@@ -13,7 +13,7 @@ from t2t_lite.decoding.steering import Steering
 from t2t_lite.decoding.terms import Term
 from t2t_lite.decoding.widths import SearchesByWidth
 
-_WIDEST = 32  # What is compared at each step grows with its square.
+_WIDEST = 32  # The comparisons at each step grow with its square.
 
 
 class TermSearch:
@@ -22,7 +22,7 @@ class TermSearch:
     Args:
         make_translator: that of AlternativesSearch.
         options: SearchOptions.
-        steering: Steering by these.
+        steering: Steering by these options.
     """
 
     def __init__(
@@ -55,8 +55,8 @@ class TermSearch:
         """Returns the `nbest` best translations that have their Terms.
 
         Args:
-            ids: int32 RaggedTensor [N, (length)], EOS at each end.
-            prefix_ids_NK: int32, what they begin with, filled up with 0.
+            ids: int32 RaggedTensor [N, (length)], each row ending in EOS.
+            prefix_ids_NK: int32, what they begin with, padded with 0.
             asked: the Terms of each sequence.
 
         Returns:
@@ -77,10 +77,10 @@ class TermSearch:
         return self._joined(parts, len(asked))
 
     def _width(self, asked: Sequence[Term]) -> int:
-        """Returns how wide a beam is; a power of 2, if widened, for few graphs.
+        """Returns the beam's width; if widened, a power of 2, for few graphs.
 
-        There is a place for hypotheses with each number of tokens of terms, and
-        one more for those with none.
+        There is a place for hypotheses with each number of term tokens, and one
+        more for those with none.
         """
         num_tokens = sum(term.count * len(term.ids) for term in asked)
         return self._searches.width(2 ** math.ceil(math.log2(num_tokens + 2)))

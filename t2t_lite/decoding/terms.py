@@ -1,13 +1,13 @@
 """Translations that contain given terms, each as often as it is asked for.
 
-A term is a sequence of tokens that stands as a word, or words, of its own. How
-much of it the newest tokens are is kept as one bool for each beginning of it:
+A term is a sequence of tokens that forms one or more whole words. How much of
+it the newest tokens make up is kept as one bool for each beginning of it:
 
     term        " a"  " b"  " a"  " c"
     tokens ... " a" " b" " a"     reach   1 of them, 3 of them
 
 The search keeps hypotheses with more of the terms apart from those with fewer,
-so that none has to compete with what left a term out.
+so that none has to compete with one that left a term out.
 
 Source: Post and Vilar 2018, "Fast lexically constrained decoding with dynamic
 beam allocation".
@@ -33,21 +33,21 @@ class Term(NamedTuple):
 
     ids: tuple[int, ...]  # tokens of the target
     count: int  # how often
-    # Where the source has what it is for: (start, end) of characters.
+    # Where the source has what it is for: (start, end) in characters.
     spans: tuple[tuple[int, int], ...] = ()
 
 
 class _Place(NamedTuple):
-    """Where hypotheses are. `advance` is given no constants: terms are here."""
+    """Where hypotheses are, and terms: `advance` is given no constants."""
 
-    terms_BWCL: Tensor  # int32, filled up with 0
+    terms_BWCL: Tensor  # int32, padded with 0
     needed_BWC: Tensor  # int32
     room_BW: Tensor  # int32, tokens that fit in before the end
     num_tokens_BW: Tensor  # int32, -1 before the first
     kind_BW: Tensor  # int32, that of `Words.kind_after`
     # bool, whether the newest l + 1 tokens are the first ones of a term.
     reach_BWCL: Tensor
-    count_BWC: Tensor  # int32, how often a term stands there, and goes no on
+    count_BWC: Tensor  # int32, how often a term is there and has ended
 
 
 def merged(terms: Sequence[Term]) -> list[Term]:
@@ -72,8 +72,8 @@ def packed(terms: Sequence[Sequence[Term]]) -> np.ndarray:
         terms: those of each sentence, all different.
 
     Returns:
-        int32 [N, C, 1 + L]: the count of each term, then its ids; 0 fills up.
-        C and L are multiples of 4, for of few shapes XLA compiles few.
+        int32 [N, C, 1 + L]: the count of each term, then its ids, with 0 as
+        padding. C and L are multiples of 4, so that XLA compiles few shapes.
     """
     most = max((len(each) for each in terms), default=0)
     longest = max((len(t.ids) for each in terms for t in each), default=0)
@@ -88,8 +88,8 @@ def packed(terms: Sequence[Sequence[Term]]) -> np.ndarray:
 def constraint(words: Words, batch: Batch) -> Constraint:
     """Returns the Constraint to translations with all their terms.
 
-    No term stands there more often than asked for, but within a longer one. It
-    must fit into the room for the translation.
+    No term is there more often than asked for, except within a longer one. The
+    terms must fit into the room for the translation.
 
     Args:
         words: Words.
@@ -110,7 +110,7 @@ def constraint(words: Words, batch: Batch) -> Constraint:
     )
 
     def advance(place, ids_BW):
-        # What is first given is no token of the translation.
+        # What is given first is not a token of the translation.
         is_first_BW = place.num_tokens_BW < 0
         may_begin_BW = words.may_begin(place.kind_BW, ids_BW) & ~is_first_BW
         reach_BWCL = _advanced(place, ids_BW, may_begin_BW)
@@ -131,7 +131,7 @@ def constraint(words: Words, batch: Batch) -> Constraint:
         is_open_BWC = missing_BWC > 0
         next_BWC, done_BWC = _next_ids(place)
         first_BWC = place.terms_BWCL[..., 0]
-        # What would be there once too often, and is no part of another term.
+        # What would be there once too often, and is not part of another term.
         last_BWC, is_last_BWC = _last_ids(place, words)
         repeats_BWV = marked(last_BWC, is_last_BWC & ~is_open_BWC, V)
         part_BWN = ops.concatenate([next_BWC, first_BWC], axis=-1)
@@ -142,7 +142,7 @@ def constraint(words: Words, batch: Batch) -> Constraint:
         may_follow_BWV = (is_part_BWV | ~repeats_BWV) & (
             may_end_BW1 | ~is_end_V
         )
-        # What is missing must fit in behind the next token, and then the end.
+        # What is missing must fit in after the next token, and then the end.
         missing_BW1 = ops.sum(
             missing_BWC * _lengths(place), axis=-1, keepdims=True
         )
@@ -176,7 +176,7 @@ def _lengths(place: _Place) -> Tensor:
 
 
 def _advanced(place: _Place, ids_BW: Tensor, may_begin_BW: Tensor) -> Tensor:
-    """Returns bool [B, W, C, L]: the reach of terms with one token more."""
+    """Returns bool [B, W, C, L]: the reach of terms with one more token."""
     begins_BWC1 = (
         ops.zeros_like(place.reach_BWCL[..., :1])
         | (may_begin_BW[..., None, None])
@@ -189,7 +189,7 @@ def _advanced(place: _Place, ids_BW: Tensor, may_begin_BW: Tensor) -> Tensor:
 
 
 def _at_length(reach_BWCL: Tensor, length_BWC: Tensor) -> Tensor:
-    """Returns bool [B, W, C]: whether so many tokens of each term are there."""
+    """Returns bool [B, W, C]: whether this many tokens of a term are there."""
     place_L = ops.arange(ops.shape(reach_BWCL)[3], dtype="int32")
     is_here_BWCL = ops.equal(place_L, length_BWC[..., None] - 1)
     return ops.any(reach_BWCL & is_here_BWCL, axis=-1)
@@ -198,23 +198,23 @@ def _at_length(reach_BWCL: Tensor, length_BWC: Tensor) -> Tensor:
 def _is_whole(place: _Place) -> Tensor:
     """Returns bool [B, W, C]: whether the newest tokens are all of a term.
 
-    What goes on may make it another word.
+    What follows may make it another word.
     """
     return _at_length(place.reach_BWCL, _lengths(place))
 
 
 def _missing(place: _Place) -> Tensor:
-    """Returns int32 [B, W, C]: how often a term has to come yet."""
+    """Returns int32 [B, W, C]: how often a term must still come."""
     found_BWC = place.count_BWC + ops.cast(_is_whole(place), "int32")
     return ops.maximum(place.needed_BWC - found_BWC, 0)
 
 
 def _next_ids(place: _Place) -> tuple[Tensor, Tensor]:
-    """Returns int32 [B, W, C]: the token with which each term goes on.
+    """Returns int32 [B, W, C]: the token that continues each term.
 
     Returns:
-        those, -1 for a term that need not come; and how many tokens of it are
-        there already.
+        those, -1 for a term that need not come; and how many of its tokens are
+        already there.
     """
     length_BWC = _lengths(place)
     place_L = ops.arange(ops.shape(place.terms_BWCL)[3], dtype="int32")
@@ -229,9 +229,9 @@ def _next_ids(place: _Place) -> tuple[Tensor, Tensor]:
 
 
 def _nearer(place: _Place) -> Tensor:
-    """Returns int32 [B, W, C]: tokens that go on with terms, or begin some.
+    """Returns int32 [B, W, C]: tokens that continue terms, or begin some.
 
-    None begins while another is begun; -1 stands for none.
+    None begins while another is unfinished; -1 stands for none.
     """
     next_BWC, done_BWC = _next_ids(place)
     is_begun_BWC = done_BWC > 0

@@ -1,7 +1,7 @@
 """The k largest of many numbers, for a beam search over a large vocabulary.
 
-The k best numbers are in the k chunks of the largest maxima. Finding those is a
-plain reduction, which is much faster than the search for the best.
+The k best numbers are in the k chunks with the largest maxima. Finding those is
+a plain reduction, which is much faster than the search for the best.
 """
 
 import numpy as np
@@ -38,7 +38,7 @@ def top_k(x_BN: Tensor, k: int) -> tuple[Tensor, Tensor]:
         x_BN = ops.pad(x_BN, ((0, 0), (0, missing)), constant_values=-np.inf)
     x_BNC = ops.reshape(x_BN, (B, num_chunks, _CHUNK))
     _, chunk_BK = ops.top_k(ops.max(x_BNC, axis=-1), k)
-    # In order: of equal numbers the first one is the better.
+    # In order: of equal numbers, the first one is the better.
     chunk_BK = ops.sort(ops.cast(chunk_BK, "int32"), axis=-1)
     candidates_BKC = gather(x_BNC, chunk_BK)
     best_BK, place_BK = ops.top_k(

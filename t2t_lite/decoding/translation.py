@@ -49,17 +49,17 @@ from t2t_lite.text.vocabulary import (
 class LineTranslator(LinePredictor):
     """Translates lines of text, however long they are.
 
-    A line that is to be split is translated sentence by sentence, and a
-    sentence that is longer than the model was made for in pieces, cut between
-    words, which a warning says.
+    A line that is to be split is translated sentence by sentence. A sentence
+    that is longer than the model was made for is translated in pieces, cut
+    between words; a warning says so.
 
     Args:
         engine: Engine.
         vocabulary: Vocabulary.
         options: SearchOptions, those that the engine searches with.
-        splitting: Splitting; only what is over-long when not given.
-        alignment_head: AlignmentHead that words are aligned by; the mean over
-            those of the last layer when not given.
+        splitting: Splitting; when not given, only what is over-long is split.
+        alignment_head: AlignmentHead to align words by; the mean over those of
+            the last layer when not given.
     """
 
     _accepted = "a str, a list of str or a string tensor"
@@ -88,7 +88,7 @@ class LineTranslator(LinePredictor):
             engine,
             vocabulary.target,
             options.nbest,
-            # Made when it is asked for: what has no terms needs none.
+            # Made on first use: without terms, none is needed.
             weigh=lambda pairs: self._aligner.weights(pairs),
         )
         self._glossary = None
@@ -112,7 +112,7 @@ class LineTranslator(LinePredictor):
         self._alignment_head = alignment_head
 
     def _shaping(self) -> list[Any]:
-        # `sha256` is of all weights, and these say what they compute.
+        # `sha256` covers all weights, and these say what they compute.
         others = [each.hparams for each in models_of(self.model)[1:]]
         found = [*super()._shaping(), *others, self._splitting]
         options = self.options
@@ -131,7 +131,7 @@ class LineTranslator(LinePredictor):
     ) -> "LineTranslator":
         """Returns the LineTranslator of a Transformer in memory.
 
-        All devices that a MirroredStrategy gave its weights to search.
+        All devices to which a MirroredStrategy gave its weights take part.
 
         Args:
             model: Transformer.
@@ -140,10 +140,10 @@ class LineTranslator(LinePredictor):
             xla: that of Translator.
 
         Raises:
-            InputError: the model has other ids than the vocabulary, or
-                weights that are not finite.
-            TypeError: it is no Transformer, or the vocabulary or the options
-                are none.
+            InputError: the model does not have as many ids as the vocabulary,
+                or has weights that are not finite.
+            TypeError: the model is not a Transformer, the vocabulary not a
+                Vocabulary, or the options not SearchOptions.
         """
         if not isinstance(model, Transformer):
             raise TypeError(f"model must be a Transformer; received {model!r}")
@@ -198,17 +198,17 @@ class LineTranslator(LinePredictor):
     ) -> list[list[Translation]]:
         """Returns for each line a list of `nbest` Translations, best first.
 
-        What terms were put into comes in the order that it had without them.
-        With the option `alternatives` these are listed, as by the method of
-        that name, and -inf is the score of what is missing. With the option
-        `alignments` they are AlignedTranslations.
+        Translations that terms were put into keep the order that they had
+        without them. With the option `alternatives`, those are listed, as by
+        the method of that name, and -inf is the score of missing ones. With the
+        option `alignments`, the results are AlignedTranslations.
 
         Args:
             lines: list of str. A blank one has blank translations.
             first_line: int, the number of the first line in messages.
             prefixes: list of str, what the translation of each line begins
-                with, cut within a word or not; None for nothing. Its sentences
-                are those of the line, as far as it has any.
+                with, cut within a word or not; None for nothing. A prefix's
+                sentences are those of the line, as far as the line has any.
 
         Raises:
             InputError: a prefix cannot begin a translation of this engine, or
@@ -229,24 +229,24 @@ class LineTranslator(LinePredictor):
     def alternatives(
         self, text: str, prefix: str = "", count: int = 5
     ) -> list[Translation]:
-        """Returns translations that go on with other words behind a prefix.
+        """Returns translations that continue a prefix with different words.
 
         Args:
             text: str.
-            prefix: str, what the translations begin with. With a space at its
-                end, or if it is blank, they differ in the next word; if it ends
+            prefix: str, what the translations begin with. If it is blank or
+                ends with a space, they differ in the next word; if it ends
                 within a word, in the rest of that, or else in the next one.
             count: int, how many words, at least 1.
 
         Returns:
             at most `count` Translations: the best one with each of the
-            likeliest words, in their order. Sentences behind the one that the
+            likeliest words, likeliest first. Sentences after the one that the
             prefix ends in have their best translation.
 
         Raises:
-            InputError: no translation of this engine begins so, or its options
-                are of sampling, or have a glossary or keep.
-            TypeError: `text` or `prefix` is no str.
+            InputError: no translation of this engine can begin with the prefix,
+                or its options have sampling, a glossary or keep.
+            TypeError: `text` or `prefix` is not a str.
         """
         require_int(1, count=count)
         rule = (
@@ -268,7 +268,7 @@ class LineTranslator(LinePredictor):
         prefixes: list[str] | None,
         num_alternatives: int,
     ) -> list[list[Translation]]:
-        """Returns what `translate` does, or alternatives where there are any.
+        """Returns what `translate` does, or alternatives if any are asked for.
 
         Args:
             lines: that of `translate`.
@@ -409,7 +409,7 @@ class LineTranslator(LinePredictor):
         """Returns the list of Translations of each piece.
 
         The first piece of a line whose translation the prefix leaves open has
-        alternatives; the others have their best one.
+        alternatives; the others have only their best one.
         """
         lines_done, is_open = set(), []
         for line, request in zip(pieces.line_indices, requests, strict=True):
@@ -429,19 +429,20 @@ class LineTranslator(LinePredictor):
         """Returns the best translation of each text.
 
         Args:
-            text: a str, a list of str, or a string tensor of any shape, within
-                a tf.function or Dataset.map too. (A map runs on the CPU: a
-                model on another device must be one with xla=False.)
+            text: a str, a list of str, or a string tensor of any shape, also
+                within a tf.function or Dataset.map. (A map runs on the CPU, so
+                a model on another device must be one with xla=False.)
             with_scores: bool, whether to return (translations, scores), the
                 scores float32 (log probability in nats / length penalty).
-            prefix: what the translation begins with, that of `translate`; a str
+            prefix: what the translation begins with, as in `translate`; a str
                 or a list of str, as `text` is, and None for a tensor.
 
         Returns:
             a str, a list of str, or a string tensor, as `text` is.
 
         Raises:
-            TypeError: `text` is none of these, or no tensor in a tf.function.
+            TypeError: `text` is none of these, or not a tensor in a
+                tf.function.
         """
         is_tensor = tf.is_tensor(text) and self._takes_tensors
         if self._takes_tensors and not (is_tensor or tf.executing_eagerly()):
@@ -478,20 +479,22 @@ class Translator(LineTranslator):
     """Translates text with the model of a model directory, or with several.
 
     Several translate together, as an ensemble: the log probabilities of each
-    token are averaged. Options and splitting are the first's.
+    token are averaged. Options and splitting are those of the first.
 
     Args:
         model_dir: path of a model directory, or a list of them, whose models
             must have the same vocabulary.
         checkpoint: "last", "best", "averaged", or the path of a checkpoint; or
-            a list of them, one for each model directory, or all of one.
-        average_last: int; above 1, the mean of that many of the last ones.
+            a list of them, one for each model directory, or all from one.
+        average_last: int; above 1, the mean of that many of the last
+            checkpoints.
         precision: "float32", "bfloat16" or "float16".
         xla: bool, whether XLA compiles the search, once for each shape; None:
-            where there is a GPU.
+            if there is a GPU.
         sentences: "auto" to split lines of several sentences if the model was
-            trained on single ones, else only lines longer than most that it
-            was trained on; "split" for all; "whole" for none but the over-long.
+            trained on single ones, else only lines longer than most that it was
+            trained on; "split" to split all; "whole" to split only the
+            over-long.
         devices: "all" GPUs of the machine (without any, its CPU), or how many;
             lists of lines are divided among them.
         options: what to change in the SearchOptions of the model's settings.
@@ -534,7 +537,7 @@ class Translator(LineTranslator):
                 f"{directory.path} ({each.description})"
                 for directory, each in zip(directories, loaded, strict=True)
             )
-            record = {}  # Of several there is none.
+            record = {}  # There is none for several.
         super().__init__(
             model_engine(
                 model,
@@ -557,7 +560,7 @@ def _checked_prefixes(prefixes: Any, lines: list[str]) -> list[str] | None:
 
     Raises:
         InputError: there is not one for each line.
-        TypeError: they are no list of str.
+        TypeError: they are not a list of str.
     """
     if prefixes is None:
         return None
@@ -572,7 +575,7 @@ def _checked_prefixes(prefixes: Any, lines: list[str]) -> list[str] | None:
 
 
 def _require_different(loaded: Sequence[LoadedModel]) -> None:
-    """Raises InputError where two models have the same weights."""
+    """Raises InputError if two models have the same weights."""
     for one, other in itertools.combinations(loaded, 2):
         weights = one.model.weights, other.model.weights
         is_same = len(weights[0]) == len(weights[1]) and all(

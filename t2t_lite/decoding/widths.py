@@ -1,4 +1,4 @@
-"""Searches whose beams are as wide as what is asked for needs."""
+"""Searches whose beams are as wide as each request needs."""
 
 import math
 import threading
@@ -8,10 +8,10 @@ _MULTIPLE = 4  # Each width has a graph of its own, which takes seconds to make.
 
 
 class SearchesByWidth:
-    """Searches with beams of several widths, each made when it is asked for.
+    """Searches with beams of several widths, each made on first use.
 
     Args:
-        make: a function of a width to its search.
+        make: a function from a width to its search.
         narrowest: int, the least width.
         widest: int, the largest, unless the least is larger; None for any.
     """
@@ -25,10 +25,10 @@ class SearchesByWidth:
         self._make = make
         self._narrowest, self._widest = narrowest, widest
         self._by_width: dict[int, Callable] = {}
-        self._making = threading.Lock()  # Threads of several devices come.
+        self._making = threading.Lock()  # For threads of several devices.
 
     def width(self, needed: int) -> int:
-        """Returns the width of the search that is used where one is needed.
+        """Returns the width of the search to use for a needed width.
 
         >>> searches = SearchesByWidth(make=print, narrowest=5, widest=32)
         >>> [searches.width(needed) for needed in (2, 5, 6, 9, 40)]

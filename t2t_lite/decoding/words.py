@@ -1,4 +1,4 @@
-r"""Where words begin and end, whatever the tokens they are made of.
+r"""Where words begin and end, whatever tokens they are made of.
 
 A token has the kind of its first character, and that of its last:
 
@@ -6,8 +6,8 @@ A token has the kind of its first character, and that of its last:
     first       space     word   other   other    space
     last        word      word   other   space    space
 
-It begins something new where its first kind is another than the last one of the
-token before it, unless that one is a space: what follows it belongs to it.
+It begins something new if its first kind differs from the last kind of the
+token before it, unless that is a space: what follows a space belongs to it.
 """
 
 from collections.abc import Sequence
@@ -29,11 +29,11 @@ class _Place(NamedTuple):
     """Where hypotheses are."""
 
     num_tokens_BW: Tensor  # int32, -1 before the first
-    kind_BW: Tensor  # int32, the last one of the newest token
+    kind_BW: Tensor  # int32, the last kind of the newest token
 
 
 class Words:
-    """Tells the tokens of a vocabulary that go on with a word from others.
+    """Tells the tokens of a vocabulary that continue a word from others.
 
     Args:
         token_bytes: those of the Vocabulary of targets.
@@ -47,7 +47,7 @@ class Words:
         )
 
     def next_one(self, batch: Batch) -> Constraint:
-        """Returns the Constraint that ends in front of what begins a new word.
+        """Returns the Constraint that ends before what begins a new word.
 
         Args:
             batch: Batch.
@@ -60,7 +60,7 @@ class Words:
         )
 
     def none_goes_on(self, batch: Batch) -> Constraint:
-        """Returns the Constraint to a new word, or the end, behind a prefix.
+        """Returns the Constraint to a new word, or the end, after a prefix.
 
         Args:
             batch: Batch with prefixes_BK3, which must be those of
@@ -94,8 +94,8 @@ class Words:
 
         Args:
             ids_BW: int32, the newest token of each text.
-            is_first_BW: bool, whether it is no token of it, but what a search
-                is first given.
+            is_first_BW: bool, whether that is not a token of the text, but what
+                a search is given first.
         """
         kind_BW = take(self._last_V, ids_BW)
         return ops.where(is_first_BW, _SPACE, kind_BW)
@@ -122,7 +122,7 @@ class Words:
 
 
 def _kind(character: str) -> int:
-    """Returns the kind of a character; of none, or a part of one, _WORD."""
+    """Returns the kind of a character; _WORD for none, or part of one."""
     if character.isspace():
         return _SPACE
     is_word = character in ("", "_", "\N{REPLACEMENT CHARACTER}")

@@ -1,4 +1,4 @@
-"""How far found links of words are from right ones."""
+"""How far the links found between words are from the right ones."""
 
 from collections.abc import Collection, Sequence
 
@@ -12,7 +12,7 @@ def alignment_error_rate(
     """Returns the share of links, found and right ones, that have no match.
 
     It is 1 - 2 |A & S| / (|A| + |S|) over all pairs, for links A that were
-    found and right ones S, all of which are sure. Where a pair has no right
+    found and right ones S, all of which are sure. If a pair has no right
     links, they are not known, and it does not count.
 
     Args:

@@ -1,4 +1,4 @@
-"""Which head of the decoder tells best which words stand for which."""
+"""Which head of the decoder best tells which words stand for which."""
 
 import dataclasses
 import functools
@@ -25,7 +25,7 @@ Links = Sequence[Collection[Link]]  # of each pair
 
 
 class Ranked(NamedTuple):
-    """A head, and how far the links that it finds are from right ones."""
+    """A head, and how far the links that it finds are from the right ones."""
 
     error_rate: float
     head: AlignmentHead
@@ -55,9 +55,9 @@ def ranked_heads(
     Args:
         model: Transformer.
         vocabulary: Vocabulary.
-        pairs: those that are aligned; what the model takes no source of is
+        pairs: those to align; those whose source is too long for the model are
             left out.
-        links: the right ones; none of a pair where they are not known.
+        links: the right ones; none of a pair for which they are not known.
         heads: which to rank; `all_heads` when not given.
 
     Raises:
@@ -85,13 +85,13 @@ def choose(
     pairs: Mapping[str, Pairs],
     links: Mapping[str, Links],
 ) -> str:
-    """Keeps the head that aligns dev best in the settings of a model.
+    """Saves the head that aligns dev best in the settings of a model.
 
     Args:
         directory: ModelDirectory of the model.
-        translator: that of the model.
-        pairs: those of each split, "dev" among them.
-        links: the right ones of those that are to be scored.
+        translator: the model's.
+        pairs: those of each split, including "dev".
+        links: the right ones of each split that is to be scored.
 
     Returns:
         which head it is and its error rates, for a reader.

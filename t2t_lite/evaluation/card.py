@@ -1,4 +1,4 @@
-"""The evaluation card: scores with all that they depend on, on one page."""
+"""The evaluation card: scores and all that they depend on, on one page."""
 
 import dataclasses
 import importlib.metadata
@@ -62,7 +62,7 @@ class Card(NamedTuple):
         return "\n\n".join(texts) + "\n"
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns what JSON can hold: the keys of the report's, and more."""
+        """Returns what JSON can hold: the report's keys, and more."""
         return self.report.as_dict() | {
             "bootstrap_resamples": BOOTSTRAP_RESAMPLES,
             "model_dir": self.model_dir,
@@ -127,7 +127,7 @@ def _version(package: str) -> str:
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
-        return "not installed"  # A checkout runs without.
+        return "not installed"  # A checkout runs without being installed.
 
 
 def _table(head: list[str], rows: Iterable[Sequence[Any]]) -> list[str]:
@@ -143,7 +143,7 @@ def _text(value: Any) -> str:
     'a\\*b\\* \\<br\\>'
     """
     one_line = " ".join(str(value).splitlines())
-    # An underscore within a word is no markup.
+    # An underscore within a word is not markup.
     return re.sub(r"[\\`*\[\]<>&~#]|(?<!\w)_|_(?!\w)", r"\\\g<0>", one_line)
 
 
@@ -162,7 +162,7 @@ def _cell(value: Any) -> str:
 
 
 def _scores_by_split(report: Report) -> dict[str, list[Score]]:
-    """Returns for each kind of score, by its key, that of each split."""
+    """Returns, for each kind of score, by its key, the one of each split."""
     by_key = {}
     for split in report.splits.values():
         for key, score in split.text.items():

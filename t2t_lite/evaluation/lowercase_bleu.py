@@ -2,8 +2,8 @@
 
 Their text goes through Moses' lowercase.perl, normalize-punctuation.perl and
 tokenizer.perl before anything else, so that multi-bleu.perl, which counts in
-the end, sees lowercased tokens with `&apos;` and its like. That is easier than
-cased text: compare the figure with those of such papers alone.
+the end, sees lowercased tokens with `&apos;` and the like. That is easier than
+cased text: compare the figure only with those of such papers.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ def corpus_bleu(
     >>> round(found.score, 2)
     100.0
 
-    Args and Raises: those of `paper_bleu.corpus_bleu`.
+    Args and Raises: as for `paper_bleu.corpus_bleu`.
 
     Source: the scripts of the multi30k-dataset, task 1, and multi-bleu.perl.
     """
@@ -49,7 +49,7 @@ def tokenize(lines: Sequence[str], language: str) -> list[str]:
 
 
 def signature(language: str) -> str:
-    """Returns what decides a score, in the manner of sacrebleu's signatures."""
+    """Returns what decides a score, in the style of sacrebleu's signatures."""
     return (
         f"nrefs:1|case:lc|tok:{paper_bleu.moses_rules(language)}"
         f"|punctuation:normalized|smooth:none|sacremoses:{sacremoses.__version__}"

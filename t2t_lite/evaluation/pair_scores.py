@@ -63,17 +63,17 @@ def score_pairs(
 ) -> Iterator[PairScore]:
     """Yields the PairScore of each pair, in order, however many there are.
 
-    They are those of a search, which never finds padding: its probability goes
-    to the other ids. Lines are not split into sentences. The target's tokens
-    are those that the vocabulary gives for its text; a search may have found
-    the same text in other pieces.
+    Scores are those of a search, which never finds padding: its probability
+    goes to the other ids. Lines are not split into sentences. The target's
+    tokens are those that the vocabulary gives for its text; a search may have
+    found the same text in other pieces.
 
     Args:
         model: Transformer.
         vocabulary: Vocabulary.
         pairs: (source, target) lines.
-        encode_targets: from list of str to FlatIds, that of the task; that of
-            the vocabulary of targets when not given.
+        encode_targets: from list of str to FlatIds, the task's; the target
+            vocabulary's when not given.
     """
     functions = scoring_functions(model, as_searched=True)
     encode_targets = encode_targets or vocabulary.target.encode_flat

@@ -7,9 +7,9 @@ Moses' tokenizer.perl, a split of hyphenated compounds
     rich-text format  ->  rich ##AT##-##AT## text format
 
 and multi-bleu.perl, cased. The split makes more n-grams match, so the figure is
-not comparable with sacrebleu's: compare it with the paper's alone, and that of
-newstest2014 with care. Their reference was tokenized before, and is said to
-have had every typographic quote as a straight one; no quote is changed here.
+not comparable with sacrebleu's: compare it only with the paper's, and that of
+newstest2014 with care. Their reference was already tokenized, and is said to
+have had a straight quote for every typographic one; no quote is changed here.
 """
 
 import re
@@ -20,9 +20,9 @@ from sacrebleu.metrics.bleu import BLEU, BLEUScore
 
 from t2t_lite.errors import InputError
 
-# On bytes, which is what Perl reads there: a-b-c is split at its first hyphen
-# alone, for the second match would need the b again, but a-é-c at both, for é
-# is two bytes.
+# On bytes, which is what Perl reads there: a-b-c is split only at its first
+# hyphen, because the second match would need the b again, but a-é-c at both,
+# because é is two bytes.
 _COMPOUND = re.compile(rb"(\S)-(\S)")
 
 
@@ -38,9 +38,9 @@ def corpus_bleu(
         hypotheses: detokenized.
         references: one for each hypothesis, detokenized.
         language: of both, by its code of two letters, which chooses Moses'
-            rules for abbreviations and apostrophes. Where Moses knows none of
-            that code, it takes the abbreviations of English, which the
-            `signature` says.
+            rules for abbreviations and apostrophes. If Moses knows none for
+            that code, it uses the abbreviations of English, and the
+            `signature` says so.
 
     Returns:
         sacrebleu's BLEUScore: the score and the precisions of 0 to 100, the
@@ -90,7 +90,7 @@ def tokenize(line: str, tokenizer: sacremoses.MosesTokenizer) -> str:
 
 
 def signature(language: str) -> str:
-    """Returns what decides a score, in the manner of sacrebleu's signatures."""
+    """Returns what decides a score, in the style of sacrebleu's signatures."""
     return (
         f"nrefs:1|case:mixed|tok:{moses_rules(language)}|compounds:split"
         f"|smooth:none|sacremoses:{sacremoses.__version__}"
@@ -98,7 +98,7 @@ def signature(language: str) -> str:
 
 
 def moses_rules(language: str) -> str:
-    """Returns by which rules Moses splits text of a language.
+    """Returns which rules Moses splits text of a language by.
 
     >>> moses_rules("de"), moses_rules("tlh")
     ('moses-de', 'moses-tlh-with-abbreviations-of-en')

@@ -14,7 +14,7 @@ from t2t_lite.text import batching
 from t2t_lite.text.batching import Bucket, TokenPairs
 from t2t_lite.token_ids import PAD
 
-_LARGEST_EXPONENT = 700.0  # exp of more overflows.
+_LARGEST_EXPONENT = 700.0  # exp of a little more overflows.
 
 
 class TokenScores(NamedTuple):
@@ -31,7 +31,7 @@ class TokenScores(NamedTuple):
 
 
 class TokenScorer:
-    """Computes the TokenScores of one corpus, again and again.
+    """Computes the TokenScores of one corpus, as often as it is called.
 
     Args:
         model: Transformer.
@@ -76,8 +76,8 @@ class TokenScorer:
     def token_losses(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yields (int32 [R], float32 [R, T]): pairs, and their tokens' nats.
 
-        Pairs are indices into those of the corpus, in no certain order; those
-        that are left out are missing. The losses of padding are 0.
+        Pairs are indices into those of the corpus, in no particular order;
+        those that are left out are missing. The losses of padding are 0.
         """
         for bucket in self._buckets:
             for start in range(0, len(bucket.pairs), bucket.batch_size):
@@ -92,9 +92,9 @@ class TokenScorer:
                 yield pairs_R, losses_N.reshape(len(pairs_R), -1)
 
     def _losses(self, source_ids, target_ids):
-        """Yields the losses of a chunk of tokens after the other.
+        """Yields the losses of one chunk of tokens after another.
 
-        No more than one chunk's logits exist at a time.
+        The logits of only one chunk exist at a time.
         """
         x_ND, target_ids_N = self._decode(source_ids, target_ids)
         for start in range(0, len(target_ids_N), self._chunk_size):
@@ -113,12 +113,12 @@ class ScoringFunctions(NamedTuple):
 def scoring_functions(
     model: Transformer, as_searched: bool = False
 ) -> ScoringFunctions:
-    """Returns the functions that score with a model as it will then be.
+    """Returns the functions that score with a model as it is when called.
 
     Args:
         model: Transformer.
         as_searched: whether no probability is left for padding, as in a
-            search. In training and in a perplexity it is an id as any other.
+            search. In training and in a perplexity it is an id like any other.
     """
     ids_BL = tf.TensorSpec([None, None], tf.int32)
     x_ND = tf.TensorSpec([None, model.hparams.d_model], model.compute_dtype)

@@ -81,7 +81,7 @@ class Report(NamedTuple):
         return ", ".join(f"{k} {v}" for k, v in self.search.items())
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns what JSON can hold; "checks" where there are any."""
+        """Returns what JSON can hold, with "checks" if there are any."""
         values = {
             "model": self.model,
             "search": self.search,
@@ -117,11 +117,11 @@ def evaluate(
         splits: (source, target) pairs of text by the name of the split.
         score: from outputs and references to their Scores by the names that
             they have in JSON.
-        encode_targets: from lines of the target to their ids, that of the
-            task; the vocabulary's when not given.
+        encode_targets: from lines of the target to their ids, the task's; the
+            vocabulary's when not given.
         watch: from an iterator of results, and how many there will be, to the
-            same results: shows how far it is, for example.
-        checks: lists of sentences to count the right ones of, by name.
+            same results: to show progress, for example.
+        checks: lists of sentences, by name, whose right outputs are counted.
 
     Raises:
         InputError: a split is empty, or the model is an ensemble.

@@ -16,12 +16,12 @@ class Score(NamedTuple):
 
     name: str
     value: float
-    signature: str  # all that decides the value, but the text
+    signature: str  # all that decides the value, except the text
     margin: float | None = None  # half of the 95% interval, if known
     reference_tokens: int | None = None  # where papers report it
 
     def as_text(self) -> str:
-        """Returns the value for a reader, with what else is known of it.
+        """Returns the value for a reader, with what else is known about it.
 
         >>> Score("BLEU", 27.31, "case:mixed", margin=1.2).as_text()
         '27.31 ± 1.20'
@@ -87,7 +87,7 @@ def _bootstrap_margin(
 ) -> float | None:
     """Returns half of the 95% interval, by sacrebleu's bootstrap.
 
-    None where sentences are so few, or so bad, that there is no interval.
+    None if sentences are so few, or so bad, that there is no interval.
     """
     try:
         score = metric.corpus_score(
@@ -97,6 +97,6 @@ def _bootstrap_margin(
         return None
     signature = str(metric.get_signature())
     values = json.loads(score.format(9, signature=signature, is_json=True))
-    # Not there where each sample scores 0.
+    # Missing if every sample scores 0.
     margin = values.get("confidence_var")
     return None if margin is None else float(margin)

@@ -12,9 +12,9 @@ from typing import BinaryIO
 
 from t2t_lite.errors import InputError
 
-# Of an archive, which may be a bomb.
+# Limits for an archive, which may be a bomb.
 _MOST_BYTES = 8 << 30
-_MOST_RATIO = 200  # Times as large as the archive.
+_MOST_RATIO = 200  # Times the size of the archive.
 _MOST_FILES = 10_000
 SUFFIXES = (".zip", ".tar.gz", ".tgz", ".tar")
 DAMAGED = (
@@ -33,7 +33,7 @@ DAMAGED = (
 class _Budget:
     """How many bytes and files may still come out of an archive.
 
-    Its methods raise InputError where it is too much.
+    Its methods raise InputError if there are too many.
     """
 
     def __init__(self, path: pathlib.Path):
@@ -48,7 +48,7 @@ class _Budget:
         self._bytes -= num_bytes
 
     def require(self, num_bytes: int) -> None:
-        """Checks that so many bytes may come out."""
+        """Checks that this many bytes may still come out."""
         if self._bytes < num_bytes or self._files < 0:
             raise InputError(
                 f"an archive may hold at most {_MOST_FILES:,} files, "
@@ -58,7 +58,7 @@ class _Budget:
 
 
 def check_zip(file: zipfile.ZipFile, path: pathlib.Path) -> None:
-    """Raises InputError where a zip file has too much in it."""
+    """Raises InputError if a zip file has too much in it."""
     budget = _Budget(path)
     for member in file.infolist():
         budget.spend(member.file_size, 1)
@@ -68,7 +68,7 @@ def unpack(path: pathlib.Path, folder: pathlib.Path) -> None:
     """Writes the files of an archive into a new folder.
 
     Raises:
-        InputError: it is damaged, holds too much, or has a link, or a path that
+        InputError: it is damaged, holds too much, or has a link or a path that
             leads out of the folder.
     """
     folder.mkdir()
@@ -108,7 +108,7 @@ class _Counted:
         self._budget = budget
 
     def read(self, size: int) -> bytes:
-        """Returns at most so many bytes."""
+        """Returns at most `size` bytes."""
         data = self._file.read(size)
         self._budget.spend(len(data))
         return data
@@ -123,7 +123,7 @@ def _unpack_tar(path: pathlib.Path, folder: pathlib.Path) -> None:
             for member in archive:
                 budget.spend(0, 1)
                 budget.require(member.size)
-                # What a sparse file holds may be far more than the archive.
+                # A sparse file may hold far more than the archive.
                 is_plain = member.isfile() or member.isdir()
                 is_plain &= not member.issparse()
                 _require_file(path, member.name, is_plain)
@@ -131,11 +131,11 @@ def _unpack_tar(path: pathlib.Path, folder: pathlib.Path) -> None:
                     with archive.extractfile(member) as source:
                         _write(source, folder, member.name)
         while counted_file.read(1 << 20):
-            pass  # Behind the last file is the checksum of all.
+            pass  # The checksum of all comes after the last file.
 
 
 def _require_file(path: pathlib.Path, name: str, is_plain: bool) -> None:
-    """Raises InputError where a member of an archive could do harm."""
+    """Raises InputError if a member of an archive could do harm."""
     parts = pathlib.PureWindowsPath(name)  # Slashes of both kinds.
     leaves = parts.root or parts.drive or ".." in parts.parts
     if leaves or not is_plain or "\0" in name:

@@ -1,16 +1,17 @@
-"""The order of sines and cosines in a vector, which programs differ in.
+"""The order of sines and cosines in a vector, in which programs differ.
 
 Here they alternate, as in the paper; Marian and Hugging Face have all sines
-first. A model does not care, as long as every weight that reads or writes such
-a vector has the same order: so weights are reordered, and encodings are not.
+first. A model works in either, as long as every weight that reads or writes
+such a vector has the same order: so weights are reordered, and encodings are
+not.
 """
 
 from collections.abc import Mapping
 
 import numpy as np
 
-# The axes of weights, by the end of their names, that have d_model channels.
-# Those of the others are heads' or hidden ones.
+# Which axis of a weight has d_model channels, by the end of the weight's name.
+# Its other axes, if any, are those of heads or hidden units.
 _AXES = (
     ("embedding/embedding", 1),
     ("attention/query", 0),
@@ -44,7 +45,7 @@ def interleave(
 def separate(
     weights: Mapping[str, np.ndarray], d_model: int
 ) -> dict[str, np.ndarray]:
-    """Returns what `interleave` was given to return these weights.
+    """Returns the weights that `interleave` makes these weights from.
 
     Args:
         weights: by their names in a checkpoint.
@@ -60,7 +61,7 @@ def encodings(length: int, d_model: int, marian: bool = False) -> np.ndarray:
     Args:
         length: L; positions count from 0.
         d_model: D.
-        marian: that of `embedding.sinusoids`.
+        marian: as for `embedding.sinusoids`.
 
     Returns:
         float32 [L, D], computed in float32 as there.

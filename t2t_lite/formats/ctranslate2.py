@@ -1,13 +1,13 @@
 """A model as a folder that `ctranslate2.Translator` loads.
 
-CTranslate2 is an engine for CPUs and GPUs without Python's or TensorFlow's
-share in the work. Its format has no ids for padding: ids are counted from EOS
-on, one less than here. Positions go there as a table, with rows for the longest
-source that the model takes and the longest target of one, and never fewer than
+CTranslate2 is an engine for CPUs and GPUs that does its work without Python or
+TensorFlow. Its format has no id for padding: ids start at EOS, one less than
+here. Positions are written as a table, with rows for the longest source that
+the model takes and the longest target of such a source, and never fewer than
 1024; beyond the last row CTranslate2 stops with an error.
 
 Its attention has one depth for queries, keys and values: where d_k and d_v
-differ, the smaller ones get zeros, which change no product.
+differ, the smaller ones are padded with zeros, which change no product.
 """
 
 import dataclasses
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 NEEDS = ("ctranslate2", "ctranslate2")  # The package, and its extra.
 QUANTIZATIONS = ("int8", "int8_float32", "float16", "bfloat16")
 MODEL = "model.bin"  # The weights.
-# Beside what CTranslate2 reads.
+# Not read by CTranslate2.
 METADATA = "metadata.json"
 END, UNKNOWN = "</s>", "<unk>"  # What tokens are called there.
 _FEWEST_POSITIONS = 1024
@@ -59,16 +59,16 @@ def write(
 ) -> pathlib.Path:
     """Writes a new folder that CTranslate2 loads, whole or not at all.
 
-    Beside its files lie those of SentencePiece (vocabulary.model, or
+    Next to its files are those of SentencePiece (vocabulary.model, or
     source.model and target.model), a README.md, and metadata.json with the
     settings.
 
     Args:
         model: with hparams, weights by their name in a checkpoint, and a
             vocabulary.
-        folder: path on this machine, of a folder that is not there yet.
+        folder: path, on this machine, of a folder that does not exist yet.
         quantization: "int8", "int8_float32", "float16" or "bfloat16", what the
-            weights are kept in; None for float32.
+            weights are stored in; None for float32.
         metadata: what else metadata.json says.
 
     Returns:
@@ -99,8 +99,8 @@ def write(
 def load_library() -> ModuleType:
     """Returns the package ctranslate2.
 
-    On a CPU of AMD it multiplies by oneDNN, whose int8 products saturate where
-    the CPU has no instructions for them; those of MKL, which it has too, do
+    On an AMD CPU it multiplies with oneDNN, whose int8 products saturate if
+    the CPU has no instructions for them; those of MKL, which it also has, do
     not. The environment variable CT2_USE_MKL takes precedence.
 
     Raises:
@@ -115,7 +115,7 @@ def load_library() -> ModuleType:
 
 
 def require_quantization(quantization: str | None) -> None:
-    """Raises InputError where weights cannot be kept in a quantization."""
+    """Raises InputError if weights cannot be stored in a quantization."""
     require(
         f"quantization must be None or one of {', '.join(QUANTIZATIONS)}",
         quantization is None or quantization in QUANTIZATIONS,
@@ -124,7 +124,7 @@ def require_quantization(quantization: str | None) -> None:
 
 
 def require_carried(hparams: HParams) -> None:
-    """Raises InputError where CTranslate2's format cannot carry a model."""
+    """Raises InputError if CTranslate2's format cannot carry a model."""
     require(
         "CTranslate2 does not support windowed attention: its models must have "
         "attention_window=0",
@@ -134,7 +134,7 @@ def require_carried(hparams: HParams) -> None:
 
 
 def num_positions(hparams: HParams) -> int:
-    """Returns the rows of the table of positions that is written."""
+    """Returns how many rows the written table of positions has."""
     if hparams.positions == "learned":
         return hparams.learned_positions
     longest = hparams.max_length + hparams.max_extra_length
@@ -147,7 +147,7 @@ def is_written(folder: str | os.PathLike) -> bool:
 
 
 def read_metadata(folder: str | os.PathLike) -> dict[str, Any]:
-    """Returns what metadata.json of a folder says, "hparams" as HParams.
+    """Returns what a folder's metadata.json says, with "hparams" as HParams.
 
     Raises:
         InputError: it cannot be used.
@@ -201,14 +201,15 @@ def load_vocabulary(folder: str | os.PathLike) -> Vocabulary:
 def token_names(vocabulary: Vocabulary) -> list[str]:
     """Returns what CTranslate2 calls the ids from EOS on, all but PAD.
 
-    They are the pieces of the SentencePiece model, as its `encode` gives them,
-    behind "</s>". Pieces that the model has no id for are unknown there, too.
+    They are "</s>" and then the pieces of the SentencePiece model, as its
+    `encode` gives them. Pieces that the model has no id for are unknown there,
+    too.
 
     Args:
         vocabulary: Vocabulary of one side.
 
     Raises:
-        InputError: text is tokenized to a piece "</s>", which is no EOS.
+        InputError: a piece of text is called "</s>" or "<unk>".
     """
     processor = sentencepiece.SentencePieceProcessor()
     processor.LoadFromSerializedProto(vocabulary.model)
@@ -253,7 +254,7 @@ class _Weights:
 
     Args:
         tensors: dict of str to array.
-        quantization: that of `write`.
+        quantization: as for `write`.
     """
 
     def __init__(
@@ -271,11 +272,11 @@ class _Weights:
         """Returns a weight of this shape, float32 or bfloat16.
 
         Args:
-            name: without the model's.
+            name: of the weight, without "transformer/".
             *shape: of the weight.
 
         Raises:
-            InputError: there is none, or it has another shape.
+            InputError: there is no such weight, or it has another shape.
         """
         self._taken.add(_MODEL + name)
         tensor = self._tensors.get(_MODEL + name)
@@ -288,7 +289,7 @@ class _Weights:
         return np.asarray(tensor, self.dtype)
 
     def require_all_taken(self) -> None:
-        """Raises InputError where there are weights that nothing took."""
+        """Raises InputError if there are weights that nothing took."""
         for name in sorted(self._tensors.keys() - self._taken):
             raise InputError(
                 "the weights must match the settings: such a model has no "
@@ -327,7 +328,7 @@ def _filled(
 def _configure(
     spec: "transformer_spec.TransformerSpec", hparams: HParams
 ) -> None:
-    """Puts into config.json how `translate_batch` is to take pieces."""
+    """Sets in config.json how `translate_batch` is to take pieces."""
     config = spec.config
     config.unk_token = UNKNOWN
     config.eos_token = config.bos_token = config.decoder_start_token = END
@@ -352,7 +353,7 @@ def _fill_embeddings(
         spec: to be filled.
         hparams: HParams.
         weights: of the model.
-        num_sources: how many ids but PAD the source has.
+        num_sources: how many ids the source has, not counting PAD.
         num_targets: how many the target has.
     """
     ties, D = hparams.tied_embeddings, hparams.d_model
@@ -363,7 +364,7 @@ def _fill_embeddings(
         (spec.decoder.embeddings, "embedding", num_targets),
         (spec.decoder.projection, output, num_targets),
     ):
-        # Without PAD, which no search here may find either.
+        # Without PAD, which no search here can find either.
         layer.weight = weights.take(f"{name}/embedding", 1 + count, D)[EOS:]
     if hparams.logit_bias:
         bias = weights.take(f"{output}/logit_bias", 1 + num_targets)
@@ -409,13 +410,14 @@ def _fill_attention(
     """Gives an attention its matrices, in which rows are outputs."""
     part = _AttentionParts.of(path, hparams, weights)
     inputs = [part.query, part.key, part.value]
-    first = len(inputs) if len(spec.linear) == 2 else 1  # Of itself: fused.
+    # Self-attention has all three in one matrix.
+    first = len(inputs) if len(spec.linear) == 2 else 1
     groups = [inputs[:first], inputs[first:], [part.output]]
     for linear, group in zip(spec.linear, filter(None, groups), strict=True):
         linear.weight = np.concatenate([each.matrix for each in group])
         if any(each.bias is not None for each in group):
             linear.bias = np.concatenate([each.any_bias() for each in group])
-    # Not CTranslate2's own, which is that of d_model / num_heads.
+    # CTranslate2's own would be that of d_model / num_heads.
     spec.queries_scale = np.float32(hparams.d_k**-0.5)
     _fill_norm(spec.layer_norm, f"{path}_norm", hparams, weights)
 
@@ -445,7 +447,7 @@ class _AttentionParts(NamedTuple):
     def of(
         cls, path: str, hparams: HParams, weights: _Weights
     ) -> "_AttentionParts":
-        """Returns those below `path`, heads filled up with zeros."""
+        """Returns those below `path`, with heads padded with zeros."""
         D, H = hparams.d_model, hparams.num_heads
         depth = max(hparams.d_k, hparams.d_v)
 
@@ -471,13 +473,13 @@ class _AttentionParts(NamedTuple):
 
 
 def _filled_up(heads: np.ndarray, num_heads: int, depth: int) -> np.ndarray:
-    """Returns rows of heads [H K, ...] as [H depth, ...], zeros behind each.
+    """Returns rows of heads [H K, ...] as [H depth, ...], padded with zeros.
 
     >>> _filled_up(np.array([1, 2, 3, 4]), num_heads=2, depth=3).tolist()
     [1, 2, 0, 3, 4, 0]
 
     Args:
-        heads: the rows of each head, one below the other.
+        heads: the rows of each head, one head below another.
         num_heads: H.
         depth: at least K.
     """

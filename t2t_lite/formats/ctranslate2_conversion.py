@@ -1,9 +1,9 @@
 """Checkpoints of a model directory as folders for CTranslate2.
 
-One is converted once for each quantization. The result is kept in
+Each is converted once for each quantization. The result is kept in
 <model_dir>/ctranslate2/<name>-<quantization>/. Its name is made from a hash of
 the checkpoint, so other weights never pass for these; what was converted from a
-checkpoint that is gone is removed when another is written.
+checkpoint that is gone is removed when another is converted.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ from t2t_lite.storage import checkpoint_files
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text.vocabulary import Vocabulary
 
-# Higher whenever the same checkpoint is written otherwise than before.
+# Raised whenever the same checkpoint is written differently than before.
 _FORMAT_VERSION = 1
 _FOLDER = "ctranslate2"  # Of a model directory.
 _SOURCES = "source_files"  # In metadata.json: hashes of what was converted.
@@ -41,8 +41,8 @@ class Conversion:
         directory: ModelDirectory.
         hparams: its own, with the max_extra_length of the search.
         vocabulary: Vocabulary.
-        which: (checkpoint, average_last), those of `ModelDirectory.weights`.
-        quantization: that of `ctranslate2.write`.
+        which: (checkpoint, average_last), as for `ModelDirectory.weights`.
+        quantization: as for `ctranslate2.write`.
     """
 
     def __init__(
@@ -58,13 +58,13 @@ class Conversion:
         self._quantization = quantization
         paths = checkpoint_files.found(directory.path, *which)
         self.description = _description(paths, which[1])
-        # It has a checksum of each weight.
+        # An index has a checksum of each weight.
         indices = [files.to_path(f"{path}.index") for path in paths]
         self._sources = _hashes(directory.path, indices)
         self.name = f"{self._hash()[:16]}-{quantization or 'float32'}"
 
     def _hash(self) -> str:
-        """Returns the hash of all that what is written depends on."""
+        """Returns the hash of everything that the written folder depends on."""
         architecture = {
             name: value
             for name, value in dataclasses.asdict(self.hparams).items()
@@ -82,14 +82,14 @@ class Conversion:
 
     @contextlib.contextmanager
     def folder(self) -> Iterator[pathlib.Path]:
-        """Gives the folder, which is written if there is none.
+        """Yields the folder, which is written if there is none.
 
-        One that cannot be kept is there until it is left.
+        A folder that cannot be kept exists until the context ends.
         """
         kept = self._directory.path / _FOLDER / self.name
         if not self._is_written(kept):
             description, weights = self._directory.weights(*self._which)
-            # Where a checkpoint is damaged, it is that of the one before.
+            # If a checkpoint is damaged, it is that of the one before.
             is_right = description == self.description
             if not is_right:
                 self.description = description
@@ -108,7 +108,7 @@ class Conversion:
     def _keep(
         self, folder: pathlib.Path, weights: dict[str, np.ndarray]
     ) -> bool:
-        """Returns whether the folder is there now."""
+        """Returns whether the folder exists now."""
         try:
             self._write(folder, weights)
         except InputError as error:
@@ -150,9 +150,9 @@ def _description(paths: list[files.Path], average_last: int) -> str:
 def _hashes(
     root: files.Path, paths: Iterable[files.Path]
 ) -> dict[str, str | None]:
-    """Returns the hash of each file, by its path from a folder.
+    """Returns the hash of each file, by its path relative to a folder.
 
-    A file that is not there has None.
+    A missing file has None.
     """
     return {
         os.path.relpath(path, root): (
@@ -165,7 +165,7 @@ def _hashes(
 
 
 def _remove_stale(model_dir: files.Path, folder: files.Path) -> None:
-    """Removes what was converted from checkpoints that are not there now."""
+    """Removes what was converted from checkpoints that no longer exist."""
     for metadata_path in folder.glob(f"*/{ctranslate2.METADATA}"):
         with contextlib.suppress(OSError, ValueError, TypeError, LookupError):
             metadata = files.read_json(metadata_path)

@@ -1,16 +1,16 @@
-"""Translates lines as a Translator does, by CTranslate2's search.
+"""Translates lines as a Translator does, with CTranslate2's search.
 
-Lines are split, ordered and joined as ever. What differs is the search:
+Lines are split, ordered and joined as usual. What differs is the search:
 
 - CTranslate2 keeps only those ends that rank among the W best continuations of
-  a step, and ours those among the 2 W best. So a few texts differ; ours then
+  a step; ours keeps those among the 2 W best. So a few texts differ; ours then
   score higher.
-- At a length penalty above 0, hypotheses that a search without one has found
-  are ranked by the paper's formula. Ours has it in the search itself.
+- With a length penalty above 0, hypotheses that a search without one has found
+  are ranked by the paper's formula. Ours applies it in the search itself.
 - A beam of width 1 takes the likeliest token and never looks back.
-- A source of no token but EOS has no translation.
-- Nothing is sampled. Words cannot be suppressed, but tokens can. A prefix is
-  the tokens of its text alone, without the space at its end: where it cuts a
+- A source with no token but EOS has no translation.
+- Nothing is sampled. Words cannot be suppressed, but tokens can. The text of a
+  prefix is tokenized by itself, without the space at its end: if it cuts a
   word, an odd one follows.
 
 `ctranslate2_conversion` keeps what is converted in the model directory.
@@ -43,7 +43,7 @@ class CTranslate2Translator(LineTranslator):
         vocabulary: Vocabulary.
         options: SearchOptions.
         splitting: Splitting.
-        weights_name: what tells these weights, and how they are kept, from
+        weights_name: what tells these weights, and how they are stored, from
             others.
     """
 
@@ -62,7 +62,7 @@ class CTranslate2Translator(LineTranslator):
         self._weights_name = weights_name
 
     def sha256(self) -> str:
-        """Returns the hash of all that shapes an output but the options."""
+        """Returns the hash of all that shapes an output, except the options."""
         parts = [self.vocabulary.sha256, self._splitting, self._weights_name]
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
@@ -78,7 +78,7 @@ def open_translator(
     quantization: str | None = None,
     **options: Any,
 ) -> CTranslate2Translator:
-    """Returns the translator of a model directory, converted if need be.
+    """Returns the translator of a model directory, converted if necessary.
 
     Args:
         model_dir: path of a model directory on this machine, or of a folder
@@ -87,9 +87,9 @@ def open_translator(
         average_last: int; above 1, the mean of that many of the last ones.
         precision: "float32"; CTranslate2's others are a `quantization`.
         xla: None or False.
-        sentences: that of a Translator.
+        sentences: as for a Translator.
         devices: "all" GPUs of the machine (without any, its CPU), or how many.
-        quantization: what the weights are kept and multiplied in: "int8",
+        quantization: what the weights are stored and multiplied in: "int8",
             "int8_float32", "float16" or "bfloat16"; None for float32, or for
             what a folder has.
         options: what to change in the SearchOptions of the model's settings.
@@ -154,7 +154,7 @@ def _open_folder(
 ) -> CTranslate2Translator:
     """Returns the translator of a folder that `ctranslate2.write` wrote.
 
-    Args: those of `open_translator`.
+    Args: as for `open_translator`.
     """
     folder = files.to_path(folder)
     metadata = ctranslate2.read_metadata(folder)
@@ -188,7 +188,7 @@ class _Loaded(NamedTuple):
     library: Any  # ctranslate2.Translator
     hparams: HParams
     vocabulary: Vocabulary
-    name: str  # what tells the weights, and how they are kept, from others
+    name: str  # what tells the weights, and how they are stored, from others
     description: str  # where the weights are from
 
     def translator(
@@ -210,7 +210,7 @@ class _Loaded(NamedTuple):
 
 
 def _kept_options(hparams: HParams, **options: Any) -> SearchOptions:
-    """Returns the SearchOptions, which this engine can keep."""
+    """Returns the SearchOptions, all of which this engine can follow."""
     found = SearchOptions.from_hparams(
         hparams, CTranslate2Translator, **options
     )
@@ -247,7 +247,7 @@ def _kept_options(hparams: HParams, **options: Any) -> SearchOptions:
 def _require_kept(
     model_dir: str | os.PathLike, precision: str, xla: bool | None
 ) -> None:
-    """Raises InputError where this engine cannot keep what is asked for."""
+    """Raises InputError if this engine cannot do what is asked for."""
     if files.is_remote(model_dir):
         raise InputError(
             f"CTranslate2 reads only local files: copy {model_dir} to this "

@@ -1,4 +1,4 @@
-"""CTranslate2's search, as our searches are called."""
+"""CTranslate2's search, called as our own searches are."""
 
 import pathlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -57,7 +57,7 @@ class Workers(NamedTuple):
 def find_workers(
     devices: str | int = 1, quantization: str | None = None
 ) -> Workers:
-    """Returns the Workers of this machine: its GPUs, else its CPU.
+    """Returns the Workers of this machine: its GPUs, or else its CPU.
 
     Each core of a CPU searches a batch of its own, which is faster than batches
     that share all cores.
@@ -65,11 +65,11 @@ def find_workers(
     Args:
         devices: "all" GPUs of the machine (without any, its CPU), or how many.
         quantization: what the weights are multiplied in; None for what they
-            are kept in.
+            are stored in.
 
     Raises:
-        InputError: there are not so many devices, or they cannot compute in
-            such numbers.
+        InputError: there are fewer devices, or they cannot compute in such
+            numbers.
     """
     library = ctranslate2.load_library()
     num_gpus = library.get_cuda_device_count()
@@ -96,7 +96,7 @@ def find_workers(
         indices,
         side_by_side,
         max(1, cores // side_by_side),
-        quantization or "default",  # What the weights are kept in.
+        quantization or "default",  # What the weights are stored in.
     )
 
 
@@ -141,7 +141,7 @@ class CTranslate2Search:
             hardware.find_hardware(), options.beam_width, options.tokens_at_once
         )
         self._tokens_per_batch = max(1, whole.tokens // whole.num_parts)
-        # Of one translation without a penalty, no other needs to be known.
+        # One translation without a penalty needs no others to be ranked with.
         is_plain = options.nbest == 1 and options.length_penalty == 0
         self._num_hypotheses = 1 if is_plain else options.beam_width
 
@@ -149,8 +149,9 @@ class CTranslate2Search:
         """Returns the `nbest` Hypotheses of each sequence, NumPy arrays.
 
         Args:
-            ids: int32 RaggedTensor [N, (length)], EOS at each end. One that has
-                nothing else gets no ids, and the scores 0, -inf, -inf, ...
+            ids: int32 RaggedTensor [N, (length)], each with EOS at its end. A
+                sequence of nothing else gets no ids, and the scores 0, -inf,
+                -inf, ...
         """
         return self._hypotheses(self.search(ids.to_list()))
 
@@ -174,19 +175,19 @@ class CTranslate2Search:
     ) -> Hypotheses:
         """Returns the Hypotheses of sequences that begin with prefixes.
 
-        The tokens of a prefix are those of the vocabulary for it alone, so a
-        word that it cuts goes on with another token.
+        The vocabulary tokenizes a prefix by itself, so a word that it cuts
+        continues with a new token.
 
         Args:
-            ids: that of a call.
+            ids: as for a call.
             prefixes: str, one for each sequence.
-            ends_there: whether a prefix is all of the translation.
+            ends_there: whether each prefix is all of the translation.
         """
         sources = ids.to_list()
         begun = self._target_vocabulary.encode([p.rstrip() for p in prefixes])
         scores = self._scores(sources, begun)
         found = self.search(
-            # What is known already needs no search.
+            # What is already known needs no search.
             [
                 [] if ends else source_ids
                 for source_ids, ends in zip(sources, ends_there, strict=True)
@@ -211,8 +212,8 @@ class CTranslate2Search:
         """Returns the log probability of each token of targets, with EOS.
 
         Args:
-            sources: lists of ids, EOS at each end.
-            targets: lists of ids, EOS at each end.
+            sources: lists of ids, each with EOS at its end.
+            targets: lists of ids, each with EOS at its end.
         """
         found = self._library.score_batch(
             [self._named(self._source_names, ids) for ids in sources],
@@ -234,15 +235,15 @@ class CTranslate2Search:
     ) -> list[list[_Found]]:
         """Returns the best hypotheses of each source, best first.
 
-        CTranslate2 takes one largest length for a whole batch. It cuts off what
-        is about as long as the longest sources allow, and changes nothing for a
-        sentence all of whose hypotheses end within its own limit. The few
+        CTranslate2 takes one maximum length for a whole batch. It cuts off only
+        what is about as long as the longest sources allow, and changes nothing
+        for a sentence all of whose hypotheses end within its own limit. The few
         others are searched again, together with those of the same limit.
 
         Args:
-            sources: lists of ids, EOS at each end.
-            begun: the ids that each one's hypotheses begin with, which their
-                scores leave out; None for none.
+            sources: lists of ids, each with EOS at its end.
+            begun: the ids that each source's hypotheses begin with, which
+                their scores leave out; None for none.
         """
         begun = begun or [[]] * len(sources)
         found = [[_Found([], 0.0)] for _ in sources]
@@ -273,8 +274,8 @@ class CTranslate2Search:
     ) -> list[list[_Found]]:
         """Returns hypotheses with the model's scores, best first.
 
-        What steers the library's search shares the probability of what it
-        leaves out among the rest.
+        When the library's search is steered, it spreads the probability of what
+        it leaves out over the rest.
         """
         pairs = [
             (n, hypothesis)
@@ -291,11 +292,11 @@ class CTranslate2Search:
         return [sorted(each, key=self._rank) for each in rescored]
 
     def _rank(self, hypothesis: _Found) -> tuple[bool, float]:
-        """Returns what sorts hypotheses; what has not ended is last."""
+        """Returns a sort key; hypotheses that have not ended come last."""
         return not hypothesis.has_ended, -self._score(hypothesis)
 
     def _limit(self, source: list[int]) -> int:
-        """Returns the most tokens of a source's translation, with EOS."""
+        """Returns how many tokens a source's translation may have, with EOS."""
         return min(len(source) + self._options.max_extra_length, self._most)
 
     def _is_final(self, hypotheses: list[_Found], source: list[int]) -> bool:
@@ -303,7 +304,7 @@ class CTranslate2Search:
         return all(h.has_ended and len(h.ids) <= limit for h in hypotheses)
 
     def _score(self, hypothesis: _Found) -> float:
-        """Returns its log probability / length penalty; section 6.1."""
+        """Returns log probability / length penalty; section 6.1."""
         alpha = self._options.length_penalty
         return hypothesis.log_prob / ((5 + len(hypothesis.ids)) / 6) ** alpha
 
@@ -312,7 +313,7 @@ class CTranslate2Search:
     ) -> Iterator[list[int]]:
         """Yields the rows of each batch, those of long sources first."""
         num_tokens = sum(len(sources[n]) for n in rows)
-        # No worker is to wait for another.
+        # No worker should have to wait for another.
         share = -(-num_tokens // self._library.num_translators)
         most_tokens = min(self._tokens_per_batch, share)
         batch = []
@@ -336,10 +337,10 @@ class CTranslate2Search:
 
         Args:
             sources: lists of ids.
-            begun: that of `search`.
+            begun: as for `search`.
             batches: lists of rows, each searched at once.
-            to_the_end: whether searches go on to their largest length, and
-                give all that has ended until then.
+            to_the_end: whether searches continue to their maximum length and
+                return all that has ended by then.
         """
         started = [
             (
@@ -362,7 +363,7 @@ class CTranslate2Search:
         begun: list[list[int]],
         to_the_end: bool,
     ) -> list[Any]:
-        """Returns the results to come of a batch."""
+        """Returns the pending results of a batch."""
         limit = max(map(self._limit, sources))
         beam_width = self._options.beam_width
         patience = limit + 1 if to_the_end and beam_width > 1 else 1
@@ -388,7 +389,7 @@ class CTranslate2Search:
         )
 
     def _ranked(self, result: Any) -> list[_Found]:
-        """Returns what was found, best first; what has not ended is last."""
+        """Returns what was found, best first; what has not ended comes last."""
         found = [
             _Found([self._target_ids[token] for token in tokens], score)
             for tokens, score in zip(

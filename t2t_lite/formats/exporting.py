@@ -1,4 +1,4 @@
-"""Takes a trained model out to another program."""
+"""Exports a trained model to another program."""
 
 import os
 
@@ -8,7 +8,7 @@ from t2t_lite.formats import ctranslate2, hugging_face_export
 from t2t_lite.formats.portable import PortableModel
 from t2t_lite.hparams import HParams
 
-# What some format can keep weights in.
+# What at least one format can store weights in.
 QUANTIZATIONS = ctranslate2.QUANTIZATIONS
 _FORMATS = {"ctranslate2": ctranslate2, "hugging_face": hugging_face_export}
 
@@ -21,11 +21,11 @@ def require_possible(
 ) -> None:
     """Checks what `export` needs, before TensorFlow is loaded.
 
-    Args: those of `export`.
+    Args: as for `export`.
 
     Raises:
         InputError: a package is missing, the format has no such quantization or
-            cannot carry such a model, or there is something at `folder`.
+            cannot carry such a model, or something exists at `folder`.
     """
     module = _FORMATS[format_name]
     require_extra(*module.NEEDS)
@@ -48,9 +48,9 @@ def export(
 
     Args:
         format_name: "ctranslate2" or "hugging_face".
-        hparams: those of the model directory, but for how to search.
-        folder: path on this machine, where there is nothing yet.
-        quantization: what weights are kept in, one of the format's
+        hparams: those of the model directory, except for how to search.
+        folder: path on this machine, where nothing exists yet.
+        quantization: what weights are stored in, one of the format's
             QUANTIZATIONS; None for float32.
         model_dir: path of the model directory.
         checkpoint: "last", "best", "averaged", or the path of a checkpoint.

@@ -1,6 +1,6 @@
 """Hugging Face's Marian models, in and out: `MarianMTModel` of transformers.
 
-OPUS-MT's models are such folders:
+OPUS-MT's models are folders of this kind:
 
 config.json              the sizes, and which parameters are shared
 generation_config.json   how to search
@@ -12,8 +12,8 @@ tokenizer_config.json
 The class has the paper's post-norm layers and positions, with all sines before
 all cosines, and a bias on each projection of attention. Two of those four
 biases suffice exactly: the key's adds the same to all scores of a query, which
-the softmax cancels, and the value's comes out of attention unchanged, for the
-weights of attention add up to 1.
+the softmax cancels, and the value's comes out of attention unchanged, because
+the weights of attention sum to 1.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ import numpy as np
 from t2t_lite.errors import InputError
 
 EPSILON = 1e-5  # Of layer normalization: fixed in the class.
-MOST_LENGTH = 512  # What MarianTokenizer takes if nothing is said.
+MOST_LENGTH = 512  # MarianTokenizer's default.
 # (share_encoder_decoder_embeddings, tie_word_embeddings) of tied_embeddings.
 SHARED_AND_TIED = {
     "all": (True, True),
@@ -56,7 +56,7 @@ OUTPUT_EMBEDDING = "transformer/output_embedding"
 
 
 class Tensors:
-    """The tensors of a file, each of which must be of use."""
+    """The tensors of a file, each of which must be used."""
 
     def __init__(self, tensors: Mapping[str, np.ndarray]):
         self._left = dict(tensors)
@@ -78,7 +78,7 @@ class Tensors:
         return np.asarray(value, np.float32)
 
     def take_one(self, names: Sequence[str], *shape: int) -> np.ndarray:
-        """Returns the one tensor that lies there under one name or several."""
+        """Returns the one tensor that is stored under one name or several."""
         first, *others = [n for n in names if n in self] or names[:1]
         value = self.take(first, *shape)
         for other in others:
@@ -90,7 +90,7 @@ class Tensors:
         return value
 
     def require_none_left(self) -> None:
-        """Raises InputError where a tensor was not taken."""
+        """Raises InputError if a tensor was not taken."""
         if self._left:
             name = min(self._left)
             raise InputError(
@@ -103,7 +103,7 @@ class Tensors:
 def layers(
     config: Mapping[str, Any],
 ) -> Iterator[tuple[str, str, dict[str, str]]]:
-    """Yields (path here, path there, attentions) of each layer."""
+    """Yields (path here, path there, attentions) for each layer."""
     for stack, attentions in ATTENTIONS.items():
         for n in range(config[f"{stack}_layers"]):
             ours = f"transformer/{stack}/layer_{n}"

@@ -24,7 +24,7 @@ from t2t_lite.token_ids import EOS, PAD
 
 NEEDS = ("safetensors", "formats")  # A module, and the extra it comes with.
 QUANTIZATIONS = ("float16", "bfloat16")
-_NO_PART = -100.0  # The logit of what the softmax leaves nothing for.
+_NO_PART = -100.0  # The logit of an id that gets no share of the softmax.
 
 
 def write(
@@ -40,12 +40,12 @@ def write(
     Args:
         model: with hparams, weights and vocabulary.
         folder: path, on this machine, of a folder that does not exist yet.
-        quantization: "float16" or "bfloat16", what the weights are kept in;
+        quantization: "float16" or "bfloat16", what the weights are stored in;
             None for float32.
 
     Raises:
-        InputError: the model has what the class cannot compute, or the folder
-            exists or cannot be written.
+        InputError: the model has something that the class cannot compute, or
+            the folder exists or cannot be written.
     """
     errors.require_extra("safetensors", "formats")
     import safetensors.numpy
@@ -65,8 +65,8 @@ def write(
     }
     tensors = _tensors(model.hparams, model.weights, source.size, target.size)
     tensors = {n: _rounded(n, t, precision) for n, t in tensors.items()}
-    # Without the metadata, it is not loaded. (`save_file` would let nobody but
-    # its owner read it.)
+    # Without the metadata, it is not loaded. (`save_file` would let only its
+    # owner read it.)
     contents["model.safetensors"] = safetensors.numpy.save(
         tensors, metadata={"format": "pt"}
     )
@@ -85,7 +85,7 @@ def _json(values: Mapping[str, Any]) -> bytes:
 
 
 def require_quantization(quantization: str | None) -> None:
-    """Raises InputError where weights cannot be kept in a quantization."""
+    """Raises InputError if weights cannot be stored in a quantization."""
     errors.require(
         "quantization of a Hugging Face model must be None or "
         f"{' or '.join(QUANTIZATIONS)}",
@@ -95,7 +95,7 @@ def require_quantization(quantization: str | None) -> None:
 
 
 def require_carried(hparams: HParams) -> None:
-    """Raises InputError that names what `MarianMTModel` cannot compute."""
+    """Raises InputError for a setting that `MarianMTModel` cannot compute."""
     D, H = hparams.d_model, hparams.num_heads
     rules = {
         "attention_window": ("0", hparams.attention_window == 0),
@@ -123,7 +123,7 @@ def _tensors(
     source_size: int,
     target_size: int,
 ) -> dict[str, np.ndarray]:
-    """Returns the class' tensors, float32 by name."""
+    """Returns the class's tensors, float32 by name."""
     taken = hugging_face.Tensors(
         channels.separate(dict(weights), hparams.d_model)
     )
@@ -156,7 +156,7 @@ def _embedding_tensors(
     source_size: int,
     target_size: int,
 ) -> dict[str, np.ndarray]:
-    """Returns the class' embeddings and its bias on the logits."""
+    """Returns the class's embeddings and its bias on the logits."""
     tied, D, V = hparams.tied_embeddings, hparams.d_model, target_size
     target_VD = taken.take(f"{hugging_face.EMBEDDING}/embedding", V, D)
     bias_V, output = np.zeros(V, np.float32), hugging_face.EMBEDDING
@@ -168,14 +168,15 @@ def _embedding_tensors(
         bias_V = taken.take(f"{output}/logit_bias", V)
     if hparams.decoder_start == "zeros" and target_VD[PAD].any():
         # Training has moved it, as an output. It must be the zeros that the
-        # decoder starts with, and its logit, now 0, no part of the softmax.
+        # decoder starts with, and its logit, now 0, must not affect the
+        # softmax.
         target_VD, bias_V = target_VD.copy(), bias_V.copy()
         target_VD[PAD] = 0
         bias_V[PAD] = _NO_PART
     tensors[hugging_face.LOGITS_BIAS] = bias_V[None]
     if tied == "all":  # The class saves one of the four, and ties the others.
         return tensors | {hugging_face.SHARED: target_VD}
-    if tied == "input":  # It ties nothing then, so that each is in the file.
+    if tied == "input":  # It ties nothing then, so each must be in the file.
         return tensors | dict.fromkeys(
             (hugging_face.SHARED, hugging_face.SOURCE, hugging_face.TARGET),
             target_VD,
@@ -203,7 +204,7 @@ def _attention_tensors(
 
 
 def _rounded(name: str, tensor: np.ndarray, precision: str) -> np.ndarray:
-    """Returns a tensor as it is written, each in memory of its own."""
+    """Returns a tensor as it is written, in memory of its own."""
     dtype = precision
     if precision == "bfloat16":
         import ml_dtypes
@@ -242,7 +243,7 @@ def _settings(
 
 
 def _is_shared(hparams: HParams) -> bool:
-    """Returns whether source and target have one embedding."""
+    """Returns whether source and target share one embedding."""
     shared, _ = hugging_face.SHARED_AND_TIED[hparams.tied_embeddings]
     return shared
 
@@ -283,7 +284,7 @@ def _config(
 
 
 def _most_positions(hparams: HParams) -> int:
-    """Returns for how many tokens the class computes positions."""
+    """Returns how many tokens the class computes positions for."""
     longest = hparams.max_length + hparams.max_extra_length
     return max(hugging_face.MOST_LENGTH, longest)
 
@@ -295,8 +296,8 @@ def _special_ids(hparams: HParams) -> dict[str, Any]:
         "bos_token_id": None,
         "eos_token_id": EOS,
         "decoder_start_token_id": starts[hparams.decoder_start],
-        # A cut output stays as it is, as here; by default, the class would
-        # end it with id 0.
+        # A truncated output stays as it is, as here; by default, the class
+        # would end it with id 0.
         "forced_eos_token_id": None,
     }
 
@@ -330,7 +331,7 @@ def _tokenizer_config(hparams: HParams, are_separate: bool) -> dict[str, Any]:
 
 
 def _ids(vocabulary: Vocabulary) -> dict[str, int]:
-    """Returns the id of each piece, by the name that MarianTokenizer has."""
+    """Returns the id of each piece, by MarianTokenizer's name for it."""
     proto = parse(vocabulary.model)
     ids = {"<pad>": PAD, "</s>": EOS, "<unk>": vocabulary.unknown_id}
     for i in range(FIRST_PIECE, vocabulary.size):
@@ -346,7 +347,7 @@ def _ids(vocabulary: Vocabulary) -> dict[str, int]:
                 "Hugging Face model, whose tokenizer strips that token but "
                 "leaves the space after it; received one that keeps them"
             )
-        # Models of SentencePiece have </s> themselves; no text is cut to it.
+        # SentencePiece models have their own </s>; no text is cut into it.
         ids[f"<unused {i}>" if name in ids else name] = i
     return dict(sorted(ids.items(), key=lambda item: item[1]))
 

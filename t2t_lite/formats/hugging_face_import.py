@@ -23,10 +23,10 @@ from t2t_lite.text.vocabulary import (
     is_language_token,
 )
 
-# The least share of a vocabulary's pieces that each of its SentencePiece models
-# has: those of source and target may share vocab.json.
+# The smallest share of a vocabulary's pieces that each of its SentencePiece
+# models must have: those of source and target may share vocab.json.
 _LEAST_KNOWN = 0.1
-# What MarianConfig takes where config.json says nothing.
+# What MarianConfig assumes where config.json says nothing.
 _DEFAULTS = {
     "vocab_size": 58101,
     "decoder_vocab_size": None,
@@ -51,7 +51,7 @@ _DEFAULTS = {
     "num_beams": 1,
     "length_penalty": 1.0,
 }
-# The class does not look at these. A model that says otherwise is another one.
+# The class ignores these. A model that has other values is of another kind.
 _FIXED = {
     "normalize_before": False,
     "normalize_embedding": False,
@@ -84,14 +84,14 @@ def is_hugging_face(path: str | pathlib.Path) -> bool:
 def read(path: str | pathlib.Path) -> PortableModel:
     """Returns the model of a folder that `MarianMTModel` loads.
 
-    Its logits are the class' own: `<pad>` keeps its vector and its bias.
+    Its logits are the class's own: `<pad>` keeps its vector and its bias.
 
     Args:
         path: of the folder.
 
     Raises:
-        InputError: a file is missing or damaged, or the model has what this
-            package cannot compute.
+        InputError: a file is missing or damaged, or the model has something
+            that this package cannot compute.
     """
     folder = files.to_path(path)
     config = _checked_config(_read_config(folder))
@@ -123,16 +123,16 @@ def hparams_and_weights(
     """Returns the HParams and the weights of a `MarianMTModel`.
 
     Args:
-        config: what config.json holds, that of generation_config.json over it.
-        tensors: floats by name, those of the class' state_dict.
+        config: what config.json holds, overridden by generation_config.json.
+        tensors: floats by name, those of the class's state_dict.
 
     Returns:
         (HParams, float32 weights by their name in a checkpoint, the rows of
         embeddings still in the order of the other program's ids).
 
     Raises:
-        InputError: the config asks for what this package cannot compute, or a
-            tensor is missing, of another shape, or of no use.
+        InputError: the config asks for something that this package cannot
+            compute, or a tensor is missing, of another shape, or not used.
     """
     config = _checked_config(config)
     taken = hugging_face.Tensors(tensors)
@@ -182,7 +182,7 @@ def _hparams(
 
 
 def _checked_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a config with what is not said filled in."""
+    """Returns a config with what it leaves out filled in."""
     said = {n: value for n, value in config.items() if value is not None}
     config = _DEFAULTS | said
     config["decoder_vocab_size"] = (
@@ -211,7 +211,7 @@ def _checked_config(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_equal_halves(config: Mapping[str, Any]) -> None:
-    """Raises InputError where one number must do for encoder and decoder."""
+    """Raises InputError if encoder and decoder differ where they must not."""
     for name in ("ffn_dim", "attention_heads"):
         mine, other = f"decoder_{name}", f"encoder_{name}"
         _require(mine, config[mine] == config[other], config, config[other])
@@ -227,13 +227,13 @@ def _check_equal_halves(config: Mapping[str, Any]) -> None:
 def _require(
     name: str, holds: bool, config: Mapping[str, Any], expected: Any
 ) -> None:
-    """Raises InputError where config.json holds what cannot be computed."""
+    """Raises InputError if config.json holds what cannot be computed."""
     received = {name: config.get(name)}
     errors.require(f"{name} must be {json.dumps(expected)}", holds, **received)
 
 
 def _tied_embeddings(config: Mapping[str, Any]) -> str:
-    """Returns the HParams' word for which embeddings are one."""
+    """Returns the HParams' word for which embeddings are shared."""
     asked = (
         config["share_encoder_decoder_embeddings"],
         config["tie_word_embeddings"],
@@ -364,7 +364,7 @@ def _alpha(exponent: Any) -> float:
 def _check_positions(
     taken: hugging_face.Tensors, config: Mapping[str, Any]
 ) -> None:
-    """Drops the tables of positions, once they are seen to be sines."""
+    """Drops the tables of positions, once they prove to be sines."""
     shape = config["max_position_embeddings"], config["d_model"]
     for stack in ("encoder", "decoder"):
         name = f"model.{stack}.embed_positions.weight"
@@ -373,7 +373,7 @@ def _check_positions(
         table = taken.take(name, *shape)
         encodings = channels.encodings(*shape)
         sines_first = np.concatenate([encodings[:, ::2], encodings[:, 1::2]], 1)
-        # Half precision is as exact as this.
+        # As exact as half precision is.
         if not np.allclose(table, sines_first, rtol=0, atol=2e-3):
             raise InputError(
                 f"{name} must be the paper's sines and cosines; received "
@@ -382,7 +382,7 @@ def _check_positions(
 
 
 def _read_config(folder: files.Path) -> dict[str, Any]:
-    """Returns what the files of settings say, later ones over earlier ones."""
+    """Returns what the settings files say, later ones overriding earlier."""
     config = tensor_files.read_dict(folder / "config.json")
     errors.require(
         "model_type must be marian, a MarianMTModel",
@@ -406,7 +406,7 @@ def _read_config(folder: files.Path) -> dict[str, Any]:
 def _search_settings(
     path: files.Path, config: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Returns what `generate` goes by, whatever config.json says."""
+    """Returns what `generate` follows, whatever config.json says."""
     search = tensor_files.read_dict(path)
     names = ("decoder_start_token_id", "num_beams", "length_penalty")
     for name in ("eos_token_id", "pad_token_id"):
@@ -451,7 +451,7 @@ def _read_vocabularies(folder: files.Path, config: Mapping[str, Any]) -> _Sides:
 
 
 def _read_side(path: files.Path, config: Mapping[str, Any], size: int) -> _Side:
-    """Returns the pieces of one vocabulary, our ids' order."""
+    """Returns the pieces of one vocabulary, in the order of our ids."""
     ids = tensor_files.read_dict(path)
     values = ids.values()
     are_ids = all(type(i) is int for i in values)

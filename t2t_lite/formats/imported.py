@@ -13,10 +13,11 @@ def write(model: PortableModel, model_dir: str | os.PathLike) -> None:
 
     Args:
         model: PortableModel.
-        model_dir: path, where there must be nothing yet.
+        model_dir: path, where nothing may exist yet.
 
     Raises:
-        InputError: there is something, or weights and settings do not fit.
+        InputError: something exists there, or weights and settings do not
+            match.
     """
     from t2t_lite.storage.model_directory import ModelDirectory
 
@@ -54,7 +55,7 @@ def _write_parts(model, directory):
 
 
 def _require_fitting(model: PortableModel) -> None:
-    """Raises InputError where weights are not those that the settings make."""
+    """Raises InputError if weights are not those that the settings call for."""
     from t2t_lite.model.transformer import Transformer
     from t2t_lite.storage.model_directory import assign
 

@@ -1,8 +1,8 @@
-"""The paper's length penalty beside that of other programs.
+"""The paper's length penalty compared with that of other programs.
 
 They divide the score of an output by length^p, and the paper by
 ((5 + length) / 6)^alpha. With alpha = 1.2 p, one more token weighs the same in
-both in an output of 25 tokens.
+both for an output of 25 tokens.
 """
 
 _ALPHA_PER_EXPONENT = 1.2

@@ -7,9 +7,9 @@ decoder.yml     which files are the model and its vocabularies; or
 NAME.npz        the arrays, and the model's options as special:model.yml
 NAME.spm        a vocabulary: a SentencePiece model whose ids are the model's;
 vocab.yml       or a map of pieces to ids, with the SentencePiece models
-                source.spm and target.spm beside it
+                source.spm and target.spm next to it
 
-What a model of this package cannot be is refused, never approximated.
+What this package cannot represent is refused, never approximated.
 """
 
 import dataclasses
@@ -67,7 +67,7 @@ def read(path: str | os.PathLike) -> PortableModel:
             archive of such a folder.
 
     Raises:
-        InputError: it is damaged, or there is no such model here.
+        InputError: it is damaged, or this package has no such models.
     """
     require_extra("yaml", "formats")
     if files.is_remote(path):
@@ -117,7 +117,7 @@ def _read(
 
     Args:
         config_path: of the decoder.yml.
-        model: path of the .npz, where it is not the one named there.
+        model: path of the .npz, if it is not the one named there.
     """
     config = _load_yaml(_read_bytes(config_path), config_path.name)
     folder = config_path.parent
@@ -329,9 +329,9 @@ def _describe_text(folder: pathlib.Path, pieces: Iterable[str]) -> list[str]:
 
 
 def _number(value: Any) -> float:
-    """Returns a number of YAML, which takes 1e-1 for text; NaN for others.
+    """Returns a number from YAML, which takes 1e-1 for text; else NaN.
 
-    Marian's flag alone, true, means 1.
+    Marian's flag without a value, true, means 1.
     """
     try:
         return float(value)
@@ -340,7 +340,7 @@ def _number(value: Any) -> float:
 
 
 def _search_settings(config: dict) -> tuple[dict[str, Any], list[str]]:
-    """Returns the HParams that decoder.yml decides, and what to say of them."""
+    """Returns the HParams that decoder.yml sets, and what to say about them."""
     changes, found = {}, []
     beam, alpha = config.get("beam-size"), config.get("normalize")
     if beam is not None:

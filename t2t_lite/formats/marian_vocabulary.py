@@ -1,7 +1,7 @@
 """The vocabularies of Marian's models, as SentencePiece models of this package.
 
-They are SentencePiece models whose ids are the model's, or a map of pieces to
-ids with the SentencePiece models source.spm and target.spm beside it.
+They are SentencePiece models whose ids are the model's, or maps of pieces to
+ids with the SentencePiece models source.spm and target.spm next to them.
 """
 
 import pathlib
@@ -35,7 +35,7 @@ class Side(NamedTuple):
     def cut(self, num_rows: int | None) -> "Side":
         """Returns the vocabulary without ids that the model has no row for.
 
-        Marian takes their pieces for <unk>.
+        Marian treats their pieces as <unk>.
         """
         is_map = not self.name.endswith((".spm", ".model"))
         if not is_map or num_rows is None:
@@ -84,7 +84,7 @@ def _processor(model: bytes, path: pathlib.Path):
 
 
 def _model_beside(vocabulary: pathlib.Path, side: str) -> bytes:
-    """Returns the SentencePiece model of a side, beside a map of its ids."""
+    """Returns the SentencePiece model of a side, next to a map of its ids."""
     path = vocabulary.with_name(f"{side}.spm")
     if not path.exists():
         has_bpe = vocabulary.with_name(f"{side}.bpe").exists()
@@ -122,7 +122,7 @@ def _piece_list(path: pathlib.Path) -> list[str]:
 
 
 def _load_map(text: str, suffix: str) -> Any:
-    """Returns what JSON or YAML says, of which nothing is a bool or number.
+    """Returns what JSON or YAML says; every scalar of YAML is a str.
 
     Raises:
         ValueError: the text is neither.
@@ -131,7 +131,7 @@ def _load_map(text: str, suffix: str) -> Any:
 
     if suffix == ".json":
         return files.parse_json(text)
-    # It makes nothing but str, as Marian does: "no" is a piece.
+    # It reads every scalar as a str, as Marian does: "no" is a piece.
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:
         return yaml.load(text, Loader=loader)
@@ -146,7 +146,7 @@ def _special(
     old_name: str,
     path: pathlib.Path,
 ) -> int:
-    """Returns the id of "</s>" or "<unk>"; files of Nematus have old names."""
+    """Returns the id of "</s>" or "<unk>"; Nematus files have old names."""
     is_old = path.suffix in _MAPS and len(pieces) > usual
     if is_old and pieces[usual] in ("", old_name):
         return usual

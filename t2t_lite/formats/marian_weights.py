@@ -1,9 +1,9 @@
 """The arrays of Marian's models as the weights of models of this package.
 
-What is kept in another form here is the same in exact arithmetic:
+What is stored in another form here is the same in exact arithmetic:
 
-- the bias of keys adds the same to all logits of a query, and the softmax does
-  not see it; the bias of values goes through W^O into the output's, for the
+- the bias of keys adds the same to all logits of a query, which the softmax
+  cancels; the bias of values goes through W^O into the output's, because the
   weights of attention sum to 1;
 - the gelu of Marian before 1.12.3 is x sigmoid(1.702 x): swish with W_1 and b_1
   times 1.702 and W_2 divided by it;
@@ -28,14 +28,14 @@ from t2t_lite.hparams import HParams
 
 _NORM_EPSILON = 1e-6  # That of Marian's layerNorm in a layer.
 _GELU_SCALE = 1.702
-# Before, gelu was an approximation by swish.
+# Before this version, gelu was approximated by swish.
 _EXACT_GELU = (1, 12, 3)
-# Before, self-attention in pre-norm models had keys and values of vectors that
-# were not normalized.
+# Before this version, self-attention in pre-norm models made keys and values
+# from vectors that were not normalized.
 _PRE_NORM = (1, 11, 0)
 _NO_PAD = -100.0  # PAD's logit: Marian's softmax has no PAD.
 
-# What options must be: (what Marian takes for one that is absent, what may be).
+# What options must be: (what Marian assumes if absent, what is allowed).
 _CHOICES = {
     "type": ("amun", ("transformer",)),
     "transformer-decoder-autoreg": ("self-attention", ("self-attention",)),
@@ -56,10 +56,10 @@ _OFF = (
     "lemma-dependency",
     "factors-dim-emb",
 )
-# Options of transformers that may be anything: they are read here, or matter to
-# training or to refused layers alone. An option of trained positions has no
-# effect in Marian's transformer; should there be a table of them, no array is
-# left out in silence.
+# Options of transformers that may be anything: they are read here, or matter
+# only to training or to layers that are refused. The options for trained
+# positions have no effect in Marian's transformer; if there is a table of them
+# after all, it is refused, because no array is silently left out.
 _KNOWN = re.compile(
     r"transformer-(heads|no-projection|rnn-projection|dim-ffn|decoder-dim-ffn"
     r"|ffn-depth|decoder-ffn-depth|ffn-activation|dim-aan|aan-.*|preprocess"
@@ -96,15 +96,15 @@ def convert(
         options: what special:model.yml says.
         arrays: the arrays of the .npz by name.
         source_order: Marian's ids of source pieces in the order of this
-            package's, from EOS on; None for those of all rows as they are.
-        target_order: the same of target pieces.
+            package's, from EOS on; None for all rows as they are.
+        target_order: the same for target pieces.
 
     Returns:
         (HParams, float32 arrays by their names in a checkpoint).
 
     Raises:
-        InputError: such a model cannot be one of this package; or an array is
-            missing, has another shape, or is nothing here.
+        InputError: this package cannot represent such a model; or an array is
+            missing, has another shape, or has no use here.
     """
     _check_options(options)
     hparams = _hparams(options)
@@ -126,7 +126,7 @@ def convert(
 
 
 class _Model:
-    """Arrays, which must all be of some use, with what they are to be."""
+    """Arrays, which must all be used, and the model that they are to become."""
 
     def __init__(
         self,
@@ -143,10 +143,10 @@ class _Model:
         return name in self._arrays
 
     def take(self, name: str, *shape: int | None) -> np.ndarray:
-        """Returns float32, the array `name` of a shape.
+        """Returns the array `name` of this shape, as float32.
 
         Args:
-            name: that of Marian.
+            name: Marian's.
             *shape: lengths; None for any. Marian's vectors are [1, length].
         """
         array = self._arrays.get(name)
@@ -173,7 +173,7 @@ class _Model:
         return values.astype(np.float32)
 
     def require_all_used(self) -> None:
-        """Raises InputError where there is an array that nothing has taken."""
+        """Raises InputError if there is an array that nothing has taken."""
         unused = [
             name
             for name in self._arrays
@@ -188,7 +188,7 @@ class _Model:
 
 
 def _option(options: Mapping[str, Any], name: str, default: Any) -> Any:
-    """Returns an option; `default`, as Marian, where it is absent or empty."""
+    """Returns an option; Marian's `default` if it is absent or empty."""
     value = options.get(name)
     return default if value is None else value
 
@@ -201,7 +201,7 @@ def _refuse(name: str, value: Any, rule: str) -> None:
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
-    """Raises InputError where a model cannot be represented, by its name."""
+    """Raises InputError naming the option if a model cannot be represented."""
     for name, (default, allowed) in _CHOICES.items():
         value = _option(options, name, default)
         if value not in allowed:
@@ -225,7 +225,7 @@ def _check_options(options: Mapping[str, Any]) -> None:
 
 
 def _version(options: Mapping[str, Any]) -> tuple[int, ...]:
-    """Returns which Marian has written a model, such as (1, 12, 0)."""
+    """Returns which version of Marian wrote a model, such as (1, 12, 0)."""
     match = re.match(r"v?(\d+)\.(\d+)\.(\d+)", str(options.get("version", "")))
     if match is None:
         raise InputError(
@@ -237,7 +237,7 @@ def _version(options: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def _hparams(options: Mapping[str, Any]) -> HParams:
-    """Returns the settings of a model whose options are those of one here."""
+    """Returns the settings of a model whose options this package can follow."""
     D = _size(options, "dim-emb", 512)
     H = _size(options, "transformer-heads", 8)
     d_ff = _size(options, "transformer-dim-ffn", 2048)
@@ -361,7 +361,7 @@ def _layer(model: _Model, name: str, prefix: str) -> dict[str, np.ndarray]:
 
 def _attention(model: _Model, name: str, prefix: str) -> dict[str, np.ndarray]:
     D = model.hparams.d_model
-    model.take(f"{prefix}_bk", D)  # The softmax does not see it.
+    model.take(f"{prefix}_bk", D)  # The softmax cancels it.
     value_bias_D = model.take(f"{prefix}_bv", D)
     if model.options.get("transformer-no-projection"):
         output_DD, output_bias_D = np.eye(D, dtype=np.float32), 0.0

@@ -10,7 +10,7 @@ from t2t_lite.text.vocabulary import Vocabulary
 
 
 class PortableModel(NamedTuple):
-    """All that a model directory needs of a model, and a file of any format."""
+    """All of a model that a model directory, or any other format, needs."""
 
     hparams: HParams
     weights: Mapping[str, np.ndarray]  # float32, by their names in a checkpoint

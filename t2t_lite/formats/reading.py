@@ -9,7 +9,7 @@ from t2t_lite.formats.portable import PortableModel
 
 
 def read(path: str | os.PathLike) -> PortableModel:
-    """Returns the model of a folder or archive, whose kind is found out.
+    """Returns the model of a folder or archive, whose kind is detected.
 
     Args:
         path: of a Marian or a Hugging Face model.

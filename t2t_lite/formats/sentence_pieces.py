@@ -1,8 +1,8 @@
 """SentencePiece models in the order of another program's ids.
 
-Such programs keep a SentencePiece model that segments text, and a table of ids
-for the pieces beside it. Here piece n of the model is id n + 2, everywhere: in
-Python, in graphs and in exports. So the model is written anew with its pieces
+Such programs keep a SentencePiece model that segments text, and next to it a
+table of ids for the pieces. Here piece n of the model is id n + 2, everywhere:
+in Python, in graphs and in exports. So the model is rewritten with its pieces
 in the table's order; how it segments a text does not depend on that.
 """
 
@@ -28,11 +28,11 @@ def parse(model: bytes) -> _Model:
     """Returns a SentencePiece model as a protocol buffer.
 
     Raises:
-        InputError: the bytes are none.
+        InputError: the bytes are not one.
     """
     try:
         proto = _Model.FromString(model)
-    except Exception:  # protobuf's DecodeError, of a package not imported here.
+    except Exception:  # protobuf's DecodeError; protobuf is not imported here.
         proto = _Model()
     if not proto.pieces:
         raise InputError("the vocabulary is not a SentencePiece model")
@@ -42,12 +42,12 @@ def parse(model: bytes) -> _Model:
 def reordered(model: bytes, pieces: Sequence[str]) -> bytes:
     """Returns the SentencePiece model whose pieces begin with these.
 
-    Pieces that the model does not have are no part of any text, but for two
-    kinds. A language token such as `>>deu<<` is one piece where it begins a
-    line or follows a space. A character that is in none of the model's pieces
+    Pieces that the model does not have are never part of a text, with two
+    exceptions. A language token such as `>>deu<<` is one piece where it begins
+    a line or follows a space. A character that is in none of the model's pieces
     is one piece too: such programs look up what SentencePiece does not know.
     (They look up a run of such characters as a whole.) Pieces that only the
-    model has lie behind a control piece, `vocabulary.OUTSIDE`, and are
+    model has are put after a control piece, `vocabulary.OUTSIDE`, and are
     unknown; its own control symbols are left out.
 
     Args:
@@ -55,7 +55,7 @@ def reordered(model: bytes, pieces: Sequence[str]) -> bytes:
         pieces: str, the first of them "<unk>".
 
     Raises:
-        InputError: a piece is there twice, or the first is not "<unk>".
+        InputError: a piece occurs twice, or the first is not "<unk>".
     """
     pieces = list(pieces)
     require(
@@ -96,7 +96,7 @@ def _with_pieces(proto: _Model, pieces: list[_Piece]) -> bytes:
         if piece.type == _Piece.UNKNOWN:
             new.trainer_spec.unk_id = n
             new.trainer_spec.unk_piece = piece.piece
-    # No piece begins or ends a sentence, or fills it up: ids below 2 do.
+    # No piece begins, ends or pads a sentence: ids below 2 do.
     new.trainer_spec.bos_id = -1
     new.trainer_spec.eos_id = -1
     new.trainer_spec.pad_id = -1
@@ -110,7 +110,7 @@ def _foreign(name: str, characters: set[str] | None, score: float) -> _Piece:
     Args:
         name: of the piece.
         characters: those that are in pieces of the model; None for all.
-        score: the least of them.
+        score: the lowest score of the model's pieces.
     """
     if is_language_token(name):
         return _Piece(piece=SPACE + name, type=_Piece.USER_DEFINED)
@@ -121,14 +121,14 @@ def _foreign(name: str, characters: set[str] | None, score: float) -> _Piece:
 
 
 def join(source: bytes, target: bytes) -> Vocabulary:
-    """Returns the Vocabulary of both sides' models; one, where they are one."""
+    """Returns the Vocabulary of both sides' models, which may be the same."""
     if source == target:
         return Vocabulary(source)
     return Vocabulary(source, target=Vocabulary(target))
 
 
 def kind_of(vocabulary: Vocabulary) -> str:
-    """Returns "unigram" or "bpe", as HParams have it."""
+    """Returns "unigram" or "bpe", as in HParams."""
     proto = parse(vocabulary.model)
     spec = proto.trainer_spec
     return "unigram" if spec.model_type == spec.UNIGRAM else "bpe"

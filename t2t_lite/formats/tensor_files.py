@@ -11,7 +11,7 @@ from t2t_lite.errors import InputError
 
 
 def read_dict(path: files.Path) -> dict[str, Any]:
-    """Returns what a JSON file holds, which must be names and values."""
+    """Returns the JSON object that a file holds."""
     try:
         values = files.read_json(path)
         if not isinstance(values, dict):
@@ -72,13 +72,13 @@ def _read_shards(folder: files.Path, index: str) -> dict[str, np.ndarray]:
 
 
 def _is_name(name: Any) -> bool:
-    """Returns whether this is the name of a file of the same folder."""
+    """Returns whether this is the name of a file in the same folder."""
     is_text = isinstance(name, str) and bool(name)
     return is_text and name == pathlib.PurePath(name).name != ".."
 
 
 def _read_safetensors(path: files.Path) -> dict[str, np.ndarray]:
-    """Returns the arrays of one file, float32 or as they are there."""
+    """Returns the arrays of one file; bfloat16 ones become float32."""
     errors.require_extra("safetensors", "formats")
     import safetensors
 
@@ -92,7 +92,7 @@ def _read_safetensors(path: files.Path) -> dict[str, np.ndarray]:
     return {name: _as_array(path, name, each) for name, each in found}
 
 
-# Before, weights_only=True was no protection (CVE-2025-32434).
+# Before this version, weights_only=True was no protection (CVE-2025-32434).
 _FIRST_SAFE_TORCH = (2, 6)
 _NUMPY_TYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16}
 
@@ -128,8 +128,8 @@ def _read_pickled(path: files.Path) -> dict[str, np.ndarray]:
         raise _unreadable(path, error) from None
     try:
         tensors = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception:  # Of all sorts; their text says how to load it all the
-        # same, which runs what is in it.
+    except Exception:  # Of all sorts; their text says how to load it anyway,
+        # which runs what is in it.
         raise InputError(
             f"{path} must be a complete file that holds tensors and nothing "
             "else; received one that torch refuses with weights_only=True"
@@ -141,7 +141,7 @@ def _read_pickled(path: files.Path) -> dict[str, np.ndarray]:
 
 
 def _how_to_convert(path: files.Path) -> str:
-    """Returns what to do where torch is not to be installed."""
+    """Returns what to do instead of installing torch."""
     return (
         f'convert {path} elsewhere: MarianMTModel.from_pretrained("FOLDER")'
         '.save_pretrained("FOLDER") writes a model.safetensors'

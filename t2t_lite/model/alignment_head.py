@@ -1,4 +1,4 @@
-"""Which source tokens a target token stands for, by a head of the decoder."""
+"""Which source tokens a target token stands for, as a decoder head sees it."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -15,8 +15,8 @@ class AlignmentHead(NamedTuple):
 
     layer: int
     head: int | None = None  # None for the mean over all
-    # Whether it is asked where a token is read, not where it is predicted:
-    # there it knows the token (Chen et al. 2020).
+    # Whether to ask it where a token is read, not where it is predicted: when
+    # reading, it knows the token (Chen et al. 2020).
     reads: bool = False
 
     def of_tokens(
@@ -25,14 +25,14 @@ class AlignmentHead(NamedTuple):
         recorded: Mapping[str, Tensor],
         target_ids_BT: Tensor,
     ) -> Tensor:
-        """Returns what it attends to for each target token, float32 [B, T, S].
+        """Returns its attention for each target token, float32 [B, T, S].
 
-        The last token, EOS, is never read: its weights are those that it is
-        predicted with.
+        The last token, EOS, is never read: its weights are those at the
+        position that predicts it.
 
         Args:
             model: Transformer.
-            recorded: what `record_weights` recorded of a call of the model with
+            recorded: what `record_weights` recorded in a call of the model with
                 `shift_right(target_ids_BT)`.
             target_ids_BT: int32.
         """
@@ -44,7 +44,7 @@ class AlignmentHead(NamedTuple):
             predicts_BTS = weights_BHTS[:, self.head]
         if not self.reads:
             return predicts_BTS
-        # A token is read in the row behind the one that predicts it.
+        # A token is read in the row after the one that predicts it.
         reads_BTS = ops.concatenate(
             [predicts_BTS[:, 1:], predicts_BTS[:, -1:]], axis=1
         )

@@ -37,17 +37,17 @@ def dot_product_attention(
     """Returns the values mixed by softmax(Q K^T / sqrt(d_k)) V for each head.
 
     Args:
-        q_BHLK: float queries. More axes may stand before the last two.
+        q_BHLK: float queries. More axes may precede the last two.
         k_BHMK: float keys, of the queries' depth d_k.
         v_BHMK: float values, of depth d_v.
         may_attend: bool, broadcasts to [B, H, L, M]; or None for no limits. A
             query that may attend to nothing gets the mean of all values.
         dropout: a function of the weights [B, H, L, M], or None.
-        record: a function that is shown the weights before dropout, or None.
+        record: a function that is given the weights before dropout, or None.
 
     Returns:
-        float [B, H, L, d_v], of the values' dtype. The softmax is computed in
-        float32 whatever that is.
+        float [B, H, L, d_v], in the values' dtype. The softmax is computed in
+        float32 regardless.
 
     Source: section 3.2.1, Eq. 1.
     """
@@ -70,7 +70,7 @@ def windowed_attention(
     may_attend_B11L: Tensor | None = None,
     dropout: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
-    """Returns what `dot_product_attention` does where attention is restricted.
+    """Returns what `dot_product_attention` does, but within a window.
 
     Position i attends to positions i - before to i + after. Queries are taken
     in blocks, each against the few blocks of keys that it reaches: O(L r d)
@@ -87,7 +87,7 @@ def windowed_attention(
 
     Returns:
         float [B, H, L, d_v]. A query that may attend to nothing within its
-        window gets no mean of all values but of some.
+        window gets the mean of some values, not of all.
 
     Source: section 4, "restricted" self-attention; Table 1.
     """
@@ -119,7 +119,7 @@ def windowed_attention(
 
 
 def _blocks(x_BHL: Tensor, num_blocks: int | Tensor, C: int) -> Tensor:
-    """Returns [B, H, N, C, ...]: N blocks of x, the last filled with 0."""
+    """Returns [B, H, N, C, ...]: N blocks of x, the last filled up with 0."""
     B, H, L = ops.shape(x_BHL)[:3]
     rest = x_BHL.shape[3:]
     missing = num_blocks * C - L
@@ -128,7 +128,7 @@ def _blocks(x_BHL: Tensor, num_blocks: int | Tensor, C: int) -> Tensor:
 
 
 def _with_neighbours(x_BHNC: Tensor, cut: windows.Blocks) -> Tensor:
-    """Returns [B, H, N, M, ...]: blocks between their neighbours, 0 outside.
+    """Returns [B, H, N, M, ...]: blocks between their neighbors, 0 outside.
 
     Four blocks, where a query sees one block before its own and one after:
 

@@ -1,17 +1,17 @@
-"""What decoding keeps of the positions before, so that a step computes one.
+"""What decoding keeps of earlier positions, so that a step computes only one.
 
 Beam search changes the order of its hypotheses after each step. Keys and values
 do not move with them: they stay in the slot that they were written to, W slots
-for each position, and a small table says in which slot the ancestor of each
-hypothesis is. Here with W = 2; after position 0, both hypotheses go on with the
-first one, and after position 1 they change places:
+for each position, and a small table says which slot the ancestor of each
+hypothesis is in. Here W = 2; after position 0, both hypotheses continue the
+first one, and after position 1 they swap places:
 
     keys and values       ancestor_BWM          hypothesis w attends to
     position  0  1  2     position  0  1  2
     slot 0    a  b  d     w = 0     0  1  0     a  c  d
     slot 1    -  c  e     w = 1     0  0  1     a  b  e
 
-So a step reorders W rows of numbers, and no keys or values.
+So a step reorders W rows of numbers, but no keys or values.
 """
 
 from typing import NamedTuple
@@ -26,8 +26,8 @@ from t2t_lite.tensor import Tensor
 class DecoderCache(NamedTuple):
     """What decoding one more position needs of the source and its past.
 
-    M counts the positions that there is room for, P = M W the slots at them,
-    position by position, N the decoder's layers.
+    M is the number of positions that there is room for, P = M W that of their
+    slots, position by position, and N that of the decoder's layers.
     """
 
     position: Tensor  # int32 [], of the next token
@@ -87,10 +87,10 @@ def empty_past(shape: tuple, depths: tuple[int, int], dtype: str) -> KeysValues:
 
 
 def unknown_zero(x: Tensor) -> Tensor:
-    """Returns an int32 0 that a graph does not know the value of.
+    """Returns an int32 0 whose value a graph does not know.
 
-    Room for 0 positions would be a fixed size if it were a constant, and a
-    loop in a graph refuses a cache that gets longer than that.
+    With a constant 0, the room for positions would be of a fixed size, and a
+    loop in a graph refuses a cache that outgrows it.
     """
     return 0 * ops.shape(x)[-1]
 
@@ -98,13 +98,13 @@ def unknown_zero(x: Tensor) -> Tensor:
 def start_position(
     cache: DecoderCache, window: int, grows: bool
 ) -> tuple[DecoderCache, PastView]:
-    """Returns the cache in which each hypothesis has its slot, and the view.
+    """Returns the cache with each hypothesis in its own slot, and the view.
 
     Args:
         cache: the cache of the positions before.
-        window: r, to how many positions around each one self-attention is
-            restricted; 0 for all.
-        grows: whether the cache has room for the positions before alone, and
+        window: r, how many positions around each one self-attention is
+            restricted to; 0 for all.
+        grows: whether the cache has room only for the positions before, and
             gets longer.
     """
     write_at = None if grows else cache.position
@@ -132,12 +132,12 @@ def reorder(cache: DecoderCache, parent_BW: Tensor) -> DecoderCache:
 def _write(old_BXP: Tensor, new_BXW: Tensor, position: Tensor | None) -> Tensor:
     """Returns old [B, X, P, ...] with new [B, X, W, ...] at a position.
 
-    X is heads of the keys and values; of ancestors it is hypotheses, and W 1.
+    X counts heads for keys and values; for ancestors, hypotheses, and W is 1.
 
     Args:
         old_BXP: what was written at all positions.
         new_BXW: what to write at one.
-        position: int32 [], which; None to append them.
+        position: int32 [], which one; None to append.
     """
     if position is None:
         return ops.concatenate([old_BXP, new_BXW], 2)
@@ -146,7 +146,7 @@ def _write(old_BXP: Tensor, new_BXW: Tensor, position: Tensor | None) -> Tensor:
     row, place = (ops.arange(n, dtype="int32") for n in (B, X))
     places = row[:, None], place, position
     index_BX3 = ops.stack([ops.broadcast_to(n, (B, X)) for n in places], -1)
-    # Under XLA a slice_update copies the whole of it in each step.
+    # Under XLA, a slice_update would copy all of it in each step.
     updated_BXMW = ops.scatter_update(
         ops.reshape(old_BXP, (B, X, M, W, *rest)),
         ops.reshape(index_BX3, (B * X, 3)),
@@ -167,7 +167,7 @@ def _visible(cache: DecoderCache, window: int) -> Positions | None:
     if not window:
         return None
     number, M = window // 2 + 1, ops.shape(cache.ancestor_BWM)[2]
-    # XLA wants a number where there can be one.
+    # XLA wants a plain number if there can be one.
     number = min(number, M) if isinstance(M, int) else ops.minimum(number, M)
     return Positions(ops.maximum(cache.position - number + 1, 0), number)
 

@@ -22,8 +22,8 @@ from t2t_lite.token_ids import PAD
 class TiedEmbedding(keras.layers.Layer):
     """One matrix for source tokens, target tokens and the pre-softmax.
 
-    Drawn from a normal distribution of deviation d_model^-0.5, so that both
-    the scaled embeddings and the logits start with a deviation near 1.
+    It is drawn from a normal distribution with standard deviation d_model^-0.5,
+    so both the scaled embeddings and the logits start with one near 1.
 
     Args:
         vocabulary_size: V.
@@ -74,9 +74,9 @@ class TiedEmbedding(keras.layers.Layer):
         """Returns [..., D]: the vectors of ids [...] times the scale.
 
         Raises:
-            InputError: ids is no integers; or, outside of graphs, some are not
-                below vocabulary_size. In a graph a negative one is taken for
-                one that counts from the end.
+            InputError: ids are not integers; or, outside of graphs, some are
+                not below vocabulary_size. In a graph, a negative one is taken
+                to count from the end.
         """
         require_ids_below(self.vocabulary_size, ids=ids)
         return ops.take(self.embedding, ids, axis=0) * self.scale
@@ -92,7 +92,7 @@ class TiedEmbedding(keras.layers.Layer):
 
         Args:
             x: float [..., D].
-            num_ids: V, of how many ids, from 0 on; None for all.
+            num_ids: V, how many ids, from 0 on; None for all.
         """
         return self.project(x, self.projection(num_ids))
 
@@ -102,7 +102,7 @@ class TiedEmbedding(keras.layers.Layer):
         Args:
             num_ids: V; None for all.
         """
-        # Keras casts variables within `call` alone.
+        # Keras casts variables only within `call`.
         embedding = ops.cast(self.first_rows(num_ids), self.compute_dtype)
         return ops.transpose(embedding)
 
@@ -123,11 +123,11 @@ class TiedEmbedding(keras.layers.Layer):
     def factors(
         self, x: Tensor, num_ids: int | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Returns vectors and a matrix whose product are the logits.
+        """Returns vectors and a matrix whose product is the logits.
 
-        They are x and the matrix as kept; where logits have a bias, it is one
+        They are x and the matrix as stored; if logits have a bias, it is one
         more column of the matrix, and x has ones there. So in a product of
-        lower precision the bias is rounded as the matrix is; that of `project`
+        lower precision, the bias is rounded like the matrix; in `project`, it
         is not.
 
         Args:
@@ -145,13 +145,13 @@ class TiedEmbedding(keras.layers.Layer):
         return x, ops.concatenate([matrix_VD, bias_V1], 1)
 
     def first_rows(self, num_ids: int | None = None) -> Tensor:
-        """Returns [V, D]: the vectors of the ids 0 to num_ids - 1, as kept.
+        """Returns [V, D]: the vectors of the ids 0 to num_ids - 1, as stored.
 
         Args:
             num_ids: V; None for all.
         """
         if num_ids in (None, self.vocabulary_size):
-            return self.embedding  # A slice copies, its gradient too.
+            return self.embedding  # A slice copies, and so does its gradient.
         require(
             f"num_ids must be from 1 to {self.vocabulary_size}",
             1 <= num_ids <= self.vocabulary_size,
@@ -234,7 +234,7 @@ class PositionEmbedding(keras.layers.Layer):
         else:
             self._check(length)
             ends = (length, self.d_model)
-            table = ops.convert_to_tensor(self.table)  # JAX slices no variable.
+            table = ops.convert_to_tensor(self.table)  # For JAX to slice it.
             encodings_LD = ops.slice(table, (start, 0), ends)
         return x + ops.cast(encodings_LD, x.dtype)
 

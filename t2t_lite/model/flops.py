@@ -5,7 +5,7 @@ matrix counts 2 m n k. All products of the model are counted: the projections
 of attention, queries by keys, weights by values, both products of the
 feed-forward layers, and the pre-softmax. Softmax, layer normalization,
 dropout, ReLU, biases, residual additions and the loss are left out, and
-looking embeddings up takes none.
+looking up embeddings takes none.
 """
 
 from t2t_lite.hparams import HParams
@@ -30,8 +30,8 @@ def forward_flops(
     Args:
         hparams: HParams.
         vocabulary_size: V.
-        batch_size: B; with the lengths, a fraction for the mean of many
-            batches.
+        batch_size: B; like the lengths, it may be a fraction, for the mean of
+            many batches.
         source_length: S. Padding counts like tokens, though the loss leaves
             some of it out.
         target_length: T.
@@ -57,9 +57,9 @@ def forward_flops(
 def _num_scores(
     hparams: HParams, length: float, before: int, after: int
 ) -> float:
-    """Returns how many queries times keys self-attention multiplies.
+    """Returns how many products of a query and a key self-attention takes.
 
-    A mask saves nothing: each query is multiplied by every key. A window does.
+    A mask saves none: each query is multiplied by every key. A window does.
     """
     if not hparams.attention_window:
         return length * length
@@ -146,8 +146,8 @@ def num_parameters(
     Args:
         hparams: HParams.
         vocabulary_size: V; that of the hparams when not given.
-        num_target_ids: V of targets, where they have a matrix of their own;
-            as many when not given.
+        num_target_ids: V of targets, if they have a matrix of their own; that
+            of sources when not given.
     """
     D, F = hparams.d_model, hparams.d_ff
     attention = 2 * D * hparams.num_heads * (hparams.d_k + hparams.d_v)

@@ -10,15 +10,15 @@ from t2t_lite.tensor import Tensor, known_values, require_dense
 def require_ids_below(count: int, **arguments: Tensor) -> None:
     """Checks that arguments are integers from 0 to count - 1.
 
-    Inside a graph only their type is known: which of the ids there are above
-    is for the caller to see to.
+    Inside a graph only their type is known: there, the caller must make sure
+    that they are in range.
 
     Args:
         count: how many ids there are.
         **arguments: arrays, lists or tensors, by name.
 
     Raises:
-        InputError: they are no integers, or some are out of range.
+        InputError: they are not integers, or some are out of range.
     """
     require_dense(**arguments)
     for name, ids in arguments.items():

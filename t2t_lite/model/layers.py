@@ -24,9 +24,9 @@ class FeedForward(keras.layers.Layer):
     Args:
         d_ff: F, the width of the hidden layer.
         dropout: the rate on the hidden layer, after its ReLU.
-        activation: "relu", or another of Keras' in its place.
+        activation: "relu", or another of Keras' activations.
 
-    Source: section 3.3, Eq. 2; the paper does not drop here.
+    Source: section 3.3, Eq. 2; the paper has no dropout here.
     """
 
     def __init__(
@@ -38,10 +38,10 @@ class FeedForward(keras.layers.Layer):
     ) -> None:
         require_int(1, d_ff=d_ff)
         require_rate(dropout=dropout)
-        keras.activations.get(activation)  # What there is not is refused.
+        keras.activations.get(activation)  # Refuses an unknown one.
         super().__init__(**kwargs)
         self.supports_masking = True
-        self.d_ff = int(d_ff)  # Keras' Dense takes no NumPy integer.
+        self.d_ff = int(d_ff)  # Keras' Dense does not take NumPy integers.
         self.dropout = dropout
         self.activation = activation
 
@@ -93,7 +93,7 @@ def layer_norm(
 
 
 def require_memory(memory: Tensor | None) -> None:
-    """Raises InputError where a decoder would attend to itself instead."""
+    """Raises InputError if a decoder would attend to itself instead."""
     rule = "memory must be [B, S, D], the encoder's output"
     require(rule, memory is not None, memory=memory)
 
@@ -142,7 +142,7 @@ class _TransformerLayer(keras.layers.Layer):
         require(rule, norm in ("post", "pre"), norm=norm)
         require_positive(norm_epsilon=norm_epsilon)
         require_flag(attention_bias=attention_bias)
-        keras.activations.get(activation)  # What there is not is refused.
+        keras.activations.get(activation)  # Refuses an unknown one.
         super().__init__(**kwargs)
         self.supports_masking = True
         self.d_ff = d_ff
@@ -203,7 +203,7 @@ class _TransformerLayer(keras.layers.Layer):
         self.dropouts[name].build(x_shape)
 
     def _input(self, x: Tensor, sublayer: keras.layers.Layer) -> Tensor:
-        """Returns what a sub-layer takes: x, normalized before if "pre"."""
+        """Returns what a sub-layer takes: x, normalized first if "pre"."""
         return self.norms[sublayer.name](x) if self.norm == "pre" else x
 
     def _add_and_norm(
@@ -216,7 +216,7 @@ class _TransformerLayer(keras.layers.Layer):
     ) -> Tensor:
         """Returns LayerNorm(x + Dropout(output of the sublayer)).
 
-        Where the norm stands before the sub-layer, the sum alone.
+        If the norm comes before the sub-layer, only the sum.
 
         Source: sections 3.1 and 5.4.
         """
@@ -253,8 +253,8 @@ class EncoderLayer(_TransformerLayer):
         dropout: the rate on each sub-layer's output.
         attention_dropout: the rate on attention weights.
         relu_dropout: the rate after the ReLU.
-        attention_window: r, odd: to how many positions around each one
-            self-attention is restricted; 0 for all.
+        attention_window: r, odd: how many positions around each one
+            self-attention is restricted to; 0 for all.
         norm: "post", or "pre": x + Sublayer(LayerNorm(x)), as in Xiong et al.
             2020.
         norm_epsilon: what layer normalization adds to the variance.
@@ -285,11 +285,11 @@ class EncoderLayer(_TransformerLayer):
         Args:
             x: float [B, S, D].
             may_attend: bool, broadcasts to [B, H, S, S]; None for no limits
-                but that of the mask.
-            training: whether to drop.
-            mask: bool [B, S], the mask of x that Keras hands on where x is
-                the only tensor.
-            x_mask: bool [B, S], the same where it is not.
+                but the mask's.
+            training: whether to apply dropout.
+            mask: bool [B, S], the mask of x that Keras passes on if x is the
+                only tensor.
+            x_mask: bool [B, S], the same if it is not.
         """
         may_attend = masks.merge(may_attend, x_mask if mask is None else mask)
         attended = self.self_attention(
@@ -346,11 +346,11 @@ class DecoderLayer(_TransformerLayer):
             x: float [B, T, D].
             memory: float [B, S, D], the encoder's output.
             may_attend: bool, broadcasts to [B, H, T, T]; None for no limits
-                but that of a window, which holds nothing ahead.
+                but the window's, which holds nothing ahead.
             may_attend_memory: bool, broadcasts to [B, H, T, S]; None for no
-                limits but that of the mask.
-            training: whether to drop.
-            memory_mask: bool [B, S], the mask of the memory that Keras hands
+                limits but the mask's.
+            training: whether to apply dropout.
+            memory_mask: bool [B, S], the mask of the memory that Keras passes
                 on.
         """
         require_memory(memory)
@@ -389,13 +389,13 @@ class DecoderLayer(_TransformerLayer):
         memory: KeysValues,
         may_attend_B11S: Tensor,
     ) -> tuple[Tensor, KeysValues]:
-        """Returns the output at one position, and the past with it.
+        """Returns the output at one position, and the past including it.
 
         Args:
             x_BWD: float, the vector of the newest token of each hypothesis.
             fused_qkv_DJ: `fused_qkv` of self-attention.
             past: keys and values of self-attention at all positions.
-            view: where to write there, and what to see.
+            view: where to write in the past, and what of it to see.
             memory: keys and values of attention to the memory.
             may_attend_B11S: bool, which positions of the memory are tokens.
 

@@ -11,11 +11,11 @@ from t2t_lite.model.ids import require_ids_below
 from t2t_lite.tensor import Tensor
 from t2t_lite.token_ids import PAD
 
-# Logits that are computed at a time, 80 MB of them. With fewer,
+# How many logits are computed at a time, 80 MB of them. With fewer,
 # `projected_cross_entropy` would add to the embedding's gradient more often,
-# which takes time; more would take memory and save none.
+# which takes time; more would take memory and save no time.
 CHUNK_LOGITS = 20 * 2**20
-_TINY = 1e-9  # Added to a weight, for its logarithm to be finite.
+_TINY = 1e-9  # Added to a weight, so that its logarithm is finite.
 
 
 def cross_entropy(
@@ -52,8 +52,8 @@ def token_losses(
     Args: those of `cross_entropy`.
 
     Returns:
-        (float32 [B, T] in nats, 0 where there is padding, NaN for what is no
-        id; float32 [B, T]).
+        (float32 [B, T] in nats, 0 for padding, NaN for what is not an id;
+        float32 [B, T]).
 
     Raises:
         InputError: shapes do not fit; or, outside of graphs, some targets are
@@ -84,7 +84,7 @@ def token_losses(
 
 
 def _require_logits_for(target_ids: Tensor, logits: Tensor) -> None:
-    """Raises InputError where logits are not one vector for each target."""
+    """Raises InputError if logits are not one vector for each target."""
     if None in (getattr(t.shape, "rank", 0) for t in (logits, target_ids)):
         return
     sizes, expected = tuple(logits.shape)[:-1], tuple(target_ids.shape)
@@ -110,10 +110,10 @@ def projected_cross_entropy(
 ) -> tuple[Tensor, Tensor]:
     """Returns `cross_entropy` of the logits x E^T, in little memory.
 
-    The logits are computed for one chunk of tokens after the other, and with
-    them the chunk's part of both gradients: no more than a chunk of them exists
-    at a time, none is computed twice, and chunks of nothing but padding are
-    left out. Without a gradient to be taken, `cross_entropy` does less.
+    The logits are computed for one chunk of tokens after another, and with them
+    the chunk's part of both gradients: no more than a chunk of logits exists at
+    a time, none is computed twice, and chunks of nothing but padding are left
+    out. If no gradient is needed, `cross_entropy` does less work.
 
     Args:
         x_BTD: float [B, T, D], the decoder's output. The products are computed
@@ -121,12 +121,12 @@ def projected_cross_entropy(
         embedding_VD: float32 [V, D], E.
         target_ids_BT: int [B, T], 0 for padding, which counts for nothing.
         label_smoothing: e in [0, 1).
-        loss_scale: float or scalar tensor, what the loss is about to be
-            multiplied by; None for 1, which takes a pass over the logits less.
-            It changes no result: the gradients are formed at that scale, so
-            that small ones are not lost in float16.
+        loss_scale: float or scalar tensor, what the loss will be multiplied by;
+            None for 1, which saves a pass over the logits. It changes no
+            result: the gradients are formed at that scale, so that small ones
+            are not lost in float16.
         chunk_logits: int, how many logits are computed at a time, at least V;
-            CHUNK_LOGITS if not given. It changes no result but for rounding.
+            CHUNK_LOGITS if not given. It changes results only by rounding.
 
     Returns:
         (float32 scalar in nats, float32 scalar number of tokens).
@@ -141,8 +141,8 @@ def projected_cross_entropy(
     num_tokens = ops.sum(ops.cast(is_token_N, "int32"))
     tokens_first_N = ops.argsort(ops.logical_not(is_token_N))
     chunk_size, num_chunks = _chunks(N, largest_chunk(V, chunk_logits))
-    # Of as many positions as the chunks have. Those that are added are PAD, so
-    # any vector of x may stand there.
+    # As many positions as the chunks have. Those that are added are PAD, so any
+    # vector of x may stand there.
     padding = ((0, chunk_size * num_chunks - N),)
     target_ids_P = ops.pad(
         rows.take(ids_N, tokens_first_N), padding, constant_values=PAD
@@ -151,7 +151,7 @@ def projected_cross_entropy(
 
     @ops.custom_gradient
     def summed_loss(x_PD, embedding_VD):
-        # TensorFlow's tape, when it is eager, would keep every chunk.
+        # In eager mode, TensorFlow's tape would keep every chunk.
         loss, *gradients = _loss_and_gradients(
             ops.stop_gradient(x_PD),
             ops.stop_gradient(embedding_VD),
@@ -163,7 +163,7 @@ def projected_cross_entropy(
         )
 
         def gradient(*args, upstream=None):
-            if args:  # Backends differ in how they hand it on.
+            if args:  # Backends differ in how they pass it on.
                 (upstream,) = args
             factor = upstream if loss_scale is None else upstream / loss_scale
             return tuple(
@@ -174,17 +174,17 @@ def projected_cross_entropy(
 
     loss = summed_loss(
         rows.take(ops.reshape(x_BTD, (-1, D)), position_P),
-        ops.cast(embedding_VD, "float32"),  # Of a variable, its value.
+        ops.cast(embedding_VD, "float32"),  # For a variable, its value.
     )
     return loss, ops.cast(num_tokens, "float32")
 
 
 def alignment_loss(weights_BTS: Tensor, is_linked_BTS: Tensor) -> Tensor:
-    """Returns the summed loss of a head's attention where words are aligned.
+    """Returns the summed loss of a head's attention to linked tokens.
 
-    A target token that is linked to n source tokens is to attend to each of
-    them with 1 / n: the cross-entropy of its weights with that. Tokens without
-    links count for nothing.
+    A target token that is linked to n source tokens should attend to each of
+    them with weight 1 / n: its loss is the cross-entropy of its weights with
+    that. Tokens without links count for nothing.
 
     Args:
         weights_BTS: float32, of the position at which each target token is to
@@ -204,7 +204,7 @@ def alignment_loss(weights_BTS: Tensor, is_linked_BTS: Tensor) -> Tensor:
 
 
 def largest_chunk(V: int, chunk_logits: int | None = None) -> int:
-    """Returns of how many tokens the logits are computed at a time.
+    """Returns how many tokens' logits are computed at a time.
 
     Args:
         V: int, logits of a token.
@@ -229,18 +229,18 @@ def _loss_and_gradients(
     label_smoothing: float,
     loss_scale: float | Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns the summed loss, and its scaled gradients by x and by E.
+    """Returns the summed loss, and its scaled gradients for x and for E.
 
     Args:
         x_PD: float, P positions, a multiple of the size of a chunk.
         embedding_VD: float32, E.
         target_ids_P: int32, those of tokens first, then PAD, which counts for
             nothing.
-        num_tokens: int32 [], how many are tokens; chunks behind them are left
+        num_tokens: int32 [], how many are tokens; chunks after them are left
             out.
         chunk_size: C.
         label_smoothing: e.
-        loss_scale: of the gradients alone, None for 1.
+        loss_scale: of the gradients only, None for 1.
 
     Returns:
         (float32 [], gradient of x_PD in its dtype, gradient_VD in float32).
@@ -252,7 +252,7 @@ def _loss_and_gradients(
     def add_chunk(start, loss, x_PD, gradient_VD):
         """Returns the loop's values after one more chunk.
 
-        Rows of x_PD become their gradient once they have been used.
+        Rows of x_PD are replaced by their gradient once they have been used.
         """
         x_CD = ops.slice(x_PD, (start, 0), (chunk_size, D))
         ids_C = ops.slice(target_ids_P, (start,), (chunk_size,))
@@ -340,10 +340,10 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
             sample_weight: None.
 
         Raises:
-            InputError: y_true is no integers, or of other sizes than y_pred;
-                or, outside of graphs, some are not ids below V. In a graph
-                such tokens make the loss NaN.
-            ValueError: there is a sample_weight; tokens have none.
+            InputError: y_true is not integers, or its sizes differ from
+                y_pred's; or, outside of graphs, some are not ids below V. In a
+                graph, such tokens make the loss NaN.
+            ValueError: a sample_weight is given; tokens have none.
         """
         if sample_weight is not None:
             raise ValueError("sample_weight is not supported; use id 0 to pad")

@@ -21,7 +21,7 @@ def not_padding(ids_BM: Tensor) -> Tensor:
 
 
 def merge(may_attend: Tensor | None, mask_BM: Tensor | None) -> Tensor | None:
-    """Returns `may_attend` limited to the tokens of a mask of Keras.
+    """Returns `may_attend` limited to the tokens of a Keras mask.
 
     Args:
         may_attend: bool, broadcasts to [B, H, L, M]; None for no limits.
@@ -43,7 +43,7 @@ def merge(may_attend: Tensor | None, mask_BM: Tensor | None) -> Tensor | None:
 
 
 def _require_bool(name, mask):
-    """Raises InputError where a mask might be one of numbers to be added."""
+    """Raises InputError if a mask might be one of numbers to be added."""
     if mask is not None:
         dtype = getattr(mask, "dtype", None) or type(mask).__name__
         if hasattr(mask, "dtype"):
@@ -52,7 +52,7 @@ def _require_bool(name, mask):
 
 
 def _require_known_axes(may_attend):
-    """Raises InputError where a mask has three axes: is the first B or H?"""
+    """Raises InputError if a mask has three axes: is the first B or H?"""
     if may_attend is not None and may_attend.shape is not None:
         shape = may_attend.shape
         is_known = getattr(shape, "rank", 0) is None or len(shape) != 3
@@ -61,7 +61,7 @@ def _require_known_axes(may_attend):
 
 
 def sliding_window(length: int | Tensor, before: int, after: int) -> Tensor:
-    """Returns may_attend_11LL: position i to those from i-before to i+after.
+    """Returns may_attend_11LL: position i sees those from i-before to i+after.
 
     Args:
         length: int or scalar tensor, L.

@@ -1,4 +1,4 @@
-"""Several heads of attention, each in its own projection."""
+"""Several heads of attention, each with its own projection."""
 
 import contextlib
 import contextvars
@@ -28,9 +28,9 @@ _recorded = contextvars.ContextVar("recorded", default=None)
 
 @contextlib.contextmanager
 def record_weights() -> Iterator[dict[str, Tensor]]:
-    """Yields a dict that fills with the weights of attention computed inside.
+    """Yields a dict that collects the weights of attention computed inside.
 
-    Its items are the path of each MultiHeadAttention and its float32 weights
+    It maps the path of each MultiHeadAttention to its float32 weights
     [B, H, L, M], before dropout.
     """
     weights = {}
@@ -50,7 +50,7 @@ class KeysValues(NamedTuple):
 
 @keras.saving.register_keras_serializable("t2t_lite")
 class MultiHeadAttention(keras.layers.Layer):
-    """Attends with `num_heads` heads at once, each in its own projection.
+    """Attends with `num_heads` heads at once, each with its own projection.
 
     MultiHead(Q, K, V) = Concat(head_1 .. head_h) W^O, where
     head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V). The projections have no
@@ -66,9 +66,9 @@ class MultiHeadAttention(keras.layers.Layer):
         window: (before, after), how many positions before and after itself a
             position attends to in self-attention; None for all.
         use_bias: whether queries and output have biases, `query_bias` [h d_k]
-            and `output_bias` [D]. Others would change nothing: a key's adds
-            the same to all scores of a query, and a value's, of which weights
-            of sum 1 leave the whole, is a part of the output's.
+            and `output_bias` [D]. Others would change nothing: a key bias adds
+            the same to all scores of a query, and a value bias, which weights
+            that sum to 1 leave whole, is a part of the output bias.
 
     Source: section 3.2.2.
     """
@@ -128,7 +128,7 @@ class MultiHeadAttention(keras.layers.Layer):
         return self._biased(_split_heads(q_NJ, rows.shape(x), self.num_heads))
 
     def _biased(self, q_BHLK: Tensor) -> Tensor:
-        """Returns queries with their bias, where they have one."""
+        """Returns queries with their bias, if they have one."""
         if self.query_bias is None:
             return q_BHLK
         shape = (self.num_heads, 1, self.d_k)
@@ -223,22 +223,22 @@ class MultiHeadAttention(keras.layers.Layer):
         Args:
             x: float [B, L, D].
             memory: float [B, M, D]; x when not given.
-            may_attend: bool, of four axes or at most two, broadcasts to
-                [B, H, L, M], with a window of shape [B, 1, 1, M]; None for no
-                limits but those of the masks.
+            may_attend: bool with four axes or at most two, broadcasts to
+                [B, H, L, M]; with a window, its shape is [B, 1, 1, M]. None
+                for no limits but the masks'.
             training: whether attention weights are dropped.
-            mask: bool [B, L], the mask of x that Keras hands on where x is
-                the only tensor.
-            x_mask: bool [B, L], the same where it is not.
+            mask: bool [B, L], the mask of x that Keras passes on if x is the
+                only tensor.
+            x_mask: bool [B, L], the same if it is not.
             memory_mask: bool [B, M], the mask of the memory.
 
         Returns:
             float [B, L, D].
 
         Raises:
-            InputError: x or memory is no floats, or of another rank; memory
-                has another B; a mask is not bool, does not broadcast, or would
-                have no effect.
+            InputError: x or memory is not floats, or not of that rank; memory
+                has a different B; a mask is not bool, does not broadcast, or
+                would have no effect.
         """
         _require_vectors(x=x, memory=x if memory is None else memory)
         _require_effect(memory, mask, memory_mask)
@@ -290,7 +290,7 @@ class MultiHeadAttention(keras.layers.Layer):
     def _multiply(self, x_ND: Tensor, matrix: Tensor) -> Tensor:
         """Returns rows times a matrix, in the layer's precision.
 
-        Keras casts variables within `call` alone; cached decoding uses the
+        Keras casts variables only within `call`; cached decoding uses the
         parts of this layer outside of it.
         """
         dtype = self.compute_dtype
@@ -325,7 +325,7 @@ class MultiHeadAttention(keras.layers.Layer):
 def _require_effect(
     memory: Tensor | None, mask: Tensor | None, memory_mask: Tensor | None
 ) -> None:
-    """Raises InputError where a mask would have no effect."""
+    """Raises InputError if a mask would have no effect."""
     if memory is None and memory_mask is not None:
         raise InputError("memory_mask must be None where there is no memory")
     if memory is not None and mask is not None:
@@ -335,7 +335,7 @@ def _require_effect(
 
 
 def _require_vectors(**arguments: Tensor) -> None:
-    """Raises InputError where an argument is not float [B, L, D]."""
+    """Raises InputError if an argument is not float [B, L, D]."""
     rows.require_floats(**arguments)
     for name, vectors in arguments.items():
         shape = list(vectors.shape)
@@ -343,7 +343,7 @@ def _require_vectors(**arguments: Tensor) -> None:
 
 
 def _require_rows(x: Tensor, memory: Tensor) -> None:
-    """Raises InputError where one memory would be used for several rows."""
+    """Raises InputError if one memory would be used for several rows."""
     B, rows_of_memory = x.shape[0], memory.shape[0]
     if None not in (B, rows_of_memory):
         rule = "memory must have as many rows as x"
@@ -351,7 +351,7 @@ def _require_rows(x: Tensor, memory: Tensor) -> None:
 
 
 def _require_mask(may_attend: Tensor | None, shape_BHLM: Shape) -> None:
-    """Raises InputError where a mask cannot be one of attention's logits."""
+    """Raises InputError if a mask does not fit the logits of attention."""
     if may_attend is None or getattr(may_attend.shape, "rank", 0) is None:
         return
     received = list(may_attend.shape)
@@ -375,7 +375,7 @@ def _check_window(window: Any) -> None:
 
 
 def _split_heads(joined_NJ: Tensor, shape: Shape, num_heads: int) -> Tensor:
-    """Returns [B, H, L, K] of rows J = H K long, of vectors [B, L, ...].
+    """Returns [B, H, L, K] from rows of length J = H K, for [B, L, ...].
 
     Args:
         joined_NJ: the heads of each vector, side by side.

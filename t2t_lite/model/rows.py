@@ -1,10 +1,10 @@
 """Vectors of any shape as the rows of one matrix and back, and rows by index.
 
-Where TensorFlow does not know the sizes of x [B, L, D], its product with a
-matrix takes some twenty operations to find them out, and a bias is added in one
-of its own. Of a matrix the product is one operation, which adds the bias too.
-To look rows up by an index, or to make them of one, is one operation, too, of
-which Keras makes a dozen or more. N counts the rows.
+If TensorFlow does not know the sizes of x [B, L, D], its product with a matrix
+takes some twenty operations to find them out, and adding a bias takes one more.
+For a matrix, the product is one operation, which adds the bias too. Looking up
+rows by an index, or making them from one, is also one operation, for which
+Keras takes a dozen or more. N counts the rows.
 """
 
 import math
@@ -48,7 +48,7 @@ def restore(x_ND: Tensor, like: Tensor) -> Tensor:
 def shape(x: Tensor) -> Shape:
     """Returns the shape of x for `ops.reshape`, which can find out one size.
 
-    It is -1, no number to compute with, where the graph knows all the others.
+    It is -1, not a number to compute with, if the graph knows all the others.
     """
     known = tuple(x.shape)
     if known.count(None) != 1 or 0 in known:
@@ -59,7 +59,7 @@ def shape(x: Tensor) -> Shape:
 def gather(x: Tensor, index: Tensor, batch_dims: int = 1) -> Tensor:
     """Returns x[b, index[b, n]] as [B, N, ...], for x [B, M, ...].
 
-    B stands for as many axes as there are batch dimensions, and N for any.
+    B stands for as many axes as there are batch dimensions, N for any number.
 
     >>> import numpy as np
     >>> gather(np.array([[7, 8, 9], [4, 5, 6]]), np.array([[2, 2], [0, 1]]))
@@ -71,13 +71,13 @@ def gather(x: Tensor, index: Tensor, batch_dims: int = 1) -> Tensor:
         x: of any dtype.
         index: int, from 0 to M - 1. A negative one does not count from the end,
             as it does for `ops.take`: what it gives depends on the device.
-        batch_dims: how many first axes x and index have in common.
+        batch_dims: how many leading axes x and index have in common.
     """
     if keras.backend.backend() == "tensorflow":
-        import tensorflow as tf  # Keras makes dozens of operations of this one.
+        import tensorflow as tf  # Keras takes dozens of operations for this.
 
         return tf.gather(x, index, batch_dims=batch_dims)
-    # As rows of one matrix: `ops.take_along_axis` looks up each number alone.
+    # As rows of one matrix: `ops.take_along_axis` looks up single numbers.
     batch, (M, *rest) = x.shape[:batch_dims], x.shape[batch_dims:]
     B = math.prod(batch)
     ones = [1] * (len(index.shape) - batch_dims)

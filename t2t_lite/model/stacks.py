@@ -87,7 +87,7 @@ class _Stack(keras.layers.Layer):
             for n in range(num_layers)
         ]
         self.top_norm = None
-        if norm == "pre":  # Else the last layer ends with one.
+        if norm == "pre":  # Otherwise the last layer ends with one.
             self.top_norm = layer_norm("top_norm", norm_epsilon, policy)
 
     def _build_ends(self, x_shape: Shape) -> None:
@@ -97,13 +97,13 @@ class _Stack(keras.layers.Layer):
             self.top_norm.build(x_shape)
 
     def _top(self, x: Tensor) -> Tensor:
-        """Returns what the stack gives: x, normalized if it was not yet."""
+        """Returns the stack's output: x, normalized if it is not yet."""
         return x if self.top_norm is None else self.top_norm(x)
 
     def embed(
         self, x: Tensor, start: int | Tensor = 0, training: bool = False
     ) -> Tensor:
-        """Returns x [B, L, D] with positions added, dropped; section 5.4."""
+        """Returns x [B, L, D] with positions, then dropout; section 5.4."""
         x = self.position_embedding(x, start=start)
         return self.input_dropout(x, training=training)
 
@@ -113,7 +113,7 @@ class _Stack(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable("t2t_lite")
 class Encoder(_Stack):
-    """Embedded source tokens to the memory that the decoder attends to.
+    """Turns embedded source tokens into the memory the decoder attends to.
 
     Args: those of Decoder.
 
@@ -140,11 +140,11 @@ class Encoder(_Stack):
         Args:
             x: float [B, S, D], embedded tokens without positions.
             may_attend: bool, broadcasts to [B, H, S, S]; None for no limits
-                but that of the mask.
-            training: whether to drop.
-            mask: bool [B, S], the mask of x that Keras hands on where x is
-                the only tensor.
-            x_mask: bool [B, S], the same where it is not.
+                but the mask's.
+            training: whether to apply dropout.
+            mask: bool [B, S], the mask of x that Keras passes on if x is the
+                only tensor.
+            x_mask: bool [B, S], the same if it is not.
         """
         may_attend = masks.merge(may_attend, x_mask if mask is None else mask)
         x = self.embed(x, training=training)
@@ -158,7 +158,7 @@ class Encoder(_Stack):
 
 @keras.saving.register_keras_serializable("t2t_lite")
 class Decoder(_Stack):
-    """Embedded target tokens to the vectors that the next tokens come from.
+    """Turns embedded target tokens into vectors that the next ones come from.
 
     Args:
         num_layers: N.
@@ -170,8 +170,8 @@ class Decoder(_Stack):
         dropout: the rate on sub-layers' outputs and on the stack's input.
         attention_dropout: the rate on attention weights.
         relu_dropout: the rate after the ReLU.
-        attention_window: r, odd: to how many positions around each one
-            self-attention is restricted; 0 for all.
+        attention_window: r, odd: how many positions around each one
+            self-attention is restricted to; 0 for all.
         learned_positions: rows of a learned table of positions, or None for
             sines and cosines.
         marian_positions: `marian` of PositionEmbedding.
@@ -205,9 +205,9 @@ class Decoder(_Stack):
             x: float [B, T, D], embedded tokens without positions.
             memory: float [B, S, D].
             may_attend_memory: bool, broadcasts to [B, H, T, S]; None for no
-                limits but that of the mask.
-            training: whether to drop.
-            memory_mask: bool [B, S], the mask of the memory that Keras hands
+                limits but the mask's.
+            training: whether to apply dropout.
+            memory_mask: bool [B, S], the mask of the memory that Keras passes
                 on.
         """
         require_memory(memory)
@@ -285,7 +285,7 @@ class Decoder(_Stack):
             x_BWD: float, the embedded newest token of each of W hypotheses.
             cache: the cache of the positions before.
             fused_qkv: what `fused_qkv` returned.
-            grows: whether the cache has room for the positions before alone,
+            grows: whether the cache has room only for the positions before,
                 and gets longer.
 
         Returns:

@@ -39,19 +39,19 @@ class Transformer(keras.Model):
     on batches ((source_ids, shift_right(target_ids)), target_ids).
 
     Its layers: `embedding` of the targets and, unless the hparams untie them,
-    of all else; `source_embedding`; `output_embedding`, whose matrix gives the
-    logits; `encoder` and `decoder`.
+    of everything else; `source_embedding`; `output_embedding`, whose matrix
+    gives the logits; `encoder` and `decoder`.
 
     Args:
-        hparams: HParams, such as PRESETS["transformer_base"], or the dict of
-            one.
+        hparams: HParams, such as PRESETS["transformer_base"], or a dict of
+            their fields.
         vocabulary_size: how many ids sources have; that of the hparams when
             not given.
         num_target_ids: V of the logits: a parser's targets are the first few
-            ids, the symbols of trees; as many as sources have when not given.
+            ids, the symbols of trees. As many as sources have when not given.
 
     Raises:
-        InputError: no such model can be.
+        InputError: no such model can exist.
 
     Source: section 3, Figure 1.
     """
@@ -161,7 +161,7 @@ class Transformer(keras.Model):
         Args:
             inputs: (source_ids, target_ids): int [B, S], padded with 0, and int
                 [B, T], the target shifted right.
-            training: whether to drop.
+            training: whether to apply dropout.
         """
         x_BTD = self.decode(inputs, training=training)
         return self.output_embedding.logits(x_BTD, self.num_target_ids)
@@ -177,7 +177,7 @@ class Transformer(keras.Model):
         source_ids, target_ids = inputs
         _require_ids(source_ids, target_ids)
         if None in (source_ids.shape[0], target_ids.shape[0]):
-            # One row would be taken for all.
+            # Otherwise a single row would be used for all.
             sizes = ops.shape(source_ids)[0], ops.shape(target_ids)[1]
             target_ids = ops.reshape(target_ids, sizes)
         x_BTD = self.embedding(target_ids)
@@ -207,13 +207,14 @@ class Transformer(keras.Model):
         Args:
             source_ids: int [B, S], padded with 0.
             beam_width: W.
-            max_length: for how many tokens the cache has room; None for a
-                cache that is one position longer after each step, which XLA
-                cannot have. A loop over that in a graph takes sources whose
+            max_length: how many tokens the cache has room for; None for a
+                cache that grows by one position in each step, which XLA does
+                not allow. A loop over that in a graph needs sources whose
                 length the graph does not know.
 
         Returns:
-            step: a function (int ids_BW, cache) to (float32 logits_BWV, cache).
+            step: a function from (int ids_BW, cache) to (float32 logits_BWV,
+                cache).
             cache: DecoderCache, empty.
         """
         grows = max_length is None
@@ -252,10 +253,10 @@ class Transformer(keras.Model):
 
 
 def _zero_where(is_start: Tensor, x_BLD: Tensor) -> Tensor:
-    """Returns vectors, zeros in the place of those at the start.
+    """Returns vectors, with zeros in place of those at the start.
 
     Args:
-        is_start: bool, [L] or of all positions.
+        is_start: bool, [L] or one for all positions.
         x_BLD: float.
     """
     return ops.where(ops.reshape(is_start, (-1, 1)), 0.0, x_BLD)
@@ -273,9 +274,9 @@ def _require_pair(inputs: Any) -> None:
 
 
 def _require_pair_of_shapes(shape: Any) -> None:
-    """Raises InputError before Keras makes weights for what is no pair.
+    """Raises InputError before Keras makes weights for what is not a pair.
 
-    Those made within a failed `fit` would stay without values.
+    Weights made within a failed `fit` would stay without values.
     """
     is_pair = isinstance(shape, (tuple, list)) and len(shape) == 2
     is_nested = is_pair and all(hasattr(s, "__len__") for s in shape)
@@ -283,7 +284,7 @@ def _require_pair_of_shapes(shape: Any) -> None:
 
 
 def _require_ids(source_ids: Tensor, target_ids: Tensor) -> None:
-    """Raises InputError where these cannot be the ids of pairs."""
+    """Raises InputError if these cannot be the ids of pairs."""
     require_dense(source_ids=source_ids, target_ids=target_ids)
     for name, ids in (("source_ids", source_ids), ("target_ids", target_ids)):
         is_table = hasattr(ids, "shape") and len(ids.shape) == 2
@@ -302,9 +303,9 @@ def _require_ids(source_ids: Tensor, target_ids: Tensor) -> None:
 
 
 def _checked(hparams: Any) -> HParams:
-    """Returns the HParams that are given, or a dict of which is."""
+    """Returns HParams, given as such or as a dict of their fields."""
     if isinstance(hparams, str):
-        preset(hparams)  # Names one like it, if there is none.
+        preset(hparams)  # If there is none, its error suggests one.
         raise TypeError(
             f"hparams must be HParams; received the name {hparams!r}: give "
             f't2t_lite.PRESETS["{hparams}"]'

@@ -1,11 +1,11 @@
 """How restricted self-attention is cut into blocks of positions.
 
-Numbers alone: what counts a model's operations needs them, and no Keras.
+Only numbers: what counts a model's operations needs them without Keras.
 """
 
 from typing import NamedTuple
 
-_MIN_BLOCK_SIZE = 16  # Smaller matrix products take no less time.
+_MIN_BLOCK_SIZE = 16  # Smaller matrix products are not faster.
 
 
 class Blocks(NamedTuple):
@@ -21,7 +21,7 @@ class Blocks(NamedTuple):
         return self.size * (self.before + 1 + self.after)
 
     def num_products(self, length: int) -> int:
-        """Returns how many queries times keys there are, filled-up ones too.
+        """Returns how many products of queries and keys, padding included.
 
         >>> blocks(2, 2).num_products(20)  # Two blocks of 16 by 48.
         1536

@@ -1,4 +1,4 @@
-"""Which symbols may come next, so that a beam search gives trees alone."""
+"""Which symbols may come next, so that a beam search gives only trees."""
 
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ class TreeState(NamedTuple):
 
     closing_BWN: Tensor  # int32, the ids that close the open brackets
     depth_BW: Tensor  # int32, how many brackets are open
-    is_empty_BW: Tensor  # bool, whether nothing is in the innermost yet
+    is_empty_BW: Tensor  # bool, whether the innermost one is still empty
     words_left_BW: Tensor  # int32, words that have no tag yet
     tokens_left_BW: Tensor  # int32, how long a hypothesis may still become
 
@@ -28,10 +28,10 @@ class TreeState(NamedTuple):
 class TreeSymbols:
     """The symbols of linearized trees among the ids of a vocabulary.
 
-    V is one more than the largest of their ids: those are all that is allowed.
+    V is one more than the largest of their ids: no larger id is ever allowed.
 
     Args:
-        ids: dict, the id of each symbol, as of `trees.symbols`.
+        ids: dict, the id of each symbol, as from `trees.symbols`.
 
     Raises:
         InputError: a bracket that can be opened cannot be closed, or the
@@ -67,9 +67,9 @@ class TreeSymbols:
     ) -> Constraint:
         """Returns the Constraint to trees over the words of B sentences.
 
-        The outermost bracket is TOP and stands nowhere else, each bracket
-        holds something, each word has one tag, and a hypothesis opens none
-        that it has no room to close.
+        The outermost bracket is TOP, which appears nowhere else, each bracket
+        holds something, each word has one tag, and a hypothesis opens no
+        bracket that it has no room to close.
 
         Args:
             num_words_B: int32, at least 1.
@@ -141,8 +141,8 @@ class TreeSymbols:
         depth_BW, words_left_BW = state.depth_BW, state.words_left_BW
         has_words_BW = words_left_BW > 0
         is_inside_BW = depth_BW > 0
-        # An opening needs itself, a closing of its own, and what is due yet:
-        # a tag for each word, a closing for each open bracket, and EOS.
+        # An opening needs room for itself, its own closing, and what is still
+        # due: a tag for each word, a closing for each open bracket, and EOS.
         needed_BW = 2 + words_left_BW + depth_BW + 1
         may_tag_BW = is_inside_BW & has_words_BW
         may_open_BW = (

@@ -40,8 +40,8 @@ def encode_trees(
     """Returns the ids of each tree's symbols, without its words, and EOS.
 
     Args:
-        vocabulary: Vocabulary; what it lacks is the id of an unknown piece.
-        lines: list of str, each a tree, or blank: that has no symbols.
+        vocabulary: Vocabulary; what it lacks gets the id of an unknown piece.
+        lines: list of str, each a tree, or blank, which has no symbols.
 
     Raises:
         InputError: a line is not one tree.

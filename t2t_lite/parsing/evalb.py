@@ -5,20 +5,20 @@
 These are the rules of EVALB (Sekine and Collins, 1997) with its parameter file
 COLLINS.prm, by which results on the Wall Street Journal are published:
 
-- Words tagged `,` `:` a pair of quotes or `.` count for nothing, and traces
-  neither; a constituent that only held such words is gone. The tags decide,
-  each tree's own: `?` as a tag is a word.
+- Words tagged `,` `:` a pair of quotes or `.` do not count, and neither do
+  traces; a constituent that held only such words is gone. Each tree's own tags
+  decide: a word tagged `?` counts.
 - A constituent is its label and the words that it spans; one that a
-  sentence has several times counts as often. Labels end before the first
+  sentence has several times counts that often. Labels end before the first
   `-` or `=`. TOP is not a constituent (ROOT and S1 are: `trees.normalize`
   renames them), tags are not, and PRT is ADVP.
 - A sentence whose parse has no word left is skipped. One where the words that
-  count differ is an error: also where only a tag differs that decides whether
-  a word counts. Neither enters the recall, precision and F1.
+  count differ is an error, even if they differ only in a tag that decides
+  whether a word counts. Neither enters the recall, precision and F1.
 
-EVALB stops at the twelfth error. Here all sentences are looked at, and since
-what is left out makes a result look better than it is, `f1_of_all` takes such
-sentences in, as ones where no bracket was found.
+EVALB stops at the twelfth error. Here all sentences are scored, and because
+leaving some out makes a result look better than it is, `f1_of_all` includes
+them, as ones where no bracket was found.
 
 Source: section 6.3, Table 4
 """
@@ -31,7 +31,7 @@ from t2t_lite.errors import InputError
 from t2t_lite.parsing import trees
 from t2t_lite.parsing.trees import Tree
 
-MAX_WORDS = 40  # Of the sentences that are reported by themselves, too.
+MAX_WORDS = 40  # Of the sentences that are also reported by themselves.
 _NOT_COUNTED = {"TOP", trees.TRACE, ",", ":", "``", "''", "."}
 _SAME_LABEL = {"PRT": "ADVP"}
 
@@ -57,7 +57,7 @@ def is_counted(tag: str) -> bool:
 
 
 def analyze(tree: Tree | None) -> Analysis:
-    """Returns what counts of a tree; nothing does where there is none."""
+    """Returns what counts of a tree; nothing does if there is none."""
     seen = Analysis([], [], [])
     if tree is not None:
         _collect(tree, seen)
@@ -86,7 +86,7 @@ class Sentence(NamedTuple):
     """The counts of one sentence; all but the first three 0 if it is left out.
 
     status: "valid", "skip" or "error".
-    length: words of the gold tree, punctuation among them, traces not.
+    length: words of the gold tree, with punctuation, without traces.
     all_gold: constituents of the gold tree, whatever the status.
     matched, gold, predicted: constituents.
     crossing: predicted constituents that overlap a gold one, neither of them
@@ -173,7 +173,7 @@ def _num_crossing(gold: Analysis, predicted: Analysis) -> int:
 class Scores(NamedTuple):
     """The counts of many sentences, and what follows from them.
 
-    All are sums over the valid sentences but the first four.
+    All but the first four are sums over the valid sentences.
     """
 
     sentences: int
@@ -211,17 +211,17 @@ class Scores(NamedTuple):
 
     @property
     def f1_of_all(self) -> float:
-        """F1 where a sentence that EVALB leaves out is one without brackets."""
+        """F1 if sentences that EVALB leaves out count as without brackets."""
         return _ratio(2 * self.matched, self.all_gold + self.predicted)
 
     @property
     def complete_match(self) -> float:
-        """Of the valid sentences, those that are wholly right; 0 to 1."""
+        """Of the valid sentences, those that are entirely right; 0 to 1."""
         return _ratio(self.complete_matches, self.valid)
 
     @property
     def average_crossing(self) -> float:
-        """Crossing constituents of a valid sentence."""
+        """Crossing constituents per valid sentence."""
         return _ratio(self.crossing, self.valid)
 
     @property
@@ -295,7 +295,7 @@ def report(
 
 
 def as_text(scores: Report) -> str:
-    """Returns a Report as lines for a reader, in per cent."""
+    """Returns a Report as lines for a reader, in percent."""
     return "\n".join(
         [
             *_lines("all sentences", scores.all),

@@ -41,7 +41,7 @@ class LineParser(LinePredictor):
         tag_dictionary: TagDictionary, the tags that words may have; None for
             all.
         description: str, where the weights are from.
-        devices: that of `make_replicas`.
+        devices: as for `make_replicas`.
 
     Raises:
         InputError: the vocabulary has no symbols of trees, or the options leave
@@ -96,11 +96,11 @@ class LineParser(LinePredictor):
     def translate(
         self, lines: list[str], first_line: int = 1
     ) -> list[list[Translation]]:
-        """Returns for each line a list of `nbest` Translations, best first.
+        """Returns, for each line, a list of `nbest` Translations, best first.
 
         Args:
             lines: list of str.
-            first_line: int, the number that errors give to the first one.
+            first_line: int, the number that errors give the first line.
 
         Raises:
             InputError: a line is longer than the model's learned positions.
@@ -128,7 +128,7 @@ class LineParser(LinePredictor):
 
     def _encode(self, words):
         """Returns the ids of each line; none for one without words."""
-        # As a treebank writes them, for the model has seen no others.
+        # As a treebank writes them, because the model has seen no others.
         lines = [
             " ".join(map(trees.escape, of_line)).replace(SPACE, "_")
             for of_line in words
@@ -152,7 +152,7 @@ class LineParser(LinePredictor):
                 )
 
     def _padded_length(self, longest):
-        """Returns the length to search up to: one of few, each has a graph."""
+        """Returns the length to search up to: one of few, each with a graph."""
         length = self.model.hparams.max_length
         while length < longest:
             length *= 2
@@ -185,7 +185,7 @@ class LineParser(LinePredictor):
         )
 
     def _tree(self, ids_T, words):
-        """Returns a tree as a line; "" for no words, or no tree that ended."""
+        """Returns a tree as a line; "" if it has no words or did not end."""
         ids = ids_T.tolist()
         if not words or EOS not in ids:
             return ""

@@ -1,11 +1,11 @@
 """Which parts of speech a word may have: those that training has shown.
 
-A parser that has lost its place among the words is brought back by them: one
-that must tag "administrative" cannot leave it out.
+They bring back a parser that has lost its place among the words: one that must
+tag "administrative" cannot leave it out.
 
-A word is known by its last piece, and apart from that by whether it has others:
+A word is known only by its last piece, and by whether it has others:
 "administr|ative" has the tags of all words that end in "ative" and are longer.
-A piece that was hardly seen may also have the tags that new words have.
+A piece that was rarely seen may also have the tags that new words have.
 
 Source: Ratnaparkhi 1996, "A Maximum Entropy Model for Part-Of-Speech Tagging",
 section on the tag dictionary.
@@ -56,7 +56,7 @@ class TagDictionary(NamedTuple):
         try:
             with (
                 files.to_path(path).open("rb") as file,
-                # That of `np.load` would take what is no zip for a pickle.
+                # `np.load` would take what is not a zip for a pickle.
                 np.lib.npyio.NpzFile(file) as arrays,
             ):
                 may_have_RT = arrays["may_have"]
@@ -85,7 +85,7 @@ class TagDictionary(NamedTuple):
             starts_word_V: bool, which ids begin a word.
 
         Returns:
-            those of S words; there are fewer, and the rest means nothing.
+            those of S words; there are fewer words, and the rest means nothing.
         """
         V = len(starts_word_V)
         starts_BS = take(starts_word_V, source_ids)
@@ -93,7 +93,7 @@ class TagDictionary(NamedTuple):
         next_BS = ops.roll(starts_BS | ~is_piece_BS, -1, axis=1)
         is_last_BS = is_piece_BS & next_BS
         row_BS = ops.where(starts_BS, source_ids, source_ids + V)
-        # Word n ends where n words have ended before.
+        # Word n ends where n words have ended before it.
         ended_BS = ops.cumsum(ops.cast(is_last_BS, "int32"), axis=1)
         n_S = ops.arange(ops.shape(source_ids)[1], dtype="int32")
         before_BSS = ops.expand_dims(ended_BS, 1) <= n_S[:, None]
@@ -103,7 +103,7 @@ class TagDictionary(NamedTuple):
 
 
 def require_fits(tags: TagDictionary, vocabulary: Vocabulary) -> None:
-    """Raises InputError where the tags are those of another vocabulary."""
+    """Raises InputError if the tags are those of another vocabulary."""
     expected = 2 * vocabulary.size, encoding.num_target_ids(vocabulary)
     if tags.may_have_RT.shape != expected:
         raise InputError(

@@ -153,7 +153,7 @@ class ParsingTask(Task):
         language: str | None = None,
         with_margins: bool = False,
     ) -> dict[str, "Score"]:
-        """Returns the Scores of trees, in per cent: by EVALB's rules.
+        """Returns the Scores of trees by EVALB's rules, in percent.
 
         Source: section 6.3, Table 4
         """

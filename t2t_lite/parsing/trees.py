@@ -2,8 +2,8 @@
 
     (TOP (S (NP (DT The) (NN cat)) (VP (VBZ sleeps)) (. .)))
 
-is parsed by a sequence model as the words `The cat sleeps .` on the way in and
-on the way out, without the words,
+is, to a sequence model, the words `The cat sleeps .` on the way in and, on the
+way out, without the words,
 
     (TOP (S (NP DT NN )NP (VP VBZ )VP . )S )TOP
 
@@ -27,7 +27,7 @@ from t2t_lite.errors import InputError
 
 ROOT = "TOP"  # The one root label that EVALB's COLLINS.prm leaves out.
 TRACE = "-NONE-"
-MAX_DEPTH = 200  # Brackets; functions that recurse so deep are safe in Python.
+MAX_DEPTH = 200  # Brackets; Python functions can safely recurse this deep.
 _ROOTS = {"", ROOT, "ROOT", "S1"}
 _TOKEN = re.compile(r"[()]|[^() \t\n\r\f\v]+")
 _WORD = re.compile(r"[^ \t\n\r\f\v]+")
@@ -84,10 +84,10 @@ class _Bracket:
 def read(text: str | Iterable[str], name: str = "the text") -> Iterator[Tree]:
     """Yields the trees of bracketed text, as treebanks write them.
 
-    A tree may take a part of a line, a line, or several. Only ASCII white
-    space separates, for words may hold U+00A0 and its like. A bracket with
-    several words, of which CRAFT has five, gives each word its own: `(NN a b)`
-    is read as `(NN a) (NN b)`.
+    A tree may take part of a line, a line, or several. Only ASCII white space
+    separates, because words may hold U+00A0 and the like. A bracket with
+    several words, of which CRAFT has five, is read as one bracket for each
+    word: `(NN a b)` as `(NN a) (NN b)`.
 
     Args:
         text: all of it, or its lines.
@@ -150,7 +150,7 @@ def _take(token: str, stack: list[_Bracket], line: int) -> Tree | None:
 
 
 def _closed(stack: list[_Bracket]) -> Tree | None:
-    """Takes the innermost bracket away; returns it if it is the outermost."""
+    """Removes the innermost bracket; returns it if it is the outermost."""
     bracket = stack.pop()
     label, children = bracket.label, bracket.children
     num_words = sum(isinstance(child, str) for child in children)
@@ -216,11 +216,12 @@ def escape(word: str) -> str:
 def normalize(tree: Tree) -> Tree | None:
     """Returns a tree as parsers are trained and scored on it.
 
-    Traces go, and constituents that only held traces. Labels lose what follows
-    the first `-`, `=` or `|` (NP-SBJ-1 becomes NP, ADVP|PRT becomes ADVP) but
-    those that begin with `-`, like -LRB-, stay. The outermost bracket is TOP:
-    one without label, or called ROOT or S1, takes that name, and a tree
-    without such a bracket gets one. Applied twice it changes nothing more.
+    Traces go, and so do constituents that held only traces. Labels lose what
+    follows the first `-`, `=` or `|` (NP-SBJ-1 becomes NP, ADVP|PRT becomes
+    ADVP), but those that begin with `-`, like -LRB-, stay. The outermost
+    bracket is TOP: one without a label, or called ROOT or S1, takes that name,
+    and a tree without such a bracket gets one. Applying it again changes
+    nothing more.
 
     Returns:
         The Tree, or None if no word is left.
@@ -292,7 +293,7 @@ def linearize(tree: Tree) -> list[str]:
 
 
 def delinearize(symbols: Sequence[str], words: Sequence[str]) -> Tree:
-    """Returns the tree that `linearize` made these symbols of.
+    """Returns the tree that `linearize` made these symbols from.
 
     Args:
         symbols: exactly one outermost bracket and what is in it.

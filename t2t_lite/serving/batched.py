@@ -11,12 +11,12 @@ import tensorflow as tf
 
 Columns = Mapping[str, list[bytes]]
 Outputs = dict[str, np.ndarray]
-# Its outputs are as long as the longest text that is computed with a text.
+# Their outputs are as long as the longest of the texts computed together.
 ALONE = ("translate_aligned",)
 
 
 class TooBusyError(Exception):
-    """More texts wait than may."""
+    """More texts are waiting than may."""
 
 
 class _Waiting(NamedTuple):
@@ -35,12 +35,12 @@ class BatchedModel:
     """The signatures of a model, computed by one thread for all clients.
 
     Requests are taken in the order in which they came, those that wait for the
-    same signature with the first of them. Whoever is cancelled is left out.
+    same signature with the first of them. Canceled ones are left out.
 
     Args:
         signatures: tf.functions by name, which take string [B] by name, and
             return a dict of tensors [B, ...].
-        most_at_once: the most texts that are computed together, but for a
+        most_at_once: the most texts that are computed together, except for a
             request that has more.
         most_waiting: the most texts that may wait.
     """
@@ -68,7 +68,7 @@ class BatchedModel:
             columns: B texts in UTF-8 for each of its inputs, by name.
 
         Raises:
-            TooBusyError: too many texts wait.
+            TooBusyError: too many texts are waiting.
         """
         loop = asyncio.get_running_loop()
         asked = _Waiting(signature, columns, loop.create_future())
@@ -94,7 +94,7 @@ class BatchedModel:
             self.is_computing = False
 
     async def _compute_all(self) -> None:
-        """Computes what waits, until nothing does."""
+        """Computes what is waiting, until nothing is."""
         while taken := self._take():
             try:
                 results = await self.run(
@@ -111,7 +111,7 @@ class BatchedModel:
         self._work = None
 
     def _take(self) -> list[_Waiting]:
-        """Returns those that are computed next, none if none waits."""
+        """Returns the requests to compute next, none if none are waiting."""
         waiting = [each for each in self._waiting if not each.outputs.done()]
         taken, self._waiting, num_texts = [], [], 0
         for each in waiting:

@@ -33,8 +33,8 @@ def checked_max_length(
         hparams: HParams of the model.
         export_dir: path of the folder of all versions.
         max_length: what was asked for; None for the model's.
-        attention_layer: that of `require_parts`.
-        attention_head: that of `require_parts`.
+        attention_layer: as for `require_parts`.
+        attention_head: as for `require_parts`.
         quantization: must be None: a SavedModel has none.
 
     Raises:
@@ -63,8 +63,8 @@ def served_max_length(
     Args:
         hparams: HParams of the model.
         max_length: what was asked for; None for the model's.
-        attention_layer: that of `require_parts`.
-        attention_head: that of `require_parts`.
+        attention_layer: as for `require_parts`.
+        attention_head: as for `require_parts`.
 
     Raises:
         InputError: the model has no such part, or takes no such sources.
@@ -84,7 +84,7 @@ def require_parts(
     """Checks that a model has such a layer and head, and takes such sources.
 
     Raises:
-        InputError: it has not, or its sources are shorter.
+        InputError: it does not, or its sources are shorter.
     """
     if not 2 <= max_length <= hparams.max_length:
         raise InputError(
@@ -96,7 +96,7 @@ def require_parts(
 
 
 def next_version(path: str | os.PathLike) -> int:
-    """Returns one more than the largest number of a version in a folder.
+    """Returns one more than the largest version number in a folder.
 
     Raises:
         InputError: TF Serving, whose versions are int64, could not load it.
@@ -136,14 +136,14 @@ def newest_version(path: str | os.PathLike) -> files.Path:
 
 
 def model_name(given: str | None, path: str | os.PathLike) -> str:
-    """Returns the name that a model is served by.
+    """Returns the name that a model is served under.
 
     Args:
         given: the name that was asked for; None for that of the folder.
         path: of the folder of a model, or of its export.
 
     Raises:
-        InputError: an address cannot have such a name in it.
+        InputError: an address cannot contain such a name.
     """
     folder = _resolved(path)
     if files.exists(folder / "saved_model.pb"):  # Of one version.
@@ -156,20 +156,20 @@ def model_name(given: str | None, path: str | os.PathLike) -> str:
 
 
 def bound_socket(port: int) -> socket.socket:
-    """Returns a socket of this machine alone, for programs on it.
+    """Returns a socket that only programs on this machine can reach.
 
     Args:
         port: its number; 0 for any that is free.
 
     Raises:
-        InputError: another program has it, or this one may not.
+        InputError: another program has it, or this one may not use it.
     """
     require("port must be from 0 to 65535", 0 <= port <= 65535, port=port)
     bound = socket.socket()
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind(("127.0.0.1", port))
-        bound.listen()  # Else another program could have it, too.
+        bound.listen()  # Otherwise another program could bind it, too.
     except OSError as error:
         bound.close()
         raise InputError(
@@ -180,10 +180,10 @@ def bound_socket(port: int) -> socket.socket:
 
 
 def require_folder_of_versions(path: str | os.PathLike) -> None:
-    """Checks that a folder can have numbered versions in it.
+    """Checks that a folder can hold numbered versions.
 
     Raises:
-        InputError: it is within a version, or is one.
+        InputError: it is a model directory, or a version or within one.
     """
     path = _resolved(path)
     if files.exists(path / settings_file.NAME):
@@ -208,5 +208,5 @@ def _resolved(path: str | os.PathLike) -> files.Path:
     path = files.to_path(path)
     if files.is_remote(path):
         return path
-    # Path.resolve has a traceback for loops.
+    # Path.resolve can raise an error for a loop of links.
     return pathlib.Path(os.path.realpath(path))

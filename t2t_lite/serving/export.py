@@ -1,8 +1,8 @@
 """A trained model as a SavedModel that takes text and gives text.
 
-It needs none of this package: TF Serving loads it, and so does any program that
-has TensorFlow and tensorflow-text's ops. Beside the versions of a model lie two
-files for the server: how it batches requests, and which models there are.
+It needs nothing of this package: TF Serving loads it, and so does any program
+that has TensorFlow and tensorflow-text's ops. Next to the versions of a model
+are two files for the server: how it batches requests, and which models it has.
 """
 
 import contextlib
@@ -39,9 +39,9 @@ def export(
     """Writes <export_dir>/<version>/ and returns its path.
 
     The version is the next free number. It is written aside and moved into
-    place, so that a server that watches the folder sees complete models only.
-    On another machine folders cannot be moved: no server may watch this one
-    until all files of the version are there.
+    place, so that a server that watches the folder sees only complete models.
+    On another machine folders cannot be moved: no server may watch such a
+    folder until all files of the version are there.
 
     Args:
         directory: ModelDirectory.
@@ -96,7 +96,7 @@ def export(
 def _metadata(
     settings: Settings, vocabulary: Vocabulary, options: ServingOptions
 ) -> dict[str, Any]:
-    """Returns what metadata.json says of the model and its options."""
+    """Returns what metadata.json says about the model and its options."""
     return {
         "search": options.search._asdict(),
         "splitting": options.splitting._asdict(),
@@ -127,7 +127,7 @@ def _save(
         metadata_path = pathlib.Path(folder, "metadata.json")
         metadata_path.write_text(json.dumps(metadata, indent=2), "utf-8")
         vocabulary.save_in(folder)
-        # What the functions refer to must hang on what is saved.
+        # What the functions refer to must be reachable from what is saved.
         root = tf.Module()
         root.weights = served.variables
         root.translate_ids = served.translate_ids
@@ -144,7 +144,7 @@ def _move_to_next_version(
 ) -> files.Path:
     if isinstance(export_dir, RemotePath):
         return _upload_next_version(path, export_dir)
-    files.sync_tree(path)  # Its content is on the disk before its name.
+    files.sync_tree(path)  # Its content must reach the disk before its name.
     while True:
         target = export_dir / str(checks.next_version(export_dir))
         try:
@@ -164,7 +164,7 @@ def _upload_next_version(
     try:
         for file in sorted(found, key=lambda f: f.name == "saved_model.pb"):
             (target / file.relative_to(path)).upload(file)
-    except BaseException:  # A part of it would be the newest version.
+    except BaseException:  # Part of it would pass for the newest version.
         with contextlib.suppress(OSError):
             target.rmtree()
         raise

@@ -36,10 +36,10 @@ def opened_directory(
 
     Args:
         model_dir: its path.
-        checkpoint: that of `served_model`.
-        average_last: that of `served_model`.
-        precision: that of `served_model`.
-        **options: those of `serving_options`.
+        checkpoint: as for `served_model`.
+        average_last: as for `served_model`.
+        precision: as for `served_model`.
+        **options: as for `serving_options`.
 
     Raises:
         InputError: the directory has no such model, or an option does not suit
@@ -106,9 +106,9 @@ def serving_options(
         directory: ModelDirectory.
         search: options of the search by name; None for the model's.
         sentences: "auto", "split" or "whole".
-        max_length: that of ServingOptions.
-        **options: others of ServingOptions. Without a layer and a head, these
-            are the ones that words are aligned by.
+        max_length: as in ServingOptions.
+        **options: others of ServingOptions. If no layer and head are given,
+            they are the ones that words are aligned by.
 
     Raises:
         InputError: an option of the search is out of its range.

@@ -46,7 +46,7 @@ def parse(body: bytes, inputs: Mapping[str, Sequence[str]]) -> Request:
         inputs: names of the inputs of each signature.
 
     Raises:
-        InputError: it is no such JSON, or does not suit the signatures.
+        InputError: it is not such JSON, or does not suit the signatures.
     """
     try:
         asked = files.parse_json(body)
@@ -82,7 +82,7 @@ def parse(body: bytes, inputs: Mapping[str, Sequence[str]]) -> Request:
 
 
 def _of_rows(rows: Any, names: Sequence[str]) -> dict[str, list]:
-    """Returns the columns of rows, which have an object or a text each."""
+    """Returns the columns of rows, each of which is an object or a text."""
     if not isinstance(rows, list) or not rows:
         raise InputError('"instances" must be a list that is not empty')
     if len(names) == 1:
@@ -100,7 +100,7 @@ def _as_named(row: Any, name: str) -> Any:
 
 
 def _of_columns(given: Any, names: Sequence[str]) -> dict[str, list]:
-    """Returns columns, which are an object of lists, or the only list."""
+    """Returns columns, which are an object of lists, or a single list."""
     if len(names) == 1 and not isinstance(given, dict):
         given = {names[0]: given}
     _require_names('"inputs"', given, names)
@@ -157,8 +157,8 @@ def answer(outputs: Mapping[str, np.ndarray], has_rows: bool) -> str:
 
 
 def _plain(array: np.ndarray) -> list:
-    """Returns nested lists of what JSON has."""
-    if array.dtype == np.float32:  # In no more digits than it has.
+    """Returns nested lists of JSON values."""
+    if array.dtype == np.float32:  # With no more digits than it has.
         return array.astype(str).astype(float).tolist()
     return _with_str(array.tolist())
 

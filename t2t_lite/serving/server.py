@@ -26,7 +26,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _MOST_BYTES = 1 << 18  # of a request's body: others wait for it
 _MOST_TEXTS = 1024  # of a request, as with TensorFlow Serving
 _MOST_ALONE = 64  # of one whose answer is long
-_CONTENT_SECURITY = "frame-ancestors 'none'"  # Beside what the page forbids.
+_CONTENT_SECURITY = "frame-ancestors 'none'"  # Besides what the page forbids.
 
 
 class Server:
@@ -38,7 +38,7 @@ class Server:
         name: of the model, in its addresses.
         opened: the model.
         timeout_seconds: how long a request may take, and how long a server
-            that is stopped waits for those that it has.
+            that is stopped waits for requests in progress.
     """
 
     def __init__(self, name: str, opened: Opened, timeout_seconds: float):
@@ -52,24 +52,24 @@ class Server:
     def run(self, bound: socket.socket) -> None:
         """Serves until SIGINT or SIGTERM, and finishes what was asked by then.
 
-        Prints the address when the model can be asked.
+        Prints the address once the model can answer.
 
         Args:
             bound: the socket to listen on.
         """
         address = f"http://localhost:{bound.getsockname()[1]}/"
         logging.info("Serving %s until Ctrl-C.", self._name)
-        # It takes what is wrong with a body for an error of this program.
+        # aiohttp's logger takes a faulty body for an error of this program.
         web_log.server_logger.setLevel("CRITICAL")
         web.run_app(
             self.app(),
             sock=bound,
             access_log=None,
-            handler_cancellation=True,  # Of clients that are gone.
+            handler_cancellation=True,  # For clients that are gone.
             shutdown_timeout=self._timeout,
             print=lambda _: print(address, flush=True),
         )
-        if self._model.is_computing:  # What nobody waits for any more.
+        if self._model.is_computing:  # What nobody waits for anymore.
             sys.stderr.flush()
             os._exit(0)  # Python's own exit would wait for it.
 
@@ -108,16 +108,16 @@ class Server:
             ) from None
 
     async def _warm_up(self, _: web.Application) -> None:
-        """Has the default signature ready, and begins with the others."""
+        """Gets the default signature ready, and starts on the others."""
         await self._call(rest.DEFAULT_SIGNATURE)
         self._warming = asyncio.create_task(self._warm_up_others())
 
     async def _warm_up_others(self) -> None:
-        """Calls one signature after the other: requests get in between."""
+        """Calls one signature after another: requests can get in between."""
         for signature in self._inputs:
             try:
                 await self._call(signature)
-            except Exception as error:  # Who asks for it is told, too.
+            except Exception as error:  # Whoever asks for it is told, too.
                 what = reason(error)
                 logging.warning("The signature %s fails: %s", signature, what)
 
@@ -163,7 +163,7 @@ class Server:
             raise web.HTTPServiceUnavailable(
                 text="too many texts are waiting: try again later"
             ) from None
-        # It may be long, and others are answered meanwhile.
+        # It may be long, and others are answered in the meantime.
         return _json(
             await asyncio.to_thread(rest.answer, outputs, asked.has_rows)
         )
@@ -194,7 +194,7 @@ async def _errors_as_json(
         if "Allow" in error.headers:
             response.headers["Allow"] = error.headers["Allow"]
         return response
-    except Exception as error:  # A client's trouble ends no server.
+    except Exception as error:  # One client's trouble must not end the server.
         logging.exception("A request failed.")
         return _json(rest.error(f"the model failed: {reason(error)}"), 500)
 

@@ -1,4 +1,4 @@
-"""What TF Serving reads beside a SavedModel: warm-up requests and settings.
+"""What TF Serving reads next to a SavedModel: warm-up requests and settings.
 
 Only this module needs tensorflow-serving-api, an extra.
 """
@@ -30,7 +30,7 @@ def write_warmup(
 
     They cover every shape that XLA compiles the search for, and every
     signature, so that no request of a user waits for that or for a trace
-    (but for alternatives of many texts at once).
+    (except for alternatives of many texts at once).
 
     Args:
         path: of the file of PredictionLog records; its folder is made.
@@ -66,7 +66,7 @@ def _requests(
             yield "serving_default", inputs
             yield "translate_nbest", inputs
             yield "translate_prefix", prefixed
-            if rows == fewest:  # People ask for those of one text.
+            if rows == fewest:  # People ask for those of one text at a time.
                 yield "alternatives", prefixed
     shortest = [texts[min(texts)]] if texts else []
     yield "translate_aligned", {"inputs": shortest}
@@ -74,9 +74,9 @@ def _requests(
 
 
 def _texts_by_length(vocabulary: Vocabulary, max_length: int) -> dict[int, str]:
-    """Returns for each length of `batch_shapes` a text that is padded to it.
+    """Returns, for each length of `batch_shapes`, a text that is padded to it.
 
-    There may be lengths that no text is found for.
+    There may be lengths for which no text is found.
     """
     lengths = sorted({length for _, length in batch_shapes(max_length)})
     candidates = [
@@ -95,9 +95,9 @@ def _texts_by_length(vocabulary: Vocabulary, max_length: int) -> dict[int, str]:
 
 
 def write_settings(export_dir: files.Path) -> None:
-    """Writes models.config and batching_parameters.txt, where not there.
+    """Writes models.config and batching_parameters.txt, if they are missing.
 
-    Those that are there stay as they are: they are meant to be edited.
+    Those that exist stay as they are: they are meant to be edited.
 
     Args:
         export_dir: path of the folder of all versions.

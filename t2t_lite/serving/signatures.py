@@ -42,7 +42,7 @@ class ServingOptions(NamedTuple):
         """Checks that a model of these hparams has such a layer and head.
 
         Raises:
-            InputError: it has not, its sources are shorter, or an export takes
+            InputError: it does not, its sources are shorter, or an export takes
                 no such option.
         """
         given = {n: getattr(self.search, n) for n in LINES_ALONE}
@@ -102,12 +102,12 @@ class ServedModel:
             for side in (vocabulary, vocabulary.target)
             for token in side.tokens(range(side.size))
         )
-        # A text of more bytes has more tokens than a model takes.
+        # A text of more bytes has more tokens than the model takes.
         self._max_bytes = (options.max_length + 1) * self._max_token_bytes
         self._max_target_length = max_target_length(
             model.hparams, options.max_length, options.search
         )
-        # Most signatures call these; kept once in the SavedModel.
+        # Most signatures call these; the SavedModel has them only once.
         self._encode = tf.function(
             self._encode_in_graph, [_TEXT_B], autograph=False
         )
@@ -167,12 +167,12 @@ class ServedModel:
         }
 
     def _translate_nbest(self, inputs):
-        """Returns the best translation of each text, and those beside it.
+        """Returns the best translation of each text, and the runners-up.
 
         The search ends when the best is certain and W have been found. The
-        others are those found by then; where fewer came to their end within
-        the largest length, the rest is missing: "" with a score of -inf. The
-        n-th best of a text has the n-th best of each of its sentences.
+        others are those found by then; if fewer ended within the maximum
+        length, the rest are missing: "" with a score of -inf. The n-th best of
+        a text has the n-th best of each of its sentences.
         """
         parts = self._split(inputs)
         ids, is_truncated_P = self._encode(parts.flat_values)
@@ -202,8 +202,8 @@ class ServedModel:
     def _translate_prefix(self, inputs, prefixes):
         """Returns the best translation of each text that begins with a prefix.
 
-        Texts are not split into sentences. Where there is no such translation,
-        it is "" with a score of -inf.
+        Texts are not split into sentences. If there is no such translation, it
+        is "" with a score of -inf.
         """
         ids, prefix_ids_BK, fits_B, is_truncated_B = self._encode_prefixed(
             inputs, prefixes
@@ -222,9 +222,9 @@ class ServedModel:
     def _alternatives(self, inputs, prefixes):
         """Returns C translations of each text, by the next word of a prefix.
 
-        They are the best ones with each of the likeliest words behind the
-        prefix. Texts are not split into sentences. Where there are fewer, the
-        others are "" with a score of -inf.
+        They are the best ones with each of the likeliest words after the
+        prefix. Texts are not split into sentences. If there are fewer, the
+        rest are "" with a score of -inf.
         """
         ids, prefix_ids_BK, fits_B, is_truncated_B = self._encode_prefixed(
             inputs, prefixes
@@ -241,10 +241,10 @@ class ServedModel:
         }
 
     def _encode_prefixed(self, inputs, prefixes):
-        """Returns ids, those of prefixes, which of these fit, and what is cut.
+        """Returns ids, prefix ids, which prefixes fit, and what is cut.
 
         Returns:
-            ids, a ragged tensor; prefix_ids_BK, int32, filled up with 0;
+            ids, a ragged tensor; prefix_ids_BK, int32, padded with 0;
             fits_B, whether a translation may have more tokens than its prefix;
             is_truncated_B, whether its text was truncated.
         """
@@ -254,7 +254,7 @@ class ServedModel:
             'there must be one prefix for each input, "" for none',
         )
         ids, is_truncated_B = self._encode(inputs)
-        # No more of it than shows that it is too long.
+        # No more of a prefix than shows that it is too long.
         most = self._max_target_length
         begun = beginnings.encode(
             tf.strings.substr(prefixes, 0, (most + 1) * self._max_token_bytes),
@@ -263,7 +263,7 @@ class ServedModel:
         room_B = tf.minimum(
             ids.row_lengths() + self._options.search.max_extra_length, most
         )
-        # A blank text has no translation but a blank one.
+        # A blank text has only a blank translation.
         room_B = tf.where(ids.row_lengths() > 0, room_B, 1)
         # The mark of a space would come out as a space.
         has_mark_B = tf.strings.regex_full_match(prefixes, f"(?s).*{SPACE}.*")
@@ -389,8 +389,8 @@ class ServedModel:
         return ids, is_truncated_B & ~is_blank_B
 
     def _run_in_batches(self, run, source_ids_BS, target_ids_BT, *, default):
-        """Returns (what `run` computes of all pairs,), padding: `default`."""
-        # Called for each part of a batch; kept once in the SavedModel.
+        """Returns (what `run` computes,); `default` for pairs of padding."""
+        # Called for each part of a batch; the SavedModel has it only once.
         run = tf.function(run, [_IDS_BL, _IDS_BL], autograph=False)
 
         def run_rows(rows_R, num_rows, length):
@@ -410,7 +410,7 @@ class ServedModel:
 
 
 def _any_of(parts, is_true_P):
-    """Returns bool [B], whether it is true of any part of a text."""
+    """Returns bool [B], whether it is true of any part of each text."""
     return tf.reduce_any(parts.with_flat_values(is_true_P), axis=1)
 
 

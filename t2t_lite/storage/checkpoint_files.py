@@ -1,6 +1,6 @@
-"""The files of checkpoints, and which ones are meant.
+"""The files of checkpoints, and which ones a command asks for.
 
-Finding them needs no TensorFlow, so what is missing is said before it loads.
+Finding them needs no TensorFlow, so missing ones are reported before it loads.
 """
 
 import os
@@ -21,16 +21,16 @@ SUFFIXES = (DATA, INDEX)  # In the order in which they are written.
 _STEP_FILE = re.compile(
     rf"(step-(\d+))(?:{re.escape(INDEX)}|{re.escape(DATA)})"
 )
-# Of a model directory, by what --checkpoint says.
+# In a model directory, by the value of --checkpoint.
 FOLDERS = {"last": "checkpoints", "best": "best", "averaged": "averaged"}
 
 
 def found(
     model_dir: str | os.PathLike, which: str = "last", average_last: int = 1
 ) -> list[files.Path]:
-    """Returns the checkpoints that are meant, newest first.
+    """Returns the checkpoints that are asked for, newest first.
 
-    They are those that are there, damaged or not, so there may be too few.
+    Those that exist are returned, damaged or not, so there may be too few.
 
     Args:
         model_dir: path of a model directory.
@@ -47,9 +47,9 @@ def found(
 def require(
     model_dir: str | os.PathLike, which: str = "last", average_last: int = 1
 ) -> None:
-    """Checks that there is a trace of each checkpoint that is meant.
+    """Checks that each checkpoint asked for exists, at least in part.
 
-    Whether they are whole shows when they are read.
+    Whether they are intact shows when they are read.
 
     Args:
         model_dir: that of `found`.
@@ -58,7 +58,7 @@ def require(
 
     Raises:
         InputError: there is none, or too few.
-        TypeError: `which` is no path, or `average_last` no int.
+        TypeError: `which` is not a path, or `average_last` is not an int.
     """
     require_path(checkpoint=which)
     require_int(1, average_last=average_last)
@@ -83,7 +83,7 @@ def require_enough(
 
     Args:
         model_dir: path of the model directory.
-        count: int, how many of those that are meant can be read.
+        count: int, how many usable checkpoints were found.
         which: a key of FOLDERS.
         average_last: that of `found`.
 
@@ -108,7 +108,7 @@ def require_enough(
 
 
 def named(which: str | os.PathLike) -> files.Path:
-    """Returns the path of a checkpoint that is given by it, or by its index."""
+    """Returns the path of a checkpoint, given that path or its index."""
     return files.to_path(os.fspath(which).removesuffix(INDEX))
 
 
@@ -128,7 +128,7 @@ def paths(directory: str | os.PathLike) -> list[files.Path]:
 
 
 def traces(directory: str | os.PathLike) -> list[files.Path]:
-    """Returns those of which there is the index or the data, oldest first."""
+    """Returns the checkpoints that have an index or data, oldest first."""
     steps = {}
     for file in files.to_path(directory).glob("step-*"):
         match = _STEP_FILE.fullmatch(file.name)

@@ -41,11 +41,11 @@ def write(path: str | os.PathLike, tensors: Mapping[str, Any]) -> None:
     """Writes named tensors to the checkpoint `path`.
 
     Args:
-        path: the files' name without suffix; its folder is made.
+        path: of the files, without suffix; its folder is created if needed.
         tensors: dict of str to tensor, array or number.
 
     Raises:
-        InputError: the disk is full or refuses; nothing is left half-written.
+        InputError: the disk is full or fails; nothing is left half-written.
     """
     path = files.to_path(path)
     try:
@@ -77,11 +77,11 @@ def read(
     """Returns the named arrays of the checkpoint `path` as a dict.
 
     Args:
-        path: the files' name without suffix.
-        is_wanted: a function of a tensor's name; others are not read.
+        path: of the files, without suffix.
+        is_wanted: function of a tensor's name; says whether to read it.
 
     Raises:
-        InputError: it is missing, cut short or damaged.
+        InputError: the checkpoint is missing, cut short or damaged.
     """
     path = files.to_path(path)
     try:
@@ -98,7 +98,7 @@ def read(
 
 
 def _require_reachable(path):
-    """Raises OSError where another machine does not give what it has."""
+    """Raises OSError if a remote file exists but cannot be read."""
     for suffix in SUFFIXES:
         with (
             contextlib.suppress(FileNotFoundError),
@@ -109,9 +109,9 @@ def _require_reachable(path):
 
 @contextlib.contextmanager
 def readable_path(path: str | os.PathLike) -> Iterator[str]:
-    """Gives the path by which TensorFlow reads a checkpoint or a SavedModel.
+    """Yields a path by which TensorFlow reads a checkpoint or a SavedModel.
 
-    Links lead around what would be misread.
+    It goes through symbolic links if TensorFlow would misread the given one.
     """
     if not is_misread(path):
         yield os.fspath(path)
@@ -128,10 +128,10 @@ def readable_path(path: str | os.PathLike) -> Iterator[str]:
 
 
 def require_read_right(path: files.Path) -> None:
-    """Refuses a path of another machine that TensorFlow would misread.
+    """Refuses a remote path that TensorFlow would misread.
 
     Raises:
-        InputError: it is one.
+        InputError: this is such a path.
     """
     if files.is_remote(path) and is_misread(path):
         raise InputError(
@@ -143,18 +143,18 @@ def require_read_right(path: files.Path) -> None:
 def is_misread(path: str | os.PathLike) -> bool:
     """Returns whether TensorFlow finds no checkpoint or SavedModel at `path`.
 
-    It takes the path for a pattern, and one with "[" or a backslash in it does
-    not match itself.
+    TensorFlow takes the path for a pattern, and a pattern with "[" or a
+    backslash does not match itself.
     """
     return bool(re.search(r"[\[\\]", os.fspath(path)))
 
 
 def finish_writing(directory: str | os.PathLike) -> None:
-    """Moves into place the indices that a killed process did not come to.
+    """Moves into place the indices that a killed process left aside.
 
-    Both files of a checkpoint are on the disk before the first is moved: of
-    one whose data is in place and whose index is aside, nothing is lost. To be
-    called while no other process writes.
+    Both files of a checkpoint are on disk before either is moved, so if its
+    data is in place and its index is still aside, nothing is lost. Call this
+    while no other process writes.
 
     Args:
         directory: path of a folder of checkpoints, which need not exist.
@@ -179,7 +179,7 @@ def newest(
 ) -> Iterator[tuple[files.Path, dict[str, np.ndarray]]]:
     """Yields (path, tensors) of the readable checkpoints, newest first.
 
-    A damaged one is passed over with a warning.
+    A damaged one is skipped with a warning.
 
     Raises:
         InputError: there are checkpoints and all are damaged.
@@ -205,10 +205,10 @@ def newest(
 def prune(
     directory: str | os.PathLike, keep: int, written: str | os.PathLike
 ) -> None:
-    """Removes what the checkpoint just written makes useless.
+    """Removes what the checkpoint just written makes obsolete.
 
-    That is all but the newest `keep` up to it, those of later steps, which the
-    run was not resumed from, and what was left half-written.
+    Of the checkpoints up to this one, the newest `keep` stay. Those of later
+    steps, which the run did not resume from, and half-written files all go.
 
     Args:
         directory: path of the folder of checkpoints.
@@ -227,15 +227,15 @@ def prune(
 def require_numbers(
     tensors: Mapping[str, Any], names: Iterable[str], description: str
 ) -> None:
-    """Checks that those of a checkpoint's tensors are single numbers.
+    """Checks that the named tensors of a checkpoint are single numbers.
 
     Args:
         tensors: dict of str to array.
-        names: of tensors, which need not be there.
+        names: of the tensors; those that are missing pass.
         description: of the checkpoint.
 
     Raises:
-        InputError: one is not.
+        InputError: a tensor is not a single number.
     """
     for name in names:
         value = np.asarray(tensors.get(name, 0))
@@ -259,11 +259,11 @@ def average(
 
     Returns:
         (list of the paths, dict of the tensors' means in the dtypes of the
-        first checkpoint). There are fewer paths where there are fewer
+        first checkpoint). There are fewer paths if there are fewer
         checkpoints.
 
     Raises:
-        InputError: two of them have other tensors.
+        InputError: two of them differ in their tensors.
 
     Source: section 6.1, "averaging the last 5 checkpoints".
     """

@@ -1,21 +1,21 @@
-"""The model directory: all that a later command needs to know of a run.
+"""The model directory: all that a later command needs to know about a run.
 
 settings.json          the resolved hparams, the corpus and its hashes
 vocabulary.model       the SentencePiece model; source.model and target.model,
-                       where each side has its own
+                       if each side has its own
 tokens/                the training corpus as token ids, unless in a cache
 checkpoints/step-N.*   the last ones, N updates into training
 best/step-N.*          the one that scores best on dev
 averaged/step-N.*      written by bin/average_checkpoints
 summaries/             for TensorBoard
-train.log              what the run has logged, all its processes
-ctranslate2/           the model converted, where CTranslate2 has searched
+train.log              what the run has logged, also before it was resumed
+ctranslate2/           the converted model, if CTranslate2 has been used
 divergence-step-N-batch-M.json  an update that diverged
 scores.json            the final scores: BLEU, chrF, perplexity and checks
-training.png           the curves of the run, where matplotlib is installed
-lock                   while a run is at work
+training.png           the curves of the run, if matplotlib is installed
+lock                   exists while a run is active
 
-A task may keep files of its own beside these.
+A task may keep its own files beside these.
 """
 
 import contextlib
@@ -44,10 +44,10 @@ from t2t_lite.text import vocabulary
 from t2t_lite.text.sentences import Splitting
 from t2t_lite.text.vocabulary import Vocabulary
 
-_MODEL = "transformer/"  # Begins the names of the model's tensors.
+_MODEL = "transformer/"  # Prefix of the names of the model's tensors.
 _FAR_TOO_MANY = 4  # Times as many weights as a checkpoint has.
-_FEW = 0.01  # The share of lines with several sentences that is an accident.
-_RECORD = ("step", "training_flops", "device_seconds")  # Of its training.
+_FEW = 0.01  # A smaller share of multi-sentence lines is an accident.
+_RECORD = ("step", "training_flops", "device_seconds")  # Training so far.
 # What a killed run may have half-written; version 0.1.0 wrote settings.tmp.
 _WRITTEN = (
     "settings.json",
@@ -80,11 +80,11 @@ class Settings:
     vocabulary_is_learned: bool | None = None  # from this text; None: not known
     # Of the corpora of the training text; None: all pairs count the same.
     corpus_weights: list | None = None
-    # Where targets have a vocabulary of their own.
+    # If targets have their own vocabulary.
     target_vocabulary_size: int | None = None
     # Whether lines may begin with a token such as >>deu<<.
     language_tokens: bool = False
-    # [layer, head, reads] of the attention that words are aligned by: those of
+    # [layer, head, reads] of the attention that aligns words, as in
     # model.alignment_head.AlignmentHead; None: the mean of the last layer's.
     alignment_head: list | None = None
     precision: str | None = None  # of the run's computation; None: not known
@@ -127,7 +127,7 @@ class Settings:
         """Returns which lines the model takes as single sentences.
 
         Args:
-            sentences: "auto", "split" or "whole", as of a Translator. A run
+            sentences: "auto", "split" or "whole", as for a Translator. A run
                 that kept no figures counts as trained on single sentences.
         """
         if sentences == "split":
@@ -148,7 +148,7 @@ class Settings:
 
 
 def _check_head(found: list | None, model: hparams.HParams) -> None:
-    """Raises TypeError where a model has no such layer and head."""
+    """Raises TypeError if a model has no such layer or head."""
     if found is None:
         return
     layers, heads = range(model.decoder_layers), range(model.num_heads)
@@ -163,13 +163,13 @@ def _check_head(found: list | None, model: hparams.HParams) -> None:
 
 
 class LoadedModel(NamedTuple):
-    """A model, and where its weights are from: both of one reading."""
+    """A model and where its weights come from, both from the same read."""
 
     model: Transformer
     description: str  # of the checkpoint
-    # How much training it has behind it: those of "step", "training_flops" and
-    # "device_seconds" that the checkpoint holds. An average of the last ones
-    # took all the training up to the last.
+    # How much training it took: those of "step", "training_flops" and
+    # "device_seconds" that the checkpoint holds. An average of the last
+    # checkpoints took all the training up to the last one.
     training_record: dict[str, float]
 
 
@@ -196,23 +196,23 @@ class ModelDirectory:
         self._locked_folder: int | None = None  # its descriptor
 
     def divergence(self, step: int, batch: int) -> files.Path:
-        """Returns the path of what is known of an update that diverged.
+        """Returns the path of the record of an update that diverged.
 
         Args:
             step: number of the update.
-            batch: number of its batch; another one where some were skipped.
+            batch: number of its batch; differs from `step` after skips.
         """
         return self.path / f"divergence-step-{step}-batch-{batch}.json"
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Keeps other runs out of the directory until it is left.
+        """Keeps other runs out of the directory within the context.
 
-        The lock ends with the process, however that ends. Other machines than
-        this one have no locks.
+        The lock ends with the process, however that ends. Remote directories
+        have no locks.
 
         Raises:
-            InputError: another process has it.
+            InputError: another process holds the lock.
         """
         if files.is_remote(self.path):
             self._remove_leftovers()
@@ -237,12 +237,12 @@ class ModelDirectory:
             finally:
                 if self._is_in_place():
                     lock.unlink(missing_ok=True)
-                    with contextlib.suppress(OSError):  # It holds something.
+                    with contextlib.suppress(OSError):  # It is not empty.
                         self.path.rmdir()
                 self._locked_folder = None
 
     def _remove_leftovers(self):
-        # No others: a program may be writing its output here.
+        # Only these: another program may be writing its output here.
         for name in _WRITTEN:
             files.remove_leftovers(self.path, name)
 
@@ -250,10 +250,10 @@ class ModelDirectory:
         return files.is_in_place(self._locked_folder, self.path)
 
     def require_in_place(self) -> None:
-        """Refuses to go on where the locked directory was moved or removed.
+        """Refuses to continue if the locked directory was moved or removed.
 
         Raises:
-            InputError: it was; another one must not take its place.
+            InputError: it was; a new one must not take its place.
         """
         if self._locked_folder is not None and not self._is_in_place():
             raise InputError(
@@ -278,7 +278,7 @@ class ModelDirectory:
             ) from None
 
     def require_task(self, name: str) -> None:
-        """Raises InputError where the model was trained for another task."""
+        """Raises InputError if the model was trained for another task."""
         settings_file.require_task(self.path, name)
 
     def save_settings(self, settings: Settings) -> None:
@@ -291,7 +291,7 @@ class ModelDirectory:
         """Returns the run's Vocabulary.
 
         Raises:
-            InputError: it cannot be read, or is not the one of the settings.
+            InputError: it cannot be read, or does not match the settings.
         """
         found = self.unchecked_vocabulary()
         if self.settings_path.exists():
@@ -306,7 +306,7 @@ class ModelDirectory:
         return found
 
     def unchecked_vocabulary(self) -> Vocabulary:
-        """Returns the Vocabulary in the directory, whatever settings say.
+        """Returns the Vocabulary in the directory, whatever the settings say.
 
         Raises:
             InputError: it cannot be read.
@@ -314,7 +314,7 @@ class ModelDirectory:
         return Vocabulary.load_from(self.path)
 
     def has_vocabulary(self) -> bool:
-        """Returns whether there are files of a vocabulary."""
+        """Returns whether the directory has the files of a vocabulary."""
         names = (vocabulary.FILE, vocabulary.SOURCE_FILE)
         return any(files.exists(self.path / name) for name in names)
 
@@ -346,7 +346,7 @@ class ModelDirectory:
         return description, tensors
 
     def _require_own(self, description, tensors):
-        """Raises InputError where weights are not those of this model."""
+        """Raises InputError if the weights are not those of this model."""
         if origin.NAME in tensors and self.settings_path.exists():
             settings = self.settings()
             origin.require(
@@ -373,7 +373,7 @@ class ModelDirectory:
         return str(path), tensors
 
     def _average(self, count):
-        """Returns (paths, tensors): mean weights; the newest's of the rest."""
+        """Returns (paths, tensors): mean weights; the rest is the newest's."""
         newest = checkpoints.newest(self.checkpoints, _is_kept)
         first = list(itertools.islice(newest, 1))
         paths, means = checkpoints.average(
@@ -397,7 +397,7 @@ class ModelDirectory:
             count: int, how many; None for as many as the hparams say.
 
         Returns:
-            the path of the average, and the list of those that went into it.
+            the path of the average, and the list of those averaged.
 
         Raises:
             InputError: there are fewer, or the average cannot be written.
@@ -425,8 +425,8 @@ class ModelDirectory:
             which: that of `weights`.
             average_last: that of `weights`.
             precision: "float32", "bfloat16" or "float16".
-            num_target_ids: int, that of the task; all ids of the vocabulary
-                of targets when not given.
+            num_target_ids: int, that of the task; all ids of the target
+                vocabulary if not given.
 
         Raises:
             InputError: no such checkpoint, or not one of this model.
@@ -456,13 +456,13 @@ def read_weights(
 ) -> tuple[str, dict[str, np.ndarray]]:
     """Returns (description, tensors): the weights in a checkpoint, by name.
 
-    Beside them is what says which model they are of (`origin`).
+    With them comes the record of which model they belong to (`origin`).
 
     Args:
         path: of the checkpoint, or of its index.
 
     Raises:
-        InputError: there is none, or its weights are not finite.
+        InputError: there is no checkpoint, or its weights are not finite.
     """
     path = os.fspath(path).removesuffix(checkpoint_files.INDEX)
     tensors = checkpoints.read(path, _is_weight_or_origin)
@@ -471,14 +471,14 @@ def read_weights(
 
 
 def _require_no_more_weights(settings, weights, description):
-    """Raises InputError before memory is taken for a far too large model."""
+    """Raises InputError before a far too large model is given memory."""
     expected = num_parameters(
         settings.hparams,
         settings.vocabulary_size,
         settings.target_vocabulary_size,
     )
     received = sum(weight.size for weight in weights.values())
-    # Where they are as many, or fewer, `assign` says which differ.
+    # Otherwise, `assign` says which ones differ.
     if expected > _FAR_TOO_MANY * received:
         raise InputError(
             f"{description} does not fit this model: the settings call for "
@@ -487,7 +487,7 @@ def _require_no_more_weights(settings, weights, description):
 
 
 def _require_finite(description, tensors):
-    """Raises InputError where a model could only give nonsense."""
+    """Raises InputError if a model could only produce nonsense."""
     for name, value in tensors.items():
         value = np.asarray(value)
         if value.dtype.kind not in "fiuV":  # V: bfloat16
@@ -503,7 +503,7 @@ def _require_finite(description, tensors):
 
 
 def training_policy(precision: str) -> str:
-    """Returns the Keras dtype policy of a model that learns.
+    """Returns the Keras dtype policy of a model in training.
 
     Its weights are float32.
 
@@ -517,14 +517,14 @@ def training_policy(precision: str) -> str:
 def search_policy(precision: str) -> str:
     """Returns the Keras dtype policy of a model whose weights are fixed.
 
-    They are rounded once, when they are loaded, and not in each step of a
-    search, with the same result.
+    They are rounded once, when they are loaded, rather than in each step of a
+    search; the result is the same.
 
     Args:
         precision: "float32", "bfloat16" or "float16".
 
     Raises:
-        InputError: another one is asked for.
+        InputError: it is none of these.
     """
     require(
         "precision must be float32, bfloat16 or float16",
@@ -566,16 +566,16 @@ def assign(
     tensors: Mapping[str, np.ndarray],
     description: str,
 ) -> None:
-    """Gives Keras variables the values that a checkpoint has for them.
+    """Assigns a checkpoint's values to Keras variables.
 
     Args:
         variables: list of keras.Variable.
         tensors: dict of names to arrays.
-        description: str, which checkpoint, for the message.
+        description: str, of the checkpoint, for the message.
 
     Raises:
-        InputError: a variable is not in it, or has another shape; or it holds
-            weights that are none of the variables', such as a further layer's.
+        InputError: a variable is missing, or has a different shape; or there
+            are weights that belong to no variable, such as an extra layer's.
     """
     for variable in variables:
         value = tensors.get(variable.path)

@@ -1,9 +1,9 @@
-"""Which model a checkpoint's weights are of.
+"""Which model a checkpoint's weights belong to.
 
-Shapes do not tell. The weights of another vocabulary of the same size, or of a
-model with other positions, fit as well, and translate to garbage. So each
-checkpoint says what its weights were trained with; those of version 0.1.0 do
-not, and pass.
+Shapes do not tell. The weights for another vocabulary of the same size, or of a
+model with other positions, fit as well, and produce garbage. So each checkpoint
+records what its weights were trained with; those of version 0.1.0 do not, and
+pass.
 """
 
 import json
@@ -16,7 +16,7 @@ from t2t_lite.hparams import HParams
 
 NAME = "origin"  # of the tensor: JSON, a str
 _VOCABULARY = "vocabulary_sha256"
-# Those of HParams by which the same weights compute something else.
+# Fields of HParams that change what the same weights compute.
 _HPARAMS = (
     "num_layers",
     "num_decoder_layers",
@@ -41,7 +41,7 @@ _REMEDY = "restore its own files from a backup, or choose another checkpoint"
 
 
 def tensors(hparams: HParams, vocabulary_sha256: str) -> dict[str, str]:
-    """Returns what a checkpoint has beside its weights, by name.
+    """Returns what a checkpoint records about its weights, by name.
 
     Args:
         hparams: HParams of the model.
@@ -57,16 +57,16 @@ def require(
     vocabulary_sha256: str,
     description: str,
 ) -> None:
-    """Checks that a checkpoint's weights are those of a model.
+    """Checks that a checkpoint's weights belong to a model.
 
     Args:
-        checkpoint: dict of names to arrays; one that does not say passes.
+        checkpoint: dict of names to arrays; one without a record passes.
         hparams: HParams of the model.
         vocabulary_sha256: of its vocabulary.
         description: of the checkpoint.
 
     Raises:
-        InputError: they are of another one: the first difference is named.
+        InputError: they belong to another; the first difference is named.
     """
     require_vocabulary(checkpoint, vocabulary_sha256, description, _REMEDY)
     for name, value in _read(checkpoint, description).items():
@@ -90,10 +90,10 @@ def require_vocabulary(
         checkpoint: that of `require`.
         vocabulary_sha256: that of `require`.
         description: that of `require`.
-        remedy: what to do where they are not.
+        remedy: what to do if they are not.
 
     Raises:
-        InputError: they are for those of another one.
+        InputError: they are for another vocabulary.
     """
     own = _read(checkpoint, description).get(_VOCABULARY, vocabulary_sha256)
     if own != vocabulary_sha256:
@@ -105,7 +105,7 @@ def require_vocabulary(
 
 
 def _read(checkpoint, description):
-    """Returns what a checkpoint says as a dict, empty if it says nothing."""
+    """Returns a checkpoint's record as a dict, empty if it has none."""
     if NAME not in checkpoint:
         return {}
     try:

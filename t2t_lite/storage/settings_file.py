@@ -7,7 +7,7 @@ from t2t_lite import files, hparams
 from t2t_lite.errors import InputError
 
 NAME = "settings.json"
-# What a model directory has that no output may take the place of.
+# Parts of a model directory that no output may overwrite.
 _OF_A_MODEL = (
     NAME,
     "vocabulary.model",
@@ -23,7 +23,7 @@ _OF_A_MODEL = (
 
 
 def read(model_dir: str | os.PathLike) -> dict[str, Any]:
-    """Returns what a run was started with, "hparams" as HParams.
+    """Returns the settings a run was started with, "hparams" as HParams.
 
     Raises:
         InputError: the directory holds no run, or the file is damaged.
@@ -45,7 +45,7 @@ def read(model_dir: str | os.PathLike) -> dict[str, Any]:
 
 
 def corpus_of(model_dir: str | os.PathLike) -> dict[str, str]:
-    """Returns the flags that name the corpus of a run, none if it has none.
+    """Returns the flags that name the corpus of a run, empty if it has none.
 
     Raises:
         InputError: the directory holds no run, or the file is damaged.
@@ -54,7 +54,7 @@ def corpus_of(model_dir: str | os.PathLike) -> dict[str, str]:
 
 
 def require_task(model_dir: str | os.PathLike, name: str) -> None:
-    """Raises InputError where a model was trained for another task."""
+    """Raises InputError if a model was trained for another task."""
     trained_for = read(model_dir)["hparams"].task
     if trained_for != name:
         raise InputError(
@@ -64,7 +64,7 @@ def require_task(model_dir: str | os.PathLike, name: str) -> None:
 
 
 def _check_corpus(corpus: Any) -> None:
-    """Raises TypeError where these are no flags that name a corpus."""
+    """Raises TypeError if these are not flags that name a corpus."""
     is_dict = isinstance(corpus, dict)
     if not is_dict or not all(isinstance(v, str) for v in corpus.values()):
         raise TypeError(
@@ -73,7 +73,7 @@ def _check_corpus(corpus: Any) -> None:
 
 
 def require_own(folder: str | os.PathLike) -> None:
-    """Raises InputError where a folder is an export, or another program's."""
+    """Raises InputError if a folder is an export, or another program's."""
     path = files.to_path(folder) / NAME
     for export in path.parent.glob("*/saved_model.pb"):
         raise InputError(
@@ -91,7 +91,7 @@ def require_own(folder: str | os.PathLike) -> None:
 
 
 def _what_it_is(path: files.Path) -> str:
-    """Returns what there is in the place of a model directory."""
+    """Returns what was found in place of a model directory."""
     if not files.exists(path):
         return "there is no such folder"
     if not files.is_folder(path):
@@ -111,14 +111,14 @@ def _what_it_is(path: files.Path) -> str:
 def require_no_output_in(
     model_dir: str | os.PathLike | list[str], *outputs: str | None
 ) -> None:
-    """Checks that no output takes the place of a part of the model.
+    """Checks that no output would overwrite a part of the model.
 
     Args:
         model_dir: path of a model directory, or a list of them.
         *outputs: paths of files that are about to be written, or None.
 
     Raises:
-        InputError: one is such a part.
+        InputError: one would.
     """
     if isinstance(model_dir, list):
         for each in model_dir:

@@ -1,7 +1,7 @@
 """Batches of token pairs of similar length.
 
-Which pairs make the batch of a step follows from the lengths and (seed, step)
-alone, so any step's batch can be had at once: resuming replays nothing.
+Which pairs make the batch of a step depends only on the lengths and (seed,
+step), so any step's batch can be found at once: resuming replays nothing.
 """
 
 import bisect
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _BATCHES_AHEAD = 4
 _MIN_BATCHES = 1 / 4  # In a bucket.
-_MAX_SIZES = 256  # Of one side, for shapes to be made of.
+_MAX_SIZES = 256  # Of one side, to make shapes from.
 
 
 class Bucket(NamedTuple):
@@ -39,7 +39,7 @@ class BatchShape(NamedTuple):
 
 
 def length_ladder(max_length: int) -> list[int]:
-    """Returns the lengths that sequences are padded to where few are wanted.
+    """Returns the lengths that sequences are padded to if few are wanted.
 
     >>> length_ladder(100)
     [8, 16, 24, 32, 48, 64, 96, 100]
@@ -60,9 +60,9 @@ def make_buckets(
 
     A pair goes to the smallest shape that it fits, and a batch holds as many
     pairs as fit `tokens_per_batch` on its longer side. The first shape fits
-    all; each further one is put where it saves the most padding beside those
-    that there are. Then each but the first is moved to where it saves the most
-    beside all the others, until none moves. No bucket is left with less than a
+    all; each further one is put where it saves the most padding, given those
+    already there. Then each but the first is moved to where it saves the most,
+    given all the others, until none moves. No bucket is left with less than a
     quarter of a batch, so that it completes one at least every four epochs,
     unless the whole corpus is smaller than that.
 
@@ -100,10 +100,10 @@ def make_buckets(
 
 
 def _ranked(lengths):
-    """Returns sizes, and for each length the place of the least it fits in.
+    """Returns sizes, and for each length the index of the least it fits in.
 
-    They are the lengths that occur, or so many of these, evenly spread, that
-    the search over pairs of sizes stays short.
+    The sizes are the lengths that occur, or so few of them, evenly spread,
+    that the search over pairs of sizes stays short.
     """
     sizes = np.flatnonzero(np.bincount(lengths))
     if len(sizes) > _MAX_SIZES:
@@ -112,7 +112,7 @@ def _ranked(lengths):
 
 
 class _Grid:
-    """The distinct lengths of pairs, and how many pairs have which.
+    """The distinct lengths of pairs, and how many pairs have each.
 
     Here S and T count distinct lengths, and a shape is a place (s, t) among
     them: it fits the pairs up to there.
@@ -127,7 +127,7 @@ class _Grid:
     def __init__(self, source_sizes, target_sizes, counts_ST, tokens_per_batch):
         sizes = source_sizes[:, None], target_sizes[None, :]
         self.tokens_ST = sizes[0] + sizes[1]
-        # Shapes by size; of two with as many tokens, one has the smaller s.
+        # Ranks shapes by tokens; among equals, the smaller s comes first.
         S = len(source_sizes)
         self.rank_ST = self.tokens_ST * S + np.arange(S)[:, None]
         self.batch_sizes_ST = tokens_per_batch / np.maximum(*sizes)
@@ -172,7 +172,7 @@ class _Grid:
         """Returns (padding saved, shape) of the best shape to add; 0 if none.
 
         All places are tried at once. A shape at (s, t) would take over the
-        pairs that it fits, those up and to the left of it, from each bucket
+        pairs that it fits, those above and to the left of it, from each bucket
         whose shape is larger. Pairs x, with one bucket of shape (4, 4):
 
             lengths  1 2 3 4         would take at (2, 2)    saving
@@ -182,8 +182,8 @@ class _Grid:
                   4  . . x .
 
         A cumulative sum over both axes counts such pairs for every (s, t). A
-        place is allowed where enough pairs would come, and in each bucket
-        that loses some enough would stay.
+        place is allowed if enough pairs would come, and enough would stay in
+        each bucket that loses some.
         """
         which_ST = self.assigned(shapes)
         saving_ST, coming_ST = np.zeros((2, *self.counts_ST.shape), np.int64)
@@ -206,11 +206,11 @@ class _Grid:
 
 
 class BatchPlan:
-    """Which pairs are in the batch of each step, for ever.
+    """Which pairs are in the batch of each step, forever.
 
-    Each bucket's pairs come in a new order each epoch, one epoch after the
-    other in one endless stream that is cut into full batches: what an epoch
-    leaves over opens the next one's first batch. The batches that an epoch
+    Each bucket's pairs come in a new order each epoch, one epoch after another
+    in one endless stream that is cut into full batches: what is left over from
+    an epoch starts the next one's first batch. The batches that an epoch
     completes come in a random order.
 
     Args:
@@ -226,7 +226,7 @@ class BatchPlan:
         self._batches = functools.lru_cache(2)(self._shuffled_batches)
 
     def first_step(self, epoch: int) -> int:
-        """Returns the first step of an epoch: all batches of those before."""
+        """Returns the first step of an epoch: how many batches precede it."""
         return sum(
             epoch * len(bucket.pairs) // bucket.batch_size
             for bucket in self.buckets
@@ -282,8 +282,8 @@ def training_batches(
         end_step: int, the step after the last.
 
     Returns:
-        Dataset of (int32 [B, S], int32 [B, T]), with uint8 [B, T, S] of
-        linked tokens behind them where words are aligned.
+        Dataset of (int32 [B, S], int32 [B, T]), followed by uint8 [B, T, S]
+        of linked tokens if words are aligned.
     """
     import tensorflow as tf
 
@@ -307,8 +307,8 @@ def training_batches(
         )
 
     steps = tf.data.Dataset.range(first_step, end_step)
-    # There is nothing to tune, and the thread that would tune it makes the end
-    # of an iteration wait for it, up to a minute.
+    # There is nothing to tune, and the end of an iteration waits for the thread
+    # that would tune it, up to a minute.
     options = tf.data.Options()
     options.autotune.enabled = False
     batches = steps.map(load_in_graph).prefetch(_BATCHES_AHEAD)
@@ -323,8 +323,7 @@ def pad_batch(
 ) -> tuple[np.ndarray, ...]:
     """Returns the ids of some pairs as (int32 [B, S], int32 [B, T]).
 
-    Where words are aligned, uint8 [B, T, S] stands behind them: which tokens
-    are linked.
+    If words are aligned, uint8 [B, T, S] follows them: which tokens are linked.
 
     Args:
         pairs: TokenPairs.

@@ -1,9 +1,9 @@
 """Batches of epochs that differ, in their token ids or in what they draw.
 
-`batching.BatchPlan` knows the batch of any step at once, for its pairs and
+`batching.BatchPlan` knows the batch of any step at once, because its pairs and
 their lengths never change. Here an epoch is planned when it begins, from its
-own lengths and from what the epochs before have left over: a PlanState, which a
-checkpoint keeps. The shapes of batches are those of all epochs.
+own lengths and from what earlier epochs left over: a PlanState, which a
+checkpoint keeps. All epochs have the same shapes of batches.
 """
 
 import fractions
@@ -16,7 +16,7 @@ import numpy as np
 from t2t_lite.text import batching
 from t2t_lite.text.batching import Bucket
 
-_RANKS = 0xFFFFFFFF  # Begins the seeds of ranks, where others have the seed.
+_RANKS = 0xFFFFFFFF  # Begins the seeds of ranks; others begin with the seed.
 _NO_PAIRS = np.zeros(0, np.int32)
 
 
@@ -25,12 +25,12 @@ class PlanState(NamedTuple):
 
     epoch: int = 0
     first_step: int = 0
-    # int32 [C], pairs that filled no batch in the epochs before.
+    # int32 [C], pairs that filled no batch in earlier epochs.
     carried_over: np.ndarray = _NO_PAIRS
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Any]) -> "PlanState | None":
-        """Returns the state that `tensors` gave; None if these are none."""
+        """Returns the state that `tensors` gave; None if they hold none."""
         names = "plan_epoch", "plan_first_step", "plan_carried_over"
         if not all(name in tensors for name in names):
             return None
@@ -71,12 +71,12 @@ def plan_epoch(
 ) -> Epoch:
     """Returns the full batches of an epoch, in a random order.
 
-    Pairs come in a random order too, behind those that were carried over.
+    Pairs come in a random order too, after those that were carried over.
 
     Args:
         state: PlanState.
-        drawn: int32 [D], the pairs of the epoch, ascending; some may be there
-            more than once.
+        drawn: int32 [D], the pairs of the epoch, ascending; some may occur more
+            than once.
         lengths: int [P] of sources and of targets, all of which fit a shape.
         shapes: that of `epoch_shapes`.
         seed: int.
@@ -140,7 +140,7 @@ def epoch_shapes(
     """Returns the shapes of the batches of all epochs, without pairs.
 
     Args:
-        sample: int [P], lengths of sources and of targets as those of an epoch.
+        sample: int [P], lengths of sources and targets, as in an epoch.
         largest: (source length, target length) that must fit a shape too.
         tokens_per_batch: that of `batching.make_buckets`.
         num_buckets: likewise.
@@ -170,9 +170,9 @@ def pair_drawer(weighting: Weighting, seed: int) -> Callable[[int], np.ndarray]:
     """Returns the function from an epoch to the pairs that it draws.
 
     The pairs are those of several corpora, one after the other. Each is drawn
-    in proportion to its corpus' weight, as evenly over the epochs as can be,
+    in proportion to its corpus's weight, as evenly over the epochs as possible,
     and an epoch draws as many pairs as there are. With weights 2 and 1 and two
-    corpora of one size that is, of the first, 4/3 of the pairs: all of them
+    corpora of the same size, it draws 4/3 of the first one's pairs: all of them
     once, and a third of them, in turn, twice.
 
     Args:
@@ -180,7 +180,7 @@ def pair_drawer(weighting: Weighting, seed: int) -> Callable[[int], np.ndarray]:
         seed: int.
 
     Returns:
-        a function of an int to int32 [D], ascending; a pair is there as often
+        a function from an int to int32 [D], ascending; a pair occurs as often
         as it is drawn.
     """
     sizes, weights = weighting

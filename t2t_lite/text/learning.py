@@ -25,8 +25,8 @@ def learn(
 ) -> Vocabulary:
     """Returns a Vocabulary learned from `lines`.
 
-    At most four million lines are learned from, drawn at random but always the
-    same. A corpus that does not support `size` ids gets the most that it does,
+    It learns from at most four million lines, drawn at random but always the
+    same. A corpus that does not support `size` ids gets as many as it supports,
     with a warning.
 
     Args:
@@ -73,7 +73,7 @@ def learn(
 
 
 def _sample(lines):
-    """Returns at most _LINES_LEARNED_FROM lines, each as likely as another."""
+    """Returns at most _LINES_LEARNED_FROM lines, all equally likely."""
     generator = random.Random(1)
     lines = iter(lines)
     sample = list(itertools.islice(lines, _LINES_LEARNED_FROM))
@@ -99,10 +99,10 @@ def _train(sentences, kind, num_pieces, symbols, reserved):
         bos_id=-1,
         eos_id=-1,
         unk_id=0,
-        # In angle brackets, for text has pieces like `NN` and `,` too; in two,
-        # for SentencePiece itself has <unk> and <0x41>.
+        # In angle brackets, because text has pieces like `NN` and `,` too; in
+        # double ones, because SentencePiece itself has <unk> and <0x41>.
         control_symbols=[f"<<{symbol}>>" for symbol in symbols],
-        # With the space before them, which would be an id of its own.
+        # With the space before them, which would otherwise be a separate id.
         user_defined_symbols=[f"{SPACE}{symbol}" for symbol in reserved],
         minloglevel=2,
     )

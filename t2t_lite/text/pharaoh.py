@@ -1,7 +1,7 @@
 """Word alignments as text, in Pharaoh format: "0-0 1-2".
 
-Each link is the number of a word of the source and that of a word of the
-target, from 0. Words are what has spaces around it.
+Each link is the number of a source word and that of a target word, from 0.
+Words are separated by spaces.
 """
 
 import re
@@ -17,7 +17,7 @@ _LINE = re.compile(r"\s*(?:[0-9]{1,9}-[0-9]{1,9}(?:\s+|$))*")
 
 
 def as_text(links: Iterable[Link]) -> str:
-    """Returns links in their order, with spaces between them.
+    """Returns links in ascending order, separated by spaces.
 
     >>> as_text([(1, 2), (0, 0)])
     '0-0 1-2'
@@ -29,10 +29,10 @@ def parse(text: str) -> frozenset[Link]:
     """Returns the links of a line.
 
     Args:
-        text: str, without links if it is blank.
+        text: str; a blank one has no links.
 
     Raises:
-        InputError: it has something else.
+        InputError: it has something other than links.
     """
     if not _LINE.fullmatch(text):
         raise InputError(
@@ -53,8 +53,8 @@ def links_of(
         pairs: (source, target).
 
     Raises:
-        InputError: a line has something else than links, or links of words
-            that there are not, or there is not one for each pair.
+        InputError: a line has something other than links, or links of words
+            that do not exist, or there is not one line for each pair.
     """
     lines, pairs = list(lines), list(pairs)
     if len(lines) != len(pairs):
@@ -99,7 +99,7 @@ def links_by_split(
 
 
 def require_words(links: Iterable[Link], pair: tuple[str, str]) -> None:
-    """Raises InputError where a link is of a word that there is not."""
+    """Raises InputError if a link is of a word that does not exist."""
     sizes = [len(side.split()) for side in pair]
     for link in sorted(links):
         if any(word >= size for word, size in zip(link, sizes, strict=True)):

@@ -1,4 +1,4 @@
-"""Steps of a tf.data pipeline, for anyone's own Dataset and `model.fit`.
+"""Steps of a tf.data pipeline, for your own Dataset and `model.fit`.
 
     batches = (
         text_pairs.apply(encoded(vocabulary))
@@ -10,9 +10,9 @@
     )
     model.fit(batches, steps_per_epoch=1000, shuffle=False)
 
-Each step is a function of a Dataset to a Dataset. Repeated before they are
-batched, as here, pairs fill every batch up. (bin/train plans its batches ahead
-instead, from a corpus on disk, so that it can go on at any of them.)
+Each step is a function from a Dataset to a Dataset. Repeated before they are
+batched, as here, pairs fill every batch. (bin/train plans its batches ahead
+instead, from a corpus on disk, so that it can resume at any of them.)
 """
 
 from collections.abc import Callable
@@ -42,10 +42,10 @@ def encoded(vocabulary: Vocabulary) -> Step:
         vocabulary: Vocabulary.
 
     Raises:
-        TypeError: it is none.
+        TypeError: it is not one.
 
     Returns:
-        a function of a Dataset of (string [], string []) to one of
+        a function from a Dataset of (string [], string []) to one of
         (int32 [S], int32 [T]), EOS at each end.
     """
 
@@ -78,21 +78,21 @@ def batched_by_tokens(tokens_per_batch: int, max_length: int) -> Step:
     """Returns the step from pairs of ids to padded batches of similar length.
 
     Both sides of a batch are padded to one length of a short ladder, and there
-    are as many pairs as keep each side at `tokens_per_batch` tokens, padding
+    are as many pairs as fit `tokens_per_batch` tokens on each side, padding
     included; only the last batch of each length may have fewer.
 
     Args:
         tokens_per_batch: int, at least `max_length`.
         max_length: int, the most tokens of a source or target. A longer pair
             ends the iteration with an InvalidArgumentError: filter such pairs
-            out before.
+            out first.
 
     Returns:
-        a function of a Dataset of (int32 [S], int32 [T]) to one of
+        a function from a Dataset of (int32 [S], int32 [T]) to one of
         (int32 [B, L], int32 [B, L]).
 
     Raises:
-        InputError: no pair of the largest length would fit.
+        InputError: a pair of the largest length would not fit.
 
     Source: section 5.1, "batched together by approximate sequence length".
     """
@@ -120,8 +120,8 @@ def batched_by_tokens(tokens_per_batch: int, max_length: int) -> Step:
         _require_dataset(dataset, rank=1)
         return dataset.bucket_by_sequence_length(
             longer_side,
-            # A boundary is the first length of the next bucket, and what is
-            # padded to it is one shorter; nothing is in the last bucket.
+            # A boundary is the first length of the next bucket, so padding
+            # stops one short of it; the last bucket stays empty.
             bucket_boundaries=[length + 1 for length in lengths],
             bucket_batch_sizes=[*sizes, 1],
             padded_shapes=([None], [None]),
@@ -134,7 +134,7 @@ def batched_by_tokens(tokens_per_batch: int, max_length: int) -> Step:
 def _require_dataset(
     dataset: tf.data.Dataset, rank: int, is_text: bool = False
 ) -> None:
-    """Raises TypeError where elements are no pairs of tensors of a kind."""
+    """Raises TypeError if elements are not pairs of tensors of a kind."""
     if not isinstance(dataset, tf.data.Dataset):
         raise TypeError(
             f"dataset must be a tf.data.Dataset; received {dataset!r}"

@@ -1,9 +1,9 @@
 """The ways to cut words into subwords, as graphs that are walked at random.
 
 Each distinct word has a node where it begins; a node asks a question that is
-answered yes with some probability, and the ids that are emitted on the way are
-the word's. The words of many lines walk side by side, and the graph grows where
-a word comes for the first time:
+answered yes with some probability, and the ids emitted along the way are the
+word's. The words of many lines walk side by side, and the graph grows when a
+word occurs for the first time:
 
     BPE      Is this merge done? The next one is asked about until none is left.
     unigram  Is this the next piece? If not, the next best is asked about.
@@ -28,7 +28,7 @@ from t2t_lite.text.vocabulary import (
     Vocabulary,
 )
 
-_MAX_NODES = 2_000_000  # Of a graph, before it is begun anew.
+_MAX_NODES = 2_000_000  # Of a graph, before it starts over.
 _ROOM = 1 << 16  # For nodes, at first.
 _END, _UNKNOWN = -1, -2  # In place of a node: no more, not made yet.
 
@@ -36,8 +36,8 @@ _END, _UNKNOWN = -1, -2  # In place of a node: no more, not made yet.
 class SegmentationGraph(abc.ABC):
     """The decisions by which words become pieces.
 
-    A word begins where a piece begins with a space. What is no piece of text,
-    and what is never split, is a word by itself.
+    A word begins where a piece begins with a space. A piece that is not text,
+    or that is never split, is a word by itself.
     """
 
     def __init__(self, vocabulary: Vocabulary, pieces: Sequence):
@@ -59,12 +59,12 @@ class SegmentationGraph(abc.ABC):
     def _clear(self) -> None:
         self._roots: dict[bytes, int] = {}  # The nodes of words.
         self._num_nodes = 0
-        # Of each node, those of `_add`.
+        # By node, the arguments of `_add`.
         self._emitted, self._yes, self._no = np.zeros((3, _ROOM), np.int32)
         self._probability = np.zeros(_ROOM)
 
     def _resize(self, size: int) -> None:
-        """Makes room for so many nodes."""
+        """Makes room for that many nodes."""
         self._emitted, self._yes, self._no = (
             np.resize(array, size)
             for array in (self._emitted, self._yes, self._no)
@@ -82,7 +82,7 @@ class SegmentationGraph(abc.ABC):
 
         Args:
             emitted: the id that a word emits here; 0 for none.
-            probability: of going on to `yes`.
+            probability: of continuing to `yes`.
             yes: a node, _END or _UNKNOWN.
             no: likewise.
         """
@@ -102,7 +102,7 @@ class SegmentationGraph(abc.ABC):
         return node
 
     def _root(self, word: bytes) -> int:
-        """Returns the node of a word, the bytes of its unsampled ids."""
+        """Returns the node of a word, given the bytes of its unsampled ids."""
         if word not in self._roots:
             ids = np.frombuffer(word, np.int32).tolist()
             text = "".join(self._names[i] for i in ids)
@@ -119,9 +119,9 @@ class SegmentationGraph(abc.ABC):
         """Returns the node where a word's text begins."""
 
     def _expand(self, node: int, is_yes: bool) -> None:
-        """Makes the node that is _UNKNOWN behind another one.
+        """Makes the _UNKNOWN node that follows another one.
 
-        A graph that has such nodes defines it.
+        A graph that has such nodes overrides it.
         """
         raise NotImplementedError
 
@@ -181,10 +181,10 @@ class SegmentationGraph(abc.ABC):
 
 
 class BpeGraph(SegmentationGraph):
-    """Words by their merges, each of them dropped with one probability.
+    """Words by their merges, each of them dropped with the same probability.
 
     The best merge that is left is done or dropped. One that was dropped comes
-    back when a merge beside it has made another pair of it.
+    back when a merge beside it has made it a different pair.
     """
 
     def __init__(self, vocabulary: Vocabulary, pieces: Sequence, rate: float):
@@ -194,7 +194,7 @@ class BpeGraph(SegmentationGraph):
     def _clear(self) -> None:
         super()._clear()
         # By node: the word, where its pieces begin and end, which of these
-        # places are left to be asked about, and which one is.
+        # places are left to ask about, and which one is asked about now.
         self._states: dict[int, tuple] = {}
 
     def _text_node(self, text: str) -> int:
@@ -202,12 +202,12 @@ class BpeGraph(SegmentationGraph):
         return self._node(text, edges, self._mergeable(text, edges, edges))
 
     def _merged(self, text, edges, place):
-        """Returns what the pieces on both sides of a place are together."""
+        """Returns the pieces on both sides of a place, joined."""
         n = edges.index(place)
         return text[edges[n - 1] : edges[n + 1]]
 
     def _mergeable(self, text, edges, places):
-        """Returns those places where two pieces are one together."""
+        """Returns those places where two pieces make one when joined."""
         return [
             place
             for place in places
@@ -235,7 +235,7 @@ class BpeGraph(SegmentationGraph):
             new = self._mergeable(text, edges, beside)
             left = sorted({*left} - {*beside} | {*new})
         following = self._node(text, edges, left)
-        # Not in one line: the arrays may be others by now.
+        # Not in one line: `_node` may have replaced the arrays.
         (self._yes if is_yes else self._no)[node] = following
         if self._yes[node] != _UNKNOWN and self._no[node] != _UNKNOWN:
             del self._states[node]
@@ -251,8 +251,8 @@ class UnigramGraph(SegmentationGraph):
 
     def _text_node(self, text: str) -> int:
         end = len(text)
-        # Of each place: the node from there on, and the logarithm of the sum
-        # over all ways from there to the end.
+        # By place: the node from there on, and the logarithm of the sum over
+        # all ways from there to the end.
         nodes, log_sums = {end: _END}, {end: 0.0}
         for start in reversed(range(end)):
             ways = []
@@ -268,7 +268,7 @@ class UnigramGraph(SegmentationGraph):
         """Returns the node that asks for one of some ways, and their log sum.
 
         Args:
-            ways: (logarithm of its weight, id that it emits, node behind it).
+            ways: (logarithm of its weight, id that it emits, node after it).
         """
         ways = sorted(ways)
         largest = ways[-1][0]
@@ -276,17 +276,17 @@ class UnigramGraph(SegmentationGraph):
         for log_weight, i, following in ways:
             weight = math.exp(log_weight - largest)
             total += weight
-            # The least likely way is asked about last, and is certain then.
+            # The least likely way is asked about last, and is then certain.
             emitting = self._add(i, yes=following)
             node = self._add(0, weight / total, emitting, node)
         return node, largest + math.log(total)
 
 
 def require_all_ids(vocabulary: Vocabulary) -> None:
-    """Raises InputError where text has pieces that have no ids.
+    """Raises InputError if text has pieces without ids.
 
     Args:
-        vocabulary: Vocabulary, of whose two sides neither may.
+        vocabulary: Vocabulary; neither of its sides may have such pieces.
     """
     for side in (vocabulary, vocabulary.target):
         if side.has_outside:

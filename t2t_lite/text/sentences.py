@@ -2,12 +2,12 @@ r"""Lines as single sentences, by one rule in graphs and outside of them.
 
 A model that was trained on single sentences drops most of a line that has
 several. The rule is a few RE2 patterns, which TensorFlow's own operations
-apply: an export carries it. A sentence ends at a mark such as "." or "?",
-closing quotes and brackets included, where space and then a capital, a digit
-or a script without capitals follow. Line breaks end one, too.
+apply, so an export carries it. A sentence ends at a mark such as "." or "?",
+closing quotes and brackets included, if it is followed by space and then a
+capital, a digit or a script without capitals. Line breaks end one, too.
 
-In between, "\n" stands for the end of a sentence, and "\0" keeps the dot of
-an abbreviation apart from the space after it.
+While the rule is applied, "\n" stands for the end of a sentence, and "\0" keeps
+the dot of an abbreviation apart from the space after it.
 """
 
 import itertools
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-# What str.strip takes for space: Unicode's separators and some controls.
+# What str.strip treats as space: Unicode's separators and some controls.
 BLANK = r"[\s\p{Z}\x{b}\x{1c}-\x{1f}\x{85}]*"
 _LINES_AT_ONCE = 10_000
 LANGUAGE_TOKEN = r">>[^<>\s]+<<"
@@ -52,7 +52,7 @@ _NUMBERED = {
     "pt": "núm pág págs art vol cap",
     "nl": "nr blz art",
 }
-# Words that begin a sentence, whatever stands before: "at 5 p.m. The dog"
+# Words that begin a sentence, whatever precedes them: "at 5 p.m. The dog"
 _STARTERS = {
     "en": "The A An It He She They We You I This That These Those There But And"
 }
@@ -67,11 +67,12 @@ class Splitting(NamedTuple):
 
     language: str | None = None  # ISO 639-1; None if not known
     whole_up_to: int = 0
-    # Whether a token such as >>deu<< at the start of a line is for all of it.
+    # Whether a token such as >>deu<< at the start of a line applies to all of
+    # it.
     language_tokens: bool = False
 
     def limited_to(self, max_length: int) -> "Splitting":
-        """Returns one that splits all lines longer than a model takes."""
+        """Returns one that also splits all lines longer than a model takes."""
         return self._replace(whole_up_to=min(self.whole_up_to, max_length))
 
 
@@ -84,7 +85,7 @@ def split_tensor(
         text_B: string tensor [B].
         splitting: Splitting.
         lengths_B: integer [B], how many tokens each text has; needed only
-            where lines up to some length stay whole.
+            if lines up to some length stay whole.
 
     Returns:
         string RaggedTensor [B, (sentences)]
@@ -107,7 +108,7 @@ def split_tensor(
 def _with_language_tokens(
     sentences: tf.RaggedTensor, text_B: tf.Tensor
 ) -> tf.RaggedTensor:
-    """Returns sentences, each with the language token that its text begins."""
+    """Returns sentences, each with the language token that starts its text."""
     token_B = tf.strings.regex_replace(
         text_B, rf"(?s)^\s*({LANGUAGE_TOKEN})?.*$", "\\1"
     )
@@ -124,10 +125,10 @@ def _with_language_tokens(
 def join_tensor(
     text_P: tf.Tensor, rows_P: tf.Tensor, num_rows: int | tf.Tensor
 ) -> tf.Tensor:
-    """Returns the translations of sentences as those of their lines.
+    """Returns the translations of lines, joined from those of sentences.
 
     Args:
-        text_P: string [P]; "" leaves no space.
+        text_P: string [P]; "" adds no space.
         rows_P: integer [P], the line of each.
         num_rows: how many lines there are, L.
 
@@ -162,7 +163,7 @@ def split_lines(
 def multi_sentence_share(
     lines: Iterable[str], language: str | None = None
 ) -> float:
-    """Returns which share of the lines has several sentences."""
+    """Returns the share of lines that have several sentences."""
     lines, splitting = iter(lines), Splitting(language)
     count = count_multi = 0
     while chunk := list(itertools.islice(lines, _LINES_AT_ONCE)):
@@ -175,7 +176,7 @@ def multi_sentence_share(
 
 def _mark_ends(text_B: tf.Tensor, language: str | None) -> tf.Tensor:
     r"""Returns texts with "\n" in place of the space between sentences."""
-    # Without capitals, nothing but the mark tells where a sentence ends.
+    # Without capitals, only the mark tells where a sentence ends.
     has_capital_B = tf.strings.regex_full_match(text_B, r"(?s).*\p{Lu}.*")
     return tf.where(
         has_capital_B,
@@ -193,7 +194,7 @@ def _replaced(text_B: tf.Tensor, rules: list[tuple[str, str]]) -> tf.Tensor:
 def _rules(
     language: str | None, *, has_capitals: bool
 ) -> list[tuple[str, str]]:
-    """Returns the (pattern, rewrite) that mark ends, in their order."""
+    """Returns the (pattern, rewrite) pairs that mark ends, in order."""
     words = _alternatives(_ABBREVIATIONS, language)
     numbered = _alternatives(_NUMBERED, language)
     starters = _alternatives(_STARTERS, language)
@@ -217,6 +218,6 @@ def _rules(
 
 
 def _alternatives(words: dict[str, str], language: str | None) -> str:
-    """Returns the pattern of a language's words; of all if it is not known."""
+    """Returns a pattern for the language's words; for all if it is unknown."""
     own = words.get(language, " ".join(words.values())).split()
     return "|".join(dict.fromkeys(own))

@@ -1,7 +1,7 @@
 """Subword sampling: a corpus tokenized anew for each epoch.
 
 SentencePiece can do this too, but what it draws differs from process to
-process, whatever seed it is given; a run could not be resumed.
+process, whatever seed it is given, so a run could not be resumed.
 """
 
 import os
@@ -15,9 +15,9 @@ from t2t_lite.text.segmentation import SegmentationGraph, make_graph
 from t2t_lite.text.token_files import TokenPairs
 from t2t_lite.text.vocabulary import FlatIds, Vocabulary
 
-_LINES_AT_ONCE = 10_000  # A change of it changes what is drawn.
+_LINES_AT_ONCE = 10_000  # Changing it changes what is drawn.
 _SIDES = ("source", "target")
-_SUBWORDS = 0xFFFFFFFE  # Begins the seeds, where others have the seed.
+_SUBWORDS = 0xFFFFFFFE  # Begins the seeds; others begin with the seed.
 
 
 class SubwordSampler:
@@ -66,7 +66,7 @@ class SubwordSampler:
                 the unsampled ones.
             folder: path, on whose disk the ids are kept in a file without a
                 name; a temporary one when not given.
-            should_stop: once it returns True, the work is given up.
+            should_stop: once it returns True, the work is abandoned.
         """
         sampled = {}
         for n, side in enumerate(_SIDES):
@@ -91,7 +91,7 @@ def _blocks(
     key: tuple[int, ...],
     max_length: int,
 ) -> Iterator[FlatIds]:
-    """Yields the samples of one side, some lines after the other."""
+    """Yields the samples of one side, a block of lines at a time."""
     num_lines = len(offsets) - 1
     for start in range(0, num_lines, _LINES_AT_ONCE):
         end = min(start + _LINES_AT_ONCE, num_lines)
@@ -105,7 +105,7 @@ def _blocks(
 
 
 def _select(is_first: np.ndarray, first: FlatIds, other: FlatIds) -> FlatIds:
-    """Returns for each sequence that of `first` or that of `other`.
+    """Returns sequences, each from `first` or from `other`.
 
     >>> first = FlatIds.from_lists([[5, 6, 1], [7, 1]])
     >>> other = FlatIds.from_lists([[8, 1], [9, 1]])
@@ -127,7 +127,7 @@ def _write(
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Returns (ids mapped into memory, offsets); None if it was stopped."""
     all_lengths = [np.zeros(1, np.int64)]
-    # It has no name, so that it is gone with its last reader.
+    # It has no name, so it disappears with its last reader.
     with (
         files.errors_name(folder or tempfile.gettempdir()),
         tempfile.TemporaryFile(dir=folder) as file,

@@ -3,8 +3,8 @@
 NAME/       what token_files.tokenize_pairs writes
 NAME.lock   held by the run that makes NAME
 
-A copy appears when it is complete, and nobody writes to it then. One whose
-checksums do not match is made again.
+A copy appears when it is complete, and nobody writes to it after that. One
+whose checksums do not match is made again.
 """
 
 import os
@@ -24,7 +24,7 @@ from t2t_lite.text.token_files import (
     TokenPairs,
 )
 
-_FORMAT = 1  # To be raised when the files or the ids of a text change.
+_FORMAT = 1  # Raise it when the files or the ids of a text change.
 
 
 def shared_tokens(
@@ -33,15 +33,15 @@ def shared_tokens(
     data_sha256: str,
     tokenizer: PairTokenizer,
 ) -> tuple[TokenPairs, CorpusReport]:
-    """Returns the tokens of a corpus, which are made if nobody has done so.
+    """Returns the tokens of a corpus, which are made if nobody has yet.
 
     Several processes may ask at once: one makes them, the others wait for it.
 
     Args:
-        cache_dir: path, made if there is none.
+        cache_dir: path, created if missing.
         read_corpora: a function; each call reads the corpora, the (source,
             target) pairs or LinkedPairs of each.
-        data_sha256: their hash, as of token_files.hash_corpora.
+        data_sha256: their hash, as from token_files.hash_corpora.
         tokenizer: PairTokenizer.
 
     Returns:

@@ -2,9 +2,9 @@
 
 source.ids           the ids of all sources, one after the other: int32
 source.offsets.npy   where each begins, and where the last one ends: int64
-target.ids           likewise of the targets
+target.ids           likewise for the targets
 target.offsets.npy
-links.ids            where words are aligned: what word_links packs
+links.ids            if words are aligned: what word_links packs
 links.offsets.npy
 report.json          a CorpusReport
 checksums.json       of these; version 0.1.0 wrote it in caches only
@@ -31,7 +31,7 @@ from t2t_lite.text.vocabulary import FlatIds, Vocabulary
 from t2t_lite.text.word_links import WordLinks
 
 _LINES_AT_ONCE = 10_000
-_CORPUS_END = b"\xff"  # Between two corpora in a hash; no UTF-8 has it.
+_CORPUS_END = b"\xff"  # Between two corpora in a hash; never in UTF-8.
 _CHECKSUMS = "checksums.json"
 _CHECKED = (
     "source.ids",
@@ -48,7 +48,7 @@ class LinkedPair(NamedTuple):
 
     source: str
     target: str
-    links: str  # Pharaoh's, a line
+    links: str  # a line in Pharaoh format
 
 
 Pairs = Iterable[tuple[str, str]]  # (source, target)
@@ -73,7 +73,7 @@ class TokenPairs(NamedTuple):
     source_offsets: np.ndarray  # int64 [P + 1]
     target_ids: np.ndarray  # int32, in memory or mapped
     target_offsets: np.ndarray  # int64 [P + 1]
-    links: WordLinks | None = None  # where words are aligned
+    links: WordLinks | None = None  # if words are aligned
 
     @classmethod
     def from_flat(cls, sources: FlatIds, targets: FlatIds) -> "TokenPairs":
@@ -105,7 +105,7 @@ class TokenPairs(NamedTuple):
 
 
 class TokensKey(NamedTuple):
-    """All that decides the token ids of a corpus."""
+    """Everything that determines the token ids of a corpus."""
 
     data_sha256: str  # of the text
     vocabulary_sha256: str
@@ -143,7 +143,7 @@ class PairTokenizer:
 
 
 class CorpusReport(NamedTuple):
-    """What became of a corpus' pairs when it was tokenized."""
+    """What became of a corpus's pairs when it was tokenized."""
 
     kept: int
     dropped_long: int  # more than max_length tokens on a side
@@ -151,7 +151,7 @@ class CorpusReport(NamedTuple):
     data_sha256: str  # of the text
     vocabulary_sha256: str
     max_length: int
-    kept_by_corpus: Sequence[int] = ()  # not known of older tokens
+    kept_by_corpus: Sequence[int] = ()  # unknown for older tokens
 
     @property
     def key(self) -> TokensKey:
@@ -168,18 +168,18 @@ class CorpusReport(NamedTuple):
 
 
 def require_pairs(split: str, pairs: Sequence[tuple[str, str]]) -> None:
-    """Raises InputError where a split has no pairs to score on."""
+    """Raises InputError if a split has no pairs to score on."""
     if not pairs:
         raise InputError(f"the {split} text has no pairs to score on")
 
 
 def hash_pairs(pairs: AnyPairs) -> str:
-    """Returns the hex sha256 of text pairs, which names a corpus' content."""
+    """Returns the hex sha256 of text pairs, which names a corpus's content."""
     return hash_corpora([pairs])
 
 
 def hash_corpora(corpora: Iterable[AnyPairs]) -> str:
-    """Returns the hex sha256 of several corpora, which tells where each ends.
+    """Returns the hex sha256 of several corpora, including where each ends.
 
     That of one corpus is its `hash_pairs`.
     """
@@ -238,7 +238,7 @@ def tokenize_pairs(
 def write_pairs(
     corpora: Iterable[AnyPairs], tokenizer: PairTokenizer, folder: pathlib.Path
 ) -> CorpusReport:
-    """Writes what `tokenize_pairs` does into a folder that exists."""
+    """Writes what `tokenize_pairs` does into an existing folder."""
     counts = _Counts()
     with (
         _SideWriter(folder / "source") as source,
@@ -310,7 +310,7 @@ def _chunks(items, size):
 
 
 class _SideWriter:
-    """Writes one side's ids to PATH.ids, and at its end PATH.offsets.npy."""
+    """Writes one side's ids to PATH.ids, and at the end PATH.offsets.npy."""
 
     def __init__(self, path):
         self.path = path
@@ -321,7 +321,7 @@ class _SideWriter:
         return self
 
     def write(self, sequences, is_kept):
-        """Writes those of the FlatIds that are to be kept."""
+        """Writes the sequences that are to be kept."""
         ids, lengths = sequences
         self.lengths.append(lengths[is_kept].astype(np.int32))
         self.file.write(ids[np.repeat(is_kept, lengths)].tobytes())
@@ -344,7 +344,7 @@ class _LinksWriter:
         return self
 
     def write(self, pairs, ids, is_kept):
-        """Writes those of the pairs that are to be kept."""
+        """Writes the links of the pairs that are to be kept."""
         if not pairs or not isinstance(pairs[0], LinkedPair):
             return
         if self._writer is None:
@@ -357,7 +357,7 @@ class _LinksWriter:
         self._writer.write(packed, is_kept)
 
     def require_any(self):
-        """Raises InputError where pairs have links, and none is kept."""
+        """Raises InputError if pairs have links but none is kept."""
         if self._writer is None:
             return
         if not any(part.any() for part in self._writer.lengths):
@@ -388,7 +388,7 @@ def _some_sequences(ids, offsets, indices):
 
 
 def are_whole(directory: str | os.PathLike) -> bool:
-    """Returns whether there are token files, with the content once written."""
+    """Returns whether there are token files, with their original content."""
     directory = pathlib.Path(directory)
     try:
         return files.read_json(directory / _CHECKSUMS) == _checksums(directory)

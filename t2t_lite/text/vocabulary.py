@@ -1,6 +1,6 @@
 """Text as token ids and back, by a SentencePiece vocabulary.
 
-It serves both languages, unless it has another one for targets. Id 0 fills
+It serves both languages, unless it has a separate one for targets. Id 0 fills
 sequences up, id 1 ends them, and piece i of the SentencePiece model is id
 i + 2. So any SentencePiece model can be used, whatever control symbols it has.
 Corpora are tokenized by the sentencepiece library, text inside a graph by
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 SPACE = "\u2581"  # What SentencePiece writes for a space.
-# In a folder: of both languages, or of one each.
+# Names in a folder: for both languages, or for one each.
 FILE = "vocabulary.model"
 SOURCE_FILE, TARGET_FILE = "source.model", "target.model"
 FIRST_PIECE = 2  # The id of the SentencePiece model's first piece.
-# A control piece that ends those which have ids. Text is still segmented by
-# pieces behind it, which are then unknown: in models of other programs, those
-# that their training never met.
+# A control piece that ends those that have ids. Text is still segmented by
+# pieces after it, which are then unknown: in models of other programs, those
+# that their training never saw.
 OUTSIDE = "<outside>"
 _LARGEST_LINE_BYTES = 1 << 30
 
@@ -57,15 +57,15 @@ class FlatIds(NamedTuple):
 
 
 def require_lines(lines: Any, accepted: str = "lines must be str") -> None:
-    """Checks that an argument has lines in an order, whatever each one is.
+    """Checks that an argument holds lines in order, whatever each one is.
 
     Args:
         lines: the argument.
         accepted: what must hold, for the message.
 
     Raises:
-        TypeError: it is one line (whose characters are none), or no iterable;
-            or its items have no order, or are keys.
+        TypeError: it is one line (whose characters are not lines), or not
+            iterable; or its items have no order, or are keys.
     """
     no_lines = (str, bytes, Mapping, Set)
     if isinstance(lines, no_lines) or not isinstance(lines, Iterable):
@@ -84,7 +84,7 @@ def as_list(
 
     Raises:
         InputError: UTF-8 has no code for a character of one of them.
-        TypeError: as there, or one of them is no str.
+        TypeError: as in `require_lines`, or one of them is not a str.
     """
     require_lines(lines, accepted)
     lines = list(lines)
@@ -103,7 +103,7 @@ def as_list(
 
 
 def _is_utf8(line: str) -> bool:
-    """Returns whether no half of a surrogate pair is in a line."""
+    """Returns whether a line holds no half of a surrogate pair."""
     try:
         return line.isascii() or bool(line.encode())
     except UnicodeEncodeError:
@@ -113,7 +113,7 @@ def _is_utf8(line: str) -> bool:
 class Vocabulary:
     """A SentencePiece model with the ids of this package.
 
-    Those that `learning.learn` makes keep every text: characters that they
+    Models that `learning.learn` makes keep every text: characters that they
     have not seen become bytes, nothing is normalized and no space is dropped.
     The exception is U+2581, which SentencePiece itself writes for a space and
     which comes back as one.
@@ -175,7 +175,7 @@ class Vocabulary:
 
     @classmethod
     def load_from(cls, folder: str | os.PathLike) -> "Vocabulary":
-        """Returns the vocabulary of a folder, whose names `sides` gives.
+        """Returns the vocabulary of a folder, with the file names of `sides`.
 
         Raises:
             InputError: it cannot be read.
@@ -197,14 +197,14 @@ class Vocabulary:
         for name, side in sides.items():
             side.save(folder / name)
         for name in {FILE, SOURCE_FILE, TARGET_FILE} - sides.keys():
-            if files.exists(folder / name):  # Of what was there before.
+            if files.exists(folder / name):  # From what was there before.
                 (folder / name).unlink()
 
     def sides(self) -> dict[str, "Vocabulary"]:
         """Returns the file names of a vocabulary, and what each file holds."""
         if self._target is None:
             return {FILE: self}
-        # The target's first: where the source's is, both are.
+        # The target's first: if the source's exists, so does the target's.
         return {TARGET_FILE: self._target, SOURCE_FILE: self}
 
     @property
@@ -240,7 +240,7 @@ class Vocabulary:
         return [*filter(is_language_token, names)]
 
     def reserved_ids(self, symbols: Iterable[str]) -> dict[str, int]:
-        """Returns the ids of those symbols that are each one id in a text.
+        """Returns the ids of those symbols that are a single id in text.
 
         Args:
             symbols: words, str.
@@ -249,7 +249,7 @@ class Vocabulary:
         found = {}
         for symbol, ids in zip(symbols, self.encode(symbols), strict=True):
             tokens = dict(zip(ids[:-1], self.tokens(ids[:-1]), strict=True))
-            # Others' models may have the space before it as an id.
+            # Other programs' models may have the space before it as an id.
             wholes = [i for i, token in tokens.items() if token != SPACE]
             if len(wholes) == 1 and tokens[wholes[0]].lstrip(SPACE) == symbol:
                 found[symbol] = wholes[0]
@@ -267,7 +267,7 @@ class Vocabulary:
 
     @functools.cached_property
     def sha256(self) -> str:
-        """Hex digest that names this vocabulary, with that of targets."""
+        """Hex digest that names this vocabulary, including that of targets."""
         if self._target is None:
             return self._model_sha256
         both = self._model_sha256 + self._target.sha256
@@ -320,7 +320,7 @@ class Vocabulary:
 
         Raises:
             IndexError: an id is negative, or not below `size`.
-            TypeError: there are no sequences, but ids; or an id is no integer.
+            TypeError: ids are not in sequences, or an id is not an integer.
         """
         try:
             pieces = [
@@ -333,7 +333,7 @@ class Vocabulary:
                 f"{reprlib.repr(sequences)}"
             ) from None
         if not pieces:
-            return []  # The processor takes no sequences for an empty one.
+            return []  # The processor takes an empty list for one sequence.
         try:
             if self.has_outside:
                 self._require_ids(pieces)
@@ -343,12 +343,12 @@ class Vocabulary:
             raise self._out_of_range(ids) from None
 
     def _require_ids(self, sequences: list[list[int]]) -> None:
-        """Raises IndexError where a piece that is known has no id."""
+        """Raises IndexError if a piece that is known has no id."""
         if any(p >= self._num_pieces for pieces in sequences for p in pieces):
             raise IndexError
 
     def _out_of_range(self, ids):
-        """Returns the IndexError that names the first id that is none."""
+        """Returns the IndexError that names the first id out of range."""
         wrong = next((i for i in ids if not 0 <= i < self.size), None)
         return IndexError(
             f"ids must be from 0 to {self.size - 1}; received {wrong}"
@@ -372,14 +372,14 @@ class Vocabulary:
 
     @functools.cached_property
     def space_id(self) -> int | None:
-        """The id of a space alone; None if there is none."""
+        """The id of a space by itself; None if there is none."""
         piece = self._processor.piece_to_id(SPACE)
         is_known = not self._processor.IsUnknown(piece)
         return piece + FIRST_PIECE if is_known else None
 
     @functools.cached_property
     def token_bytes(self) -> list[bytes]:
-        """What each id adds to a text, in UTF-8; nothing if it is no text.
+        """What each id adds to a text, in UTF-8; nothing if it is not text.
 
         The text has a space in front, which is not shown.
         """
@@ -435,14 +435,14 @@ class Vocabulary:
         )
 
     def _new_op(self):
-        """Returns tensorflow-text's tokenizer, part of the graph at hand.
+        """Returns tensorflow-text's tokenizer, as part of the current graph.
 
-        Each graph gets its own: one that is shared is lost when anybody sets
+        Each graph gets its own: a shared one is lost when anybody sets
         TensorFlow's random seed, which empties the cache of eager operations.
         """
         import tensorflow_text
 
-        # Operations of one name share one model where a SavedModel is loaded.
+        # Operations of one name share one model when a SavedModel is loaded.
         return tensorflow_text.SentencepieceTokenizer(
             self.model, name=f"sentencepiece_{self._model_sha256[:16]}"
         )
@@ -457,7 +457,7 @@ class Vocabulary:
             int32 RaggedTensor [B, (length)], EOS at each end.
 
         Raises:
-            TypeError: it is no such tensor.
+            TypeError: it is not such a tensor.
         """
         import tensorflow as tf
 
@@ -473,7 +473,7 @@ class Vocabulary:
     def tokens_tensor(self, ids_BT: "tf.Tensor") -> "tf.Tensor":
         """Returns the string tensor [B, T] of `tokens`; "" for padding.
 
-        Control symbols stay as SentencePiece writes them. What is no id is
+        Control symbols stay as SentencePiece writes them. What is not an id is
         taken for the nearest one.
         """
         import tensorflow as tf
@@ -489,7 +489,7 @@ class Vocabulary:
     def decode_tensor(self, ids_BT: "tf.Tensor") -> "tf.Tensor":
         """Returns the string tensor [B] of int32 ids [B, T] up to EOS.
 
-        In a graph nothing is checked: an id that is none gives any text.
+        In a graph nothing is checked: an invalid id gives arbitrary text.
         """
         import tensorflow as tf
 
@@ -497,8 +497,8 @@ class Vocabulary:
         ended = tf.cumsum(tf.cast(ids_BT == EOS, tf.int32), axis=1)
         is_piece = (ended == 0) & (ids_BT != PAD)
         pieces = tf.ragged.boolean_mask(ids_BT - FIRST_PIECE, is_piece)
-        # The op drops all spaces at the start; behind another piece it keeps
-        # them. That of the first piece, which SentencePiece itself put there,
+        # The op drops all spaces at the start; after another piece it keeps
+        # them. The first piece's own, which SentencePiece itself put there,
         # still has to go.
         piece, num_bytes = self._guard
         guard_B1 = tf.fill([tf.shape(ids_BT)[0], 1], piece)
@@ -529,7 +529,7 @@ def is_language_token(name: str) -> bool:
 
 
 def require_vocabulary(vocabulary: Any) -> None:
-    """Raises TypeError where an argument is no Vocabulary."""
+    """Raises TypeError if an argument is not a Vocabulary."""
     if not isinstance(vocabulary, Vocabulary):
         raise TypeError(
             "vocabulary must be a Vocabulary (Vocabulary.load reads a file); "
@@ -562,6 +562,6 @@ def _as_tensor(name, value, dtype, axes):
 
 
 def _pieces_of(ids):
-    """Yields the ids up to the first EOS, but for padding."""
+    """Yields the ids up to the first EOS, without padding."""
     until_eos = itertools.takewhile(lambda i: i != EOS, ids)
     return (i for i in until_eos if i != PAD)

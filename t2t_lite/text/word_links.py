@@ -1,4 +1,4 @@
-"""Links of words as those of tokens, however the words are tokenized.
+"""Links between words as links between tokens, whatever the tokenization.
 
 A link is kept as one number, its source word times 2^15 plus its target word.
 """
@@ -18,7 +18,7 @@ _WITHIN, _BEGINS, _SPACE = range(3)  # What a token is to a word.
 
 
 def packed(links: Iterable[Link]) -> list[int]:
-    """Returns links as numbers, ascending; those of far too long text not.
+    """Returns links as ascending numbers, except those of far too long text.
 
     >>> packed([(1, 2), (0, 1)])
     [1, 32770]
@@ -37,7 +37,7 @@ class WordLinks:
     Args:
         packed: int32, in memory or mapped.
         offsets: int64 [P + 1], where those of each pair begin.
-        kinds: `token_kinds` of both sides; None where they are not known.
+        kinds: `token_kinds` of both sides; None if they are not known.
     """
 
     packed: np.ndarray
@@ -84,7 +84,7 @@ class WordLinks:
         found_BTS = np.zeros((B, T, S), np.uint8)
         for row, index in enumerate(indices):
             links = self._of_pair(index)
-            # Word by word, with a place for what is of none.
+            # Word by word, with a place for tokens that belong to none.
             is_linked = np.zeros((T + 1, S + 1), np.uint8)
             source, target = links >> _BITS, links & (_MOST - 1)
             fits = (source < S) & (target < T)
@@ -124,8 +124,8 @@ def _words(ids_BL: np.ndarray, kinds_V: np.ndarray) -> np.ndarray:
 def _begins_word(ids: np.ndarray, kinds_V: np.ndarray) -> np.ndarray:
     """Returns for each token whether it begins a word, bool.
 
-    A space that is a token does where a part of a word follows, and is one of
-    several, or the last, where none does.
+    A space that is a token does if a part of a word follows; if none does, it
+    is one of several spaces, or the last.
 
     Args:
         ids: [..., L], with EOS at the end of each sequence.
@@ -145,8 +145,8 @@ def of_same_words(
 ) -> tuple[FlatIds, np.ndarray]:
     """Returns packed links of pairs, and bool [P]: whose are left out.
 
-    Where a text has other words to the vocabulary than to str.split, its links
-    would be of others.
+    If the vocabulary splits a text into different words than str.split does,
+    its links would be of the wrong words.
 
     Args:
         links: those of each pair.

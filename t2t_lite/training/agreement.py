@@ -1,4 +1,4 @@
-"""What all workers of a run must have alike, for them to train one model."""
+"""What must be the same on all workers of a run, to train one model."""
 
 import dataclasses
 import zlib
@@ -13,7 +13,7 @@ from t2t_lite.storage.model_directory import Settings
 from t2t_lite.training.options import RunOptions
 from t2t_lite.training.strategies import total_over_replicas, value_from_chief
 
-# By these the workers compute, evaluate, skip and stop in the same updates.
+# These make all workers compute, evaluate, skip and stop in the same updates.
 _OPTIONS = (
     "precision",
     "xla",
@@ -28,7 +28,7 @@ _OPTIONS = (
 def require_chiefs_options(
     strategy: tf.distribute.Strategy, options: RunOptions, dev_sha256: str
 ) -> None:
-    """Checks that all workers run as the chief does, and that it can be done.
+    """Checks that all workers run as the chief does, and that they can.
 
     If one worker differs, all of them raise.
 
@@ -53,8 +53,8 @@ def require_chiefs_settings(
 ) -> None:
     """Checks that all workers train what the chief trains.
 
-    To be called before variables are made, whose shapes could differ. If one
-    worker differs, all of them raise.
+    Call this before variables are created, because their shapes could differ.
+    If one worker differs, all of them raise.
 
     Args:
         strategy: tf.distribute.Strategy.
@@ -75,7 +75,7 @@ def require_chiefs_settings(
 def require_chiefs_shapes(
     strategy: tf.distribute.Strategy, shapes: Sequence[tuple[int, int, int]]
 ) -> None:
-    """Checks that all workers draw the same subwords, by their lengths.
+    """Checks by the shapes of batches that all workers draw the same subwords.
 
     Args:
         strategy: tf.distribute.Strategy.
@@ -94,12 +94,13 @@ def _require_chiefs(
     alike: dict[str, Any],
     remedy: str = "give all the same text and the same flags",
 ) -> None:
-    """Raises InputError on all workers where one's values are not the chief's.
+    """Raises InputError on all workers if one's values are not the chief's.
 
     Args:
         strategy: tf.distribute.Strategy.
-        alike: what must be, by its name in the message; the same names on all.
-        remedy: what to do where it is not.
+        alike: values that must be the same, by name in the message; all workers
+            give the same names.
+        remedy: what to do if they are not.
     """
     own = np.array([zlib.crc32(repr(v).encode()) for v in alike.values()])
     differs = (own != value_from_chief(strategy, own)).astype(np.int32)

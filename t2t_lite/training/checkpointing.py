@@ -15,9 +15,9 @@ from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.training.options import RunOptions
 
 _MINUTES = 10.0  # Between two checkpoints, as in the paper.
-# Whether a signal made the checkpoint, not the schedule.
+# Whether a signal caused the checkpoint, not the schedule.
 _IS_STOP = "made_by_a_stop"
-# What else a run keeps beside weights and moments.
+# What a run keeps besides weights and moments.
 _NUMBERS = (
     "training_flops",
     "device_seconds",
@@ -49,7 +49,7 @@ class Checkpointer:
         self._directory, self._options = directory, options
         self._num_kept = options.keep_last or max(2, average_last)
         self._stop_checkpoint: files.Path | None = None
-        self.saved_step = 0  # of the last one that was saved or restored
+        self.saved_step = 0  # of the last checkpoint saved or restored
         self._saved_at = time.monotonic()
 
     def restore(
@@ -57,12 +57,12 @@ class Checkpointer:
     ) -> tuple[files.Path, dict[str, Any]] | None:
         """Returns (path, tensors) of the newest checkpoint, None if none.
 
-        A run that was killed before its first may have one that is best.
+        A run that was killed before its first may still have a best one.
 
         Args:
             goes_back: whether the run that wrote it goes back to it. One that a
-                signal made is then left, and removed, if there is another: the
-                end of a run must not depend on when it was stopped.
+                signal caused is then skipped and removed, if there is another:
+                the outcome of a run must not depend on when it was stopped.
         """
         folders = (self._directory.checkpoints, self._directory.best)
         for folder in folders:
@@ -94,11 +94,11 @@ class Checkpointer:
         return 60 * (_MINUTES if minutes is None else minutes)
 
     def num_due(self, steps: int, seconds: float) -> int:
-        """Returns how many checkpoints a run writes, the last one included.
+        """Returns how many checkpoints a run writes, including the last one.
 
         Args:
             steps: int, updates of the run.
-            seconds: that they take.
+            seconds: how long they take.
         """
         if self._options.save_every_steps:
             return -(-steps // self._options.save_every_steps)
@@ -107,10 +107,10 @@ class Checkpointer:
         return int(seconds / self._every_seconds) + 1
 
     def most_at_once(self, has_dev: bool) -> int:
-        """Returns how many checkpoints are on the disk at the same time.
+        """Returns the most checkpoints that are on the disk at the same time.
 
-        One more than are kept, for a new one is written first; likewise those
-        of best/.
+        That is one more than are kept, because a new one is written first;
+        likewise in best/.
 
         Args:
             has_dev: whether there is a best one.
@@ -122,13 +122,13 @@ class Checkpointer:
     ) -> None:
         """Writes a checkpoint and removes those that are no longer needed.
 
-        One that a signal made goes as soon as there is another: an average of
+        One that a signal caused goes as soon as there is another: an average of
         the last ones must not depend on when a run was stopped.
 
         Args:
             step: updates done.
-            tensors: all that the run needs to be resumed.
-            is_stop: whether a signal makes it.
+            tensors: all that is needed to resume the run.
+            is_stop: whether a signal causes it.
 
         Raises:
             InputError: it cannot be written, or the model directory was moved.
@@ -143,11 +143,11 @@ class Checkpointer:
         logging.info("Saved %s.", path)
 
     def note_saved(self, step: int) -> None:
-        """Begins to wait for the next one, whoever wrote this one."""
+        """Starts the wait for the next checkpoint, whoever wrote this one."""
         self.saved_step, self._saved_at = step, time.monotonic()
 
     def save_best(self, step: int, tensors: Mapping[str, Any]) -> None:
-        """Writes the checkpoint that is best on dev, in place of the last."""
+        """Writes the best checkpoint on dev, in place of the previous one."""
         self._directory.require_in_place()
         path = self._directory.best / f"step-{step}"
         checkpoints.write(path, tensors)
@@ -159,7 +159,7 @@ def _is_stop(tensors: Mapping[str, Any]) -> bool:
 
 
 def _step(path: files.Path, tensors: Mapping[str, Any]) -> int:
-    """Returns how many updates a checkpoint has behind it."""
+    """Returns after how many updates a checkpoint was saved."""
     step = np.asarray(tensors.get("step"))
     if step.dtype.kind != "i" or step.shape or step < 0:
         raise InputError(

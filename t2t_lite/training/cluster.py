@@ -36,7 +36,7 @@ class Cluster(NamedTuple):
             text: JSON.
 
         Raises:
-            InputError: it does not name the workers, or which this one is.
+            InputError: it does not name the workers, or say which one this is.
         """
         try:
             return cls(*_parsed(files.parse_json(text)))
@@ -87,7 +87,7 @@ def _parsed(config: Any) -> tuple[tuple[str, ...], int]:
 def find_cluster(strategy: str) -> Cluster | None:
     """Returns the Cluster of this process, None if it trains alone.
 
-    On SLURM it sets TF_CONFIG, unless that is set, for all that follows.
+    On SLURM this sets TF_CONFIG, unless it is set, for all that follows.
 
     Args:
         strategy: a name that `make_strategy` takes.
@@ -106,13 +106,13 @@ def find_cluster(strategy: str) -> Cluster | None:
 
 
 def _is_slurm_step() -> bool:
-    """Returns whether SLURM has started this process beside others."""
+    """Returns whether SLURM started this process along with others."""
     tasks = os.environ.get("SLURM_STEP_NUM_TASKS", "1")
     return "SLURM_JOB_ID" in os.environ and tasks != "1"
 
 
 def _slurm_environment() -> dict[str, str]:
-    """Returns TF_CONFIG, and which GPUs are this process', by SLURM's task."""
+    """Returns TF_CONFIG, and the GPUs of this process, from SLURM's task."""
     # A process that has loaded TensorFlow must not fork, and this one will.
     found = _in_a_child(_resolved)
     if "error" in found:
@@ -125,11 +125,11 @@ def _slurm_environment() -> dict[str, str]:
 
 
 def _in_a_child(function: Callable[[], Any]) -> Any:
-    """Returns what a function returns in a process of its own, as JSON."""
+    """Returns what a function returns in a child process, sent as JSON."""
     read, write = os.pipe()
     child = os.fork()
     if not child:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # What C++ code logs.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # Drops what C++ logs.
         with os.fdopen(write, "w") as pipe:
             json.dump(function(), pipe)
         os._exit(0)
@@ -144,15 +144,15 @@ def _resolved() -> dict[str, str]:
     """Returns what `_slurm_environment` does, or an "error"."""
     try:
         return _resolved_by_tensorflow()
-    except Exception as error:  # Whatever strange variables bring about.
+    except Exception as error:  # Whatever strange variables cause.
         return {"error": str(error) or repr(error)}
 
 
 def _resolved_by_tensorflow() -> dict[str, str]:
     import tensorflow as tf
 
-    # Without a GPU the resolver would fail, in looking for some: each task is
-    # said to have one, which nothing is told of.
+    # Without GPUs the resolver would fail while looking for some, so it is told
+    # that each task has one; nothing else learns of this.
     most_tasks = int(os.environ["SLURM_STEP_NUM_TASKS"])
     no_gpus = {
         "gpus_per_node": most_tasks,
@@ -168,7 +168,7 @@ def _resolved_by_tensorflow() -> dict[str, str]:
     jobs = resolver.cluster_spec().as_dict()
     kind, index = resolver.get_task_info()
     host = jobs[kind][index].rpartition(":")[0]
-    # It sorts the nodes by name, where SLURM counts n10 after n9.
+    # The resolver sorts nodes by name, but SLURM puts n10 after n9.
     node = os.environ.get("SLURMD_NODENAME", host)
     if node != host:
         raise ValueError(f"task {index} runs on {node}, not on {host}")

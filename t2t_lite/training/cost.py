@@ -1,4 +1,4 @@
-"""What a training run cost in operations, beside the paper's runs."""
+"""What a training run cost in operations, next to the paper's runs."""
 
 import dataclasses
 import math
@@ -13,7 +13,7 @@ from t2t_lite import paper
 
 @dataclasses.dataclass
 class Cost:
-    """What a run has cost up to now, its earlier processes included.
+    """What a run has cost up to now, including its earlier processes.
 
     The field `flops` is the tensor "training_flops" of a checkpoint.
     """
@@ -28,7 +28,7 @@ class Cost:
         """Returns the cost that `tensors` gave, for a process to add to.
 
         Args:
-            tensors: those of a checkpoint; those of version 0.1.0 can lack it.
+            tensors: those of a checkpoint; those of version 0.1.0 may lack it.
             num_devices: of this process' run.
         """
         return cls(
@@ -41,7 +41,7 @@ class Cost:
     def device_seconds(self) -> float:
         """Wall time of training, summed over devices.
 
-        Evaluation on dev and saving are part of it; preparation is not.
+        It includes evaluation on dev and saving, but not preparation.
         """
         seconds = time.monotonic() - self.started_at
         return self.earlier_device_seconds + self.num_devices * seconds
@@ -58,7 +58,7 @@ class Cost:
 def describe_cost(
     flops: float, device_hours: float, sustained_tflops: float | None = None
 ) -> str:
-    """Returns the cost of a run as lines for a reader, the paper's beside it.
+    """Returns the cost of a run and of the paper's, as lines for a reader.
 
     >>> print(describe_cost(5.2e16, device_hours=2.0, sustained_tflops=9.5))
     Training cost, matrix products: 5.20e+16 FLOPs
@@ -69,7 +69,7 @@ def describe_cost(
         flops: the operations of all updates; NaN if not known.
         device_hours: the sum over devices; NaN if not known.
         sustained_tflops: what one device sustains, in 10^12 operations a
-            second; None to leave the estimate by time out.
+            second; None to omit the estimate by time.
     """
     lines = [f"Training cost, matrix products: {_flops_text(flops)}"]
     if sustained_tflops is not None:

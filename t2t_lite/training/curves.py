@@ -1,7 +1,7 @@
 """A run's curves as one picture, training.png, where matplotlib is installed.
 
-They are read from what `Summaries` wrote for TensorBoard, which has all of a
-run that was resumed.
+They are read from what `Summaries` wrote for TensorBoard, which covers all of a
+resumed run.
 """
 
 import importlib.util
@@ -23,13 +23,13 @@ _LABELS = {
 }
 _PANEL = 4.5, 2.8  # Inches.
 
-Curve = list[tuple[int, float]]  # (updates done, value), by the updates
+Curve = list[tuple[int, float]]  # (updates done, value), in order of updates
 
 
 def draw_curves(directory: ModelDirectory) -> None:
-    """Writes training.png; what keeps it from that must not end the run.
+    """Writes training.png; a failure to write it does not end the run.
 
-    Does nothing without matplotlib, or where no curve has two points.
+    Does nothing without matplotlib, or if no curve has two points.
     """
     if importlib.util.find_spec("matplotlib") is None:
         return
@@ -49,10 +49,10 @@ def draw_curves(directory: ModelDirectory) -> None:
 def read_curves(folder: str | os.PathLike) -> dict[str, Curve]:
     """Returns the Curves that `Summaries` wrote and that are drawn, by name.
 
-    A resumed run does some updates once more: their later points count.
+    A resumed run repeats some updates; their later points count.
     """
     curves: dict[str, Curve] = {}
-    # Their names begin with the time that they were begun at.
+    # Sorted by name, they are in the order in which they were created.
     for path in sorted(files.to_path(folder).glob("events.out.tfevents.*")):
         for event in event_file_loader.EventFileLoader(str(path)).Load():
             for value in event.summary.value:

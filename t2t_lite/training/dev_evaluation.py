@@ -21,21 +21,21 @@ from t2t_lite.training.options import RunOptions
 from t2t_lite.training.strategies import value_from_chief
 from t2t_lite.training.summaries import Summaries
 
-_LINES_AT_ONCE = 256  # Between two looks at whether to stop.
+_LINES_AT_ONCE = 256  # Between two checks for a stop.
 _WIDEST_BEAM = 4
 _PAIRS_TRIED = 64
 
 
 class DevState(NamedTuple):
-    """What a run knows of its scores on dev: tensors of these names."""
+    """What a run knows about its scores on dev: tensors of these names."""
 
     best_score: float = -1.0  # BLEU or F1, of all evaluations
     evaluations_without_gain: int = 0  # since the best score
-    evaluated_step: int = 0  # the last one that was evaluated
+    evaluated_step: int = 0  # of the last evaluation
     dev_sha256: str = ""  # of the dev text; "" if not known
 
     def after(self, step: int, score: float) -> "DevState":
-        """Returns the state once the model of `step` updates has a score.
+        """Returns the state after the model of `step` updates got a score.
 
         >>> DevState().after(step=10, score=2.0).after(step=20, score=1.5)[:3]
         (2.0, 1, 20)
@@ -75,7 +75,7 @@ class DevState(NamedTuple):
         }
 
     def copied_from_chief(self, strategy: tf.distribute.Strategy) -> "DevState":
-        """Returns the state by which all workers stop after the same update."""
+        """Returns the state for all workers to stop after the same update."""
         # Only the chief needs the rest.
         return self._replace(
             evaluations_without_gain=int(
@@ -86,7 +86,7 @@ class DevState(NamedTuple):
 
 
 def _text(value: Any) -> str:
-    """Returns the text of a checkpoint's tensor; "" where it is none."""
+    """Returns the text of a checkpoint's tensor; "" if it is not text."""
     value = np.asarray(value)
     text = value.item() if value.size == 1 else b""
     return text.decode("ascii", "replace") if isinstance(text, bytes) else ""
@@ -100,7 +100,7 @@ class DevEvaluation:
         model: Transformer.
         directory: ModelDirectory that has the rest of the model.
         pairs: (source, target) of the dev set; None if there is none.
-        sha256: of these; "" if there is none.
+        sha256: of the pairs; "" if there are none.
         options: RunOptions.
         summaries: Summaries.
     """
@@ -119,11 +119,11 @@ class DevEvaluation:
         self._task, self._model, self._directory = task, model, directory
         self._pairs, self._options = pairs, options
         self._summaries = summaries
-        self._scorer: _Scorer | None = None  # Made when it is needed.
+        self._scorer: _Scorer | None = None  # Created when needed.
 
     def is_due(self, step: int) -> bool:
         """Returns whether the model of `step` updates is to be scored."""
-        # Also if a stop kept it from being scored when it was due.
+        # Also if a stop prevented the scoring when it was due.
         last_due_step = step - step % self._every_steps
         is_new = last_due_step > self.state.evaluated_step
         return self._pairs is not None and is_new
@@ -141,10 +141,10 @@ class DevEvaluation:
         return self._model.hparams.steps // self._every_steps
 
     def trial_seconds(self) -> float:
-        """Returns the seconds of an evaluation, by that of a part of dev.
+        """Returns the seconds of an evaluation, judging by a part of dev.
 
-        A model that is not trained yet finds no end: its outputs are as long as
-        they may be, and a trained one's take less.
+        An untrained model does not end its outputs, so they are as long as they
+        may be; those of a trained model take less time.
         """
         if self._pairs is None:
             return 0.0
@@ -156,14 +156,14 @@ class DevEvaluation:
         return (time.perf_counter() - start) / len(tried) * len(self._pairs)
 
     def resume(self, state: DevState, has_best: bool = True) -> None:
-        """Goes on from the state of an earlier process of the run.
+        """Continues from the state of an earlier process of the run.
 
-        Scores on other text than now count for nothing, and neither does that
-        of a checkpoint which is lost.
+        Scores on a different dev text do not count, and neither does that of a
+        checkpoint that was lost.
 
         Args:
             state: DevState.
-            has_best: whether there still is the checkpoint that was best.
+            has_best: whether the best checkpoint still exists.
         """
         now = self.state.dev_sha256
         is_lost = state.best_score >= 0 and not has_best
@@ -182,7 +182,7 @@ class DevEvaluation:
         )
 
     def evaluate(self, step: int, should_stop: Callable[[], bool]) -> bool:
-        """Logs the scores of the model; returns whether it is the best.
+        """Logs the scores of the model; returns whether it is the best so far.
 
         Args:
             step: updates done.
@@ -247,7 +247,7 @@ class _Scorer:
             functools.partial(task.encode_targets, vocabulary),
         )
         self._token_scorer = TokenScorer(model, token_pairs)
-        # A wide beam, as parsers have, takes too long to be used often.
+        # A wide beam, such as a parser's, takes too long to be used often.
         width = min(model.hparams.beam_width, _WIDEST_BEAM)
         options = SearchOptions.from_hparams(model.hparams, beam_width=width)
         self._translator = task.from_model(model, directory, options)

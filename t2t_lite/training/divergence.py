@@ -1,4 +1,4 @@
-"""When a run has become useless, by the numbers of its updates."""
+"""When a run has become useless, judging by the numbers of its updates."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,17 +9,17 @@ import numpy as np
 from t2t_lite.errors import InputError
 from t2t_lite.training.update import Update
 
-_DECAY = 0.99  # The mean is that of about the last 100 updates.
-_SETTLED = 50.0  # Updates that the mean must weigh before it judges any.
+_DECAY = 0.99  # The mean is over about the last 100 updates.
+_SETTLED = 50.0  # Weight that the mean needs before it judges any update.
 
 
 class DivergenceError(InputError):
-    """An update shows that the model is of no use any more.
+    """An update shows that the model is no longer of any use.
 
     Args:
         reason: what shows it, such as "the loss is not finite".
         step: number of the update.
-        update: Update, where it is known.
+        update: Update, if it is known.
     """
 
     def __init__(self, reason: str, step: int, update: Update | None = None):
@@ -28,7 +28,7 @@ class DivergenceError(InputError):
 
 
 class LossMean(NamedTuple):
-    """The running mean of the loss, in which late updates count most.
+    """The running mean of the loss, in which recent updates count most.
 
     >>> LossMean().after(8.0).after(4.0)
     LossMean(mean=5.989949748743719, weight=1.99)
@@ -38,9 +38,10 @@ class LossMean(NamedTuple):
     weight: float = 0.0  # updates that it stands for; 100 in the long run
 
     def after(self, loss: float) -> "LossMean":
-        """Returns the mean once there is one more loss.
+        """Returns the mean after one more loss.
 
-        That of all losses so far, each weighed by 0.99 for each one after it.
+        It is over all losses so far, each weighing 0.99 times as much as the
+        next.
         """
         weight = _DECAY * self.weight + 1
         return LossMean(self.mean + (loss - self.mean) / weight, weight)
@@ -52,7 +53,7 @@ class LossMean(NamedTuple):
 
     @classmethod
     def restored(cls, tensors: Mapping[str, Any]) -> "LossMean":
-        """Returns the mean that `tensors` gave; a new one if these have none.
+        """Returns the mean that `tensors` gave; a new one if they have none.
 
         Args:
             tensors: those of a checkpoint.
@@ -73,13 +74,13 @@ class LossMean(NamedTuple):
 def why_diverged(
     loss: float, norms: Sequence[float], mean: LossMean, factor: float | None
 ) -> str | None:
-    """Returns why an update shows that the run diverged; None if it is good.
+    """Returns why an update shows that the run diverged; None if it does not.
 
     Args:
         loss: nats a token.
         norms: of the gradients of all layers.
         mean: LossMean of the updates before.
-        factor: how many times the mean is too much; None for any number.
+        factor: how many times the mean a loss may be; None for no limit.
 
     >>> why_diverged(23.1, [0.5], LossMean(5.2, weight=90.0), factor=4.0)
     'the loss of 23.1 is above 4 times its running mean of 5.2'

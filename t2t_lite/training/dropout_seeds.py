@@ -1,7 +1,7 @@
-"""Dropout masks that depend on nothing but the seed, the update and the part.
+"""Dropout masks that depend only on the seed, the update and the part.
 
-Left alone, Keras draws the same masks on every replica, and a run that is
-resumed would have to restore where each layer's sequence of masks stood.
+By default, Keras draws the same masks on every replica, and a resumed run would
+have to restore the position in each layer's sequence of masks.
 """
 
 import keras
@@ -19,13 +19,13 @@ def seeded_dropout(model: keras.Model, seed: tf.Tensor) -> keras.StatelessScope:
     """Returns the scope in which a model's dropout masks follow from `seed`.
 
     Args:
-        model: all of whose variables that are not trained belong to dropout.
+        model: its non-trainable variables must all belong to dropout.
         seed: int64 [2], the `update_seed`, and the index of the part among all
             parts of the update: shard * num_parts + part, where
             shard = micro_batch * num_replicas + replica.
     """
-    # Each layer that drops begins a sequence of masks of its own in each part.
-    # Of a model with three such layers (s is the update's seed):
+    # Each layer with dropout begins its own sequence of masks in each part. For
+    # a model with three such layers (s is the update's seed):
     #
     #   part      0                        1
     #   layer     0       1       2        0        1        2

@@ -27,12 +27,12 @@ _PAIRS_LOOKED_AT = 20_000  # For the shapes of batches.
 _SECONDS_BETWEEN_LOOKS = 0.2  # At whether to stop.
 
 Batches = Iterator[tuple[np.ndarray, ...]]  # Those of `Feed.batches`.
-# From an epoch, and a function that says whether to give up, to its pairs.
+# From an epoch, and a function that says whether to give up, to pairs.
 TokenizeEpoch = Callable[[int, Callable[[], bool]], TokenPairs | None]
 
 
 class Feed(abc.ABC):
-    """Gives the batches of a run, a function of the settings and the step."""
+    """Gives the batches of a run, as determined by settings and step."""
 
     @abc.abstractmethod
     def batches(
@@ -40,8 +40,8 @@ class Feed(abc.ABC):
     ) -> Batches:
         """Yields (int32 [B, S], int32 [B, T]) of some steps.
 
-        Where words are aligned, uint8 [B, T, S] stands behind them: which
-        tokens are linked.
+        If words are aligned, uint8 [B, T, S] follows them: which tokens are
+        linked.
 
         Args:
             first_step: int, counted from 0.
@@ -57,14 +57,14 @@ class Feed(abc.ABC):
 
     @abc.abstractmethod
     def plan(self) -> list[BatchShape]:
-        """Returns the shapes of batches, as often as the first epoch has them.
+        """Returns the shapes of batches, with their shares of the first epoch.
 
         May tokenize that epoch.
         """
 
     @abc.abstractmethod
     def tensors(self, step: int) -> dict[str, Any]:
-        """Returns what a checkpoint after `step` updates has to keep."""
+        """Returns what a checkpoint after `step` batches has to keep."""
 
     @abc.abstractmethod
     def restore(
@@ -74,16 +74,16 @@ class Feed(abc.ABC):
 
         Args:
             tensors: those of a checkpoint.
-            step: int, updates done.
+            step: int, batches taken.
             description: of the checkpoint, for errors.
 
         Raises:
-            InputError: they cannot be of this run.
+            InputError: they cannot belong to this run.
         """
 
     @abc.abstractmethod
     def reset(self) -> None:
-        """Goes back to where it was before the first batch."""
+        """Restores the state before the first batch."""
 
     @abc.abstractmethod
     def copy_from_chief(self, strategy: tf.distribute.Strategy) -> None:
@@ -149,7 +149,7 @@ class EpochFeed(Feed):
 
     Args:
         tokenize: TokenizeEpoch.
-        draw: from an epoch to its pairs, int32 [D].
+        draw: function from an epoch to its pairs, int32 [D].
         num_pairs: int, how many there are.
         shapes: that of `epochs.epoch_shapes`.
         seed: int.
@@ -229,7 +229,7 @@ class EpochFeed(Feed):
             state = epoch.next
 
     def _state_at(self, step: int) -> PlanState:
-        """Returns where the epoch of a step begins, or one before it."""
+        """Returns where the epoch of a step begins, or an earlier one."""
         return [s for s in self._states if s.first_step <= step][-1]
 
     def _plan(self, state: PlanState, pairs: TokenPairs) -> Epoch:
@@ -257,7 +257,7 @@ class EpochFeed(Feed):
         self._states = [PlanState()]
 
     def _can_be(self, state: PlanState, step: int) -> bool:
-        """Returns whether an epoch can begin so, before or at a step."""
+        """Returns whether a state can begin an epoch, at or before a step."""
         pairs = state.carried_over
         is_there = ((pairs >= 0) & (pairs < self._num_pairs)).all()
         is_in_time = 0 <= state.first_step <= step and state.epoch >= 0
@@ -269,7 +269,7 @@ class EpochFeed(Feed):
 
     def copy_from_chief(self, strategy: tf.distribute.Strategy) -> None:
         epoch, first_step, pairs = self._states[-1]
-        # As long on all workers.
+        # The same length on all workers.
         padded = np.full(self._most_carried_over, -1, np.int32)
         padded[: len(pairs)] = pairs
         epoch, first_step, padded = (
@@ -284,7 +284,7 @@ class EpochFeed(Feed):
 def _shared(
     shapes: Sequence[Bucket], counts: Sequence[float]
 ) -> list[BatchShape]:
-    """Returns the shapes, each with its part of all batches."""
+    """Returns the shapes, each with its share of all batches."""
     total = sum(counts) or 1
     return [
         BatchShape(*shape[:3], share=count / total)
@@ -303,7 +303,7 @@ def _padded(
 def _wait_for(
     pairs: Future, should_stop: Callable[[], bool]
 ) -> TokenPairs | None:
-    """Returns the result of a Future; None once it is to stop."""
+    """Returns the result of a Future; None if asked to stop."""
     while not pairs.done():
         if should_stop():
             return None
@@ -323,7 +323,7 @@ def make_feed(
         prepared: Prepared.
         hparams: HParams.
         task: Task.
-        folder: path, whose disk takes the tokens of an epoch.
+        folder: path; its disk holds the tokens of an epoch.
 
     Raises:
         InputError: the vocabulary is of a kind that cannot be sampled.
@@ -336,7 +336,7 @@ def make_feed(
 
 
 def _draw(prepared: Prepared, seed: int) -> Callable[[int], np.ndarray]:
-    """Returns the function from an epoch to the pairs that it draws."""
+    """Returns a function from an epoch to the pairs drawn for it."""
     if prepared.weighting is not None:
         return epochs.pair_drawer(prepared.weighting, seed)
     all_pairs = np.arange(len(prepared.pairs.source_lengths), dtype=np.int32)
@@ -387,12 +387,12 @@ def _sampled_lengths(
     sampler: SubwordSampler,
     hparams: HParams,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns lengths of sources and targets as those of sampled pairs."""
+    """Returns lengths of sources and targets, taken from sampled subwords."""
     count = min(len(drawn), _PAIRS_LOOKED_AT)
     inspected = drawn[np.linspace(0, len(drawn) - 1, count).astype(int)]
     max_lengths = hparams.max_length, hparams.max_length
     sample = sampler.sample(pairs.take(inspected), 0, max_lengths)
-    # As many as are drawn, for a bucket needs enough of them.
+    # About as many as are drawn, because a bucket needs enough of them.
     copies = len(drawn) // count
     return (
         np.repeat(sample.source_lengths, copies),
@@ -405,7 +405,7 @@ def _shapes(
     lengths: tuple[np.ndarray, np.ndarray],
     hparams: HParams,
 ) -> list[Bucket]:
-    """Returns shapes for such lengths, which hold all unsampled ids too."""
+    """Returns shapes for these lengths, which also hold all unsampled ids."""
     return epochs.epoch_shapes(
         lengths,
         (int(pairs.source_lengths.max()), int(pairs.target_lengths.max())),

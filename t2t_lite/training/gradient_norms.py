@@ -6,7 +6,7 @@ import tensorflow as tf
 
 
 class GradientNorms:
-    """The norm of the gradient of all weights of a layer, for each layer.
+    """For each layer, the norm of the gradient of all its weights.
 
     Args:
         paths: of the weights, as their variables have them.
@@ -20,8 +20,8 @@ class GradientNorms:
     def __call__(self, gradients: Sequence[tf.Tensor]) -> tf.Tensor:
         """Returns the norms, float32 [G].
 
-        One whose square is more than a float32 holds counts as infinite: so is
-        the second moment that Adam takes of it.
+        A norm whose square overflows float32 counts as infinite, because the
+        second moment that Adam takes of it is infinite too.
 
         Args:
             gradients: of the weights, in the order of their paths.

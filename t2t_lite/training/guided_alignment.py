@@ -1,9 +1,9 @@
-"""A head of the decoder that learns which words stand for which.
+"""A head of the decoder that learns which words correspond.
 
-One head of one layer is taught alignments beside the translation, by a second
-loss on its attention. Garg et al. 2019 found the last layer but one the best.
-What it is to align is the token that it reads, not yet unknown as the one that
-it predicts is (Chen et al. 2020).
+One head of one layer learns alignments along with the translation, by a second
+loss on its attention. Garg et al. 2019 found the second to last layer the best.
+The token that it aligns is the one that it reads, which it knows, rather than
+the one that it predicts, which it does not know yet (Chen et al. 2020).
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from t2t_lite.model.transformer import Transformer
 
 
 def guided_head(hparams: HParams) -> AlignmentHead:
-    """Returns the head that learns, the first of the last layer but one."""
+    """Returns the head that learns, the first of the second to last layer."""
     return AlignmentHead(max(0, hparams.decoder_layers - 2), 0, reads=True)
 
 

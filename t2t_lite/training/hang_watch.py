@@ -1,4 +1,4 @@
-"""Ends a run that has come to a halt, and shows where it stands."""
+"""Ends a run that hangs, and shows where it hangs."""
 
 import contextlib
 import faulthandler
@@ -11,19 +11,19 @@ from collections.abc import Iterator
 
 from absl import logging
 
-_STDERR = 2  # Faulthandler writes to a descriptor, for Python may be stuck.
-_LOOKS = 20  # In the time that is too long.
-_SECONDS_TO_END = 10.0  # Should whoever takes the last line hang too.
+_STDERR = 2  # Faulthandler writes to a descriptor, as Python may be stuck.
+_LOOKS = 20  # Checks within the time that is too long.
+_SECONDS_TO_END = 10.0  # In case logging the last line hangs too.
 
 
 class HangWatch:
-    """Ends the process with status 1 where a run gives no sign of life.
+    """Ends the process with status 1 if a run gives no sign of life.
 
-    To be entered while it should. The last line of the log says why the process
-    ends, and the stacks of all threads go to stderr.
+    Enter it while signs are expected. The last line of the log says why the
+    process ends, and the stacks of all threads go to stderr.
 
     Args:
-        minutes: that are too long; None for no watch.
+        minutes: how long is too long; None for no watch.
     """
 
     def __init__(self, minutes: float | None):
@@ -45,12 +45,12 @@ class HangWatch:
             self._thread.join()
 
     def note_life(self) -> None:
-        """Lets the time begin anew."""
+        """Restarts the clock."""
         self._seen_at = time.monotonic()
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Leaves out what happens inside, however long it takes."""
+        """Stops the clock within the context, however long that takes."""
         self._seen_at = math.inf
         try:
             yield
@@ -60,15 +60,15 @@ class HangWatch:
     def _watch(self) -> None:
         limit = 60 * self._minutes
         while not self._is_over.wait(limit / _LOOKS):
-            # Put off for as long as this thread can run: another may have gone
-            # to sleep on Python's lock.
+            # Put off as long as this thread can run: another may have gone to
+            # sleep while it holds Python's lock.
             self._end_later(limit)
             if time.monotonic() - self._seen_at > limit:
                 self._end()
         faulthandler.cancel_dump_traceback_later()
 
     def _end_later(self, seconds: float) -> None:
-        """Has the process end in some seconds, whether or not Python runs."""
+        """Makes the process end in some seconds, whether or not Python runs."""
         faulthandler.dump_traceback_later(seconds, exit=True, file=_STDERR)
 
     def _end(self) -> None:
@@ -82,4 +82,4 @@ class HangWatch:
         )
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
-        os._exit(1)  # What hangs would keep the process from its end.
+        os._exit(1)  # A normal exit would wait for what hangs.

@@ -22,8 +22,8 @@ class LossScale(NamedTuple):
     def after(self, is_finite: bool) -> "LossScale":
         """Returns the scale of the next attempt.
 
-        It is half as large once a gradient was not finite, and twice as large
-        after many updates that fitted.
+        It is halved after a gradient that was not finite, and doubled after
+        many updates that fit.
 
         Args:
             is_finite: whether all gradients at this scale were finite.
@@ -37,5 +37,5 @@ class LossScale(NamedTuple):
 
     @property
     def is_too_small(self) -> bool:
-        """Whether the scale is so small that it is not what goes wrong."""
+        """Whether the scale is so small that it cannot be the problem."""
         return self.scale < _SMALLEST_SCALE

@@ -1,4 +1,4 @@
-"""How large a micro-batch may be, so that an update fits the memory."""
+"""How large a micro-batch may be for an update to fit in memory."""
 
 import math
 
@@ -7,11 +7,11 @@ from t2t_lite.hparams import HParams
 from t2t_lite.model import flops, loss
 
 _FEWEST_TOKENS = 256
-# More than these at a time is no faster on the CPU that was measured. A GPU is
-# given all that fits it.
+# More at a time was no faster on the CPU that was measured. A GPU is given as
+# many as fit.
 _MOST_CPU_TOKENS = 2048
-# Of the memory; the rest is for what the estimate does not count. A CPU's is
-# shared with the rest of the process, and with other programs.
+# Of the memory; the rest is for what the estimate leaves out. A CPU shares its
+# memory with the rest of the process, and with other programs.
 _SHARES = {"CPU": 0.6, "GPU": 0.85}
 _BYTES_PER_LOGIT = 12  # Of a chunk of the loss: three copies in float32.
 _CHUNK_SHARE = 1 / 32  # Of a GPU's memory.
@@ -30,9 +30,9 @@ def num_micro_batches(
     Args:
         batch_size: B, of all replicas.
         length: S or T, the larger one.
-        micro_batch_tokens: that one replica takes at once of either side; a
-            longer row is taken alone.
-        num_replicas: among which the batch is divided.
+        micro_batch_tokens: how many of either side one replica takes at once; a
+            longer row is taken by itself.
+        num_replicas: how many share the batch.
     """
     rows = max(1, micro_batch_tokens // length)
     return math.ceil(batch_size / (rows * num_replicas))
@@ -81,8 +81,8 @@ def halves(tokens: int) -> list[int]:
 def chunk_logits(hardware: Hardware) -> int:
     """Returns how many logits the loss computes at a time.
 
-    The more there are, the fewer turns its loop takes. A GPU's follow its
-    memory; a CPU has nothing to gain.
+    The more there are, the fewer iterations its loop takes. On a GPU their
+    number depends on its memory; a CPU has nothing to gain.
 
     >>> chunk_logits(Hardware("GPU", 96e9, num_cores=16))
     250000000
@@ -99,7 +99,7 @@ def peak_bytes(
     hardware: Hardware,
     tokens: int,
 ) -> int:
-    """Returns the estimated peak of an update by micro-batches of `tokens`.
+    """Returns the estimated peak of an update in micro-batches of `tokens`.
 
     Args:
         hparams: HParams.
@@ -126,7 +126,7 @@ def _state_bytes(
 
 
 def _bytes_per_token(hparams: HParams, precision: str) -> int:
-    """Returns the bytes kept per source and target token to go backward."""
+    """Returns the bytes kept per source and target token to backpropagate."""
     width = 4 if precision == "float32" else 2
     D, F = hparams.d_model, hparams.d_ff
     attention = 8 * D + 2 * hparams.num_heads * hparams.max_length

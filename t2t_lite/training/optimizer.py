@@ -71,14 +71,14 @@ class NoamSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
 @keras.saving.register_keras_serializable("t2t_lite")
 class Cooldown(keras.optimizers.schedules.LearningRateSchedule):
-    """Another schedule's rate, which falls linearly in the last updates.
+    """Another schedule's rate, scaled down linearly in the last updates.
 
     The last update has 1 / cooldown_steps of it, and later ones have 0.
 
     Args:
         schedule: the other LearningRateSchedule.
         steps: int, how many updates there are.
-        cooldown_steps: int, how many of them are the last, at least 1.
+        cooldown_steps: int, how many of these count as the last, at least 1.
 
     Source: not in the paper; Hägele et al. 2024, "Scaling Laws and
     Compute-Optimal Training Beyond Fixed Training Durations".
@@ -135,17 +135,17 @@ def schedule(
 
 
 class _FusedAdam(keras.optimizers.Adam):
-    """Adam whose update of a weight is one operation of TensorFlow.
+    """Adam that updates a weight by one TensorFlow operation.
 
     Keras takes a dozen: on a CPU each is a pass over memory, on a GPU a launch.
-    It is given the sums of all replicas' gradients, and updates keras.Variables
-    of float32 by dense gradients, in a replica's context.
+    This one is given the sums of all replicas' gradients, and updates float32
+    keras.Variables by dense gradients, in a replica's context.
     """
 
     def _backend_update_step(
         self, grads: Any, trainable_variables: Any, learning_rate: Any
     ) -> None:
-        """Updates the weights; Keras would add up the gradients before."""
+        """Updates the weights; Keras would add up the gradients first."""
         import tensorflow as tf  # Schedules and Keras' Adam need no backend.
 
         step = ops.cast(self.iterations, "float32") + 1
@@ -188,8 +188,8 @@ def adam(
     Args:
         hparams: HParams.
         gradients_are_summed: whether each replica gives it the sums of all
-            replicas' gradients, in place of its own. Each weight, float32, is
-            then updated by one operation of TensorFlow.
+            replicas' gradients, instead of its own. Each weight, float32, is
+            then updated by one TensorFlow operation.
 
     Source: section 5.3.
     """

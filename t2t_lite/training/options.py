@@ -1,4 +1,4 @@
-"""How to run a training, apart from what is trained."""
+"""How to run training, apart from what is trained."""
 
 import dataclasses
 import math
@@ -34,7 +34,7 @@ class RunOptions:
     """
 
     strategy: str = "auto"  # a name that `make_strategy` takes
-    worker_timeout_minutes: float | None = None  # until all have come; None: 10
+    worker_timeout_minutes: float | None = None  # for all to join; None: 10
     precision: str = "float32"  # or "bfloat16", "float16", "auto"
     xla: bool = False
     micro_batch_tokens: int | None = None  # None: as many as fit the memory
@@ -44,14 +44,14 @@ class RunOptions:
     keep_last: int | None = None  # None: as many as are averaged, at least 2
     evaluate_every_steps: int | None = None  # None: five times in a run
     patience: int | None = None  # evaluations without a better dev score
-    warm_start_from: str | None = None  # path of a model directory, checkpoint
+    warm_start_from: str | None = None  # path: model directory or checkpoint
     vocabulary: str | None = None  # path of a SentencePiece model
     cache_dir: str | None = None  # of tokens; None: the model directory
     sustained_tflops: float | None = None  # of one device, to estimate the cost
-    divergence_factor: float | None = None  # of the mean loss; None: any
+    divergence_factor: float | None = None  # of the mean loss; None: no limit
     on_divergence: str = "stop"  # or "skip"
-    max_skips: int = 3  # in a run, until it stops
-    hang_minutes: float | None = None  # without an update; None: for ever
+    max_skips: int = 3  # in a run, before it stops
+    hang_minutes: float | None = None  # without an update; None: no limit
 
     def __post_init__(self) -> None:
         for name in _AT_LEAST_1:
@@ -91,7 +91,7 @@ class RunOptions:
     def with_save_every_steps(self, steps: int) -> "RunOptions":
         """Returns options with `steps` for save_every_steps if none is set.
 
-        Minutes that are set stay too.
+        Options that set minutes stay as they are.
 
         Args:
             steps: int, those of the settings; 0 if they have none.
@@ -121,7 +121,7 @@ class RunOptions:
         """Checks the files and folders that options name.
 
         Raises:
-            InputError: there is no such file, or no such folder can be.
+            InputError: a file does not exist, or a folder is not local.
         """
         # A checkpoint is given without the suffixes of its files.
         for name, suffixes in (
@@ -138,12 +138,12 @@ class RunOptions:
             )
 
     def require_splits(self, splits: Collection[str]) -> None:
-        """Raises InputError where an option has no effect without a split."""
+        """Raises InputError if an option needs a split that is missing."""
         if "dev" not in splits:
             self.require_no_dev_text()
 
     def require_no_dev_text(self) -> None:
-        """Raises InputError where an option has no effect without dev text."""
+        """Raises InputError if an option has no effect without dev text."""
         for name in ("evaluate_every_steps", "patience"):
             if getattr(self, name) is not None:
                 raise InputError(

@@ -1,4 +1,4 @@
-"""Warns of what a run can hardly be meant to have."""
+"""Warns about text and settings that are probably a mistake."""
 
 import collections
 
@@ -10,17 +10,17 @@ from t2t_lite.text.token_files import TokenPairs
 from t2t_lite.text.vocabulary import Vocabulary
 
 _PAIRS_LOOKED_AT = 10_000
-_NEARLY_ALL = 0.9  # The share at which a corpus is odd.
+_NEARLY_ALL = 0.9  # The share above which a corpus is odd.
 
 
 def warn_of_odd_text(pairs: TokenPairs, vocabulary: Vocabulary) -> None:
-    """Warns of a corpus that can hardly be what was meant."""
+    """Warns about a corpus that is probably not what was meant."""
     num_pairs = len(pairs.source_offsets) - 1
     count = min(num_pairs, _PAIRS_LOOKED_AT)
     indices = np.linspace(0, num_pairs - 1, count).astype(int)
     sources = _sequences(pairs.source_ids, pairs.source_offsets, indices)
     targets = _sequences(pairs.target_ids, pairs.target_offsets, indices)
-    if vocabulary.target is not vocabulary:  # The same text has other ids.
+    if vocabulary.target is not vocabulary:  # The same text has different ids.
         sources = vocabulary.decode(sources)
         targets = vocabulary.target.decode(targets)
     most = max(collections.Counter(targets).values())
@@ -42,12 +42,12 @@ def warn_of_odd_text(pairs: TokenPairs, vocabulary: Vocabulary) -> None:
 def _sequences(
     ids: np.ndarray, offsets: np.ndarray, indices: np.ndarray
 ) -> list[tuple[int, ...]]:
-    """Returns sequences of ids, some of many, fit to be compared."""
+    """Returns the sequences of ids at `indices`, as hashable tuples."""
     return [tuple(ids[offsets[n] : offsets[n + 1]].tolist()) for n in indices]
 
 
 def warn_of_unknown(pairs: TokenPairs, vocabulary: Vocabulary) -> None:
-    """Warns of a vocabulary of others that lacks characters of the text."""
+    """Warns if a vocabulary from elsewhere lacks characters of the text."""
     ids = pairs.source_ids, pairs.target_ids
     sides = vocabulary, vocabulary.target
     unknown = sum(
@@ -67,7 +67,7 @@ def warn_of_unknown(pairs: TokenPairs, vocabulary: Vocabulary) -> None:
 def warn_of_steps(
     hparams: HParams, evaluate_every_steps: int | None = None
 ) -> None:
-    """Warns of what so few updates do not come to.
+    """Warns about what will not happen in so few updates.
 
     Args:
         hparams: HParams.

@@ -1,7 +1,7 @@
-"""What a run will take, found before it begins: time, memory and disk.
+"""What a run will take, measured before it begins: time, memory and disk.
 
-Each shape of batch is run once, the dev text in part, a checkpoint is written
-and removed. Nothing is trained.
+Each batch shape is run once, part of the dev text is evaluated, and a
+checkpoint is written and removed. Nothing is trained.
 """
 
 import shutil
@@ -44,14 +44,14 @@ class Repeated(NamedTuple):
 
 
 class Disk(NamedTuple):
-    """What the checkpoints of a run take."""
+    """The disk space that the checkpoints of a run take."""
 
     count: int  # at the same time
     checkpoint_bytes: int  # of one
     free_bytes: int | None  # None: not known, on another machine
 
     def require_room(self) -> None:
-        """Raises InputError where the checkpoints do not fit."""
+        """Raises InputError if the checkpoints do not fit."""
         if self.free_bytes is None:
             return
         if self.count * self.checkpoint_bytes > self.free_bytes:
@@ -60,7 +60,7 @@ class Disk(NamedTuple):
             )
 
     def as_text(self) -> str:
-        """Returns the room that is needed, and the room that there is.
+        """Returns the space that is needed, and the space that is free.
 
         >>> Disk(3, checkpoint_bytes=2 * GIB, free_bytes=50 * GIB).as_text()
         '3 checkpoints at a time need 6.00 GiB of the disk; 50.00 GiB are free'
@@ -88,7 +88,7 @@ class Forecast(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Of the whole run, without its start and its last scores."""
+        """Seconds of the whole run, without its start and its final scores."""
         parts = (self.updates, self.evaluations, self.checkpoints)
         return sum(part.count * part.seconds for part in parts)
 
@@ -142,7 +142,7 @@ def try_shapes(
     micro_batch_tokens: int,
     on: Hardware,
 ) -> list[TriedShape]:
-    """Returns each shape of a plan, smallest first, as it was tried.
+    """Tries each shape of a plan, smallest first, and returns the results.
 
     Args:
         trainer: Trainer before its first update.
@@ -151,13 +151,13 @@ def try_shapes(
         on: Hardware of a replica.
 
     Raises:
-        InputError: one does not fit the memory.
+        InputError: one does not fit in memory.
     """
     tried = []
     for shape in sorted(plan, key=lambda shape: shape.source_length):
         trial = try_update(trainer, shape[:3], micro_batch_tokens, on)
         if trial is not None and trainer.is_compiled:
-            # XLA compiled a program for the shape; now without.
+            # XLA compiled a program for the shape; now it need not.
             trial = try_update(trainer, shape[:3], micro_batch_tokens, on)
         if trial is None:
             raise InputError(
@@ -176,7 +176,7 @@ def try_checkpoint(
     """Returns the seconds that a checkpoint takes, and the Disk of a run.
 
     Args:
-        directory: ModelDirectory, in which it is written, and removed.
+        directory: ModelDirectory, in which it is written and then removed.
         tensors: of the checkpoint.
         count: int, how many there are at the same time.
 

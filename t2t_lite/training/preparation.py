@@ -1,4 +1,4 @@
-"""What a run needs before its first update, and whether it may go on."""
+"""What a run needs before its first update, and whether it may continue."""
 
 import dataclasses
 import functools
@@ -38,7 +38,7 @@ from t2t_lite.training.micro_batches import fitting_micro_batch_tokens
 from t2t_lite.training.options import RunOptions
 from t2t_lite.training.training_text import TrainingText
 
-# The settings that decide what is learned from a text.
+# The settings that decide which vocabulary is learned from a text.
 _VOCABULARY_SETTINGS = (
     "task",
     "vocabulary_type",
@@ -59,7 +59,7 @@ class Prepared(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class _Start:
-    """What a run is started with, and what was begun in its directory."""
+    """What a run is started with, and the run begun in its directory."""
 
     directory: ModelDirectory
     task: Task
@@ -67,7 +67,7 @@ class _Start:
     text: TrainingText
     options: RunOptions
     cache_dir: pathlib.Path | None
-    begun: Settings | None  # of the run that goes on here; None for a new one
+    begun: Settings | None  # of the run to continue; None for a new one
 
     def read_pairs(self) -> Pairs:
         """Reads the training pairs."""
@@ -75,14 +75,14 @@ class _Start:
 
     @functools.cached_property
     def data_sha256(self) -> str:
-        """The hash of the training text, which is read for it once.
+        """The hash of the training text, which is read once to compute it.
 
-        To be asked for only where there is something to compare it with.
+        Ask for it only if there is something to compare it with.
         """
         return token_files.hash_corpora(self.text.read_corpora())
 
     def other_run(self, before: str, now: str | os.PathLike) -> InputError:
-        """Returns the refusal to go on with something else than before."""
+        """Returns the error for continuing with something else."""
         return InputError(
             f"{self.directory.path} was trained with {before}; received {now}: "
             "use what it was trained with, or give another --model_dir"
@@ -96,7 +96,7 @@ def prepare(
     options: RunOptions,
     warm_start: tuple[str, dict[str, Any]] | None = None,
 ) -> Prepared:
-    """Fills a model directory, or checks that a run may go on in it.
+    """Fills a model directory, or checks that a run may continue in it.
 
     Args:
         directory: ModelDirectory.
@@ -156,9 +156,9 @@ def _weighting(
 
 
 def begun_settings(directory: ModelDirectory) -> Settings | None:
-    """Returns the Settings of the run that goes on there; None for a new one.
+    """Returns the Settings of the run to continue there; None for a new one.
 
-    A run that has saved nothing may be begun anew with others.
+    A run that has saved no checkpoint may start over with different ones.
 
     Raises:
         InputError: they cannot be read.
@@ -248,7 +248,7 @@ def token_folder(
     """Returns the folder of --cache_dir, None if there is none.
 
     Raises:
-        InputError: it is none, or the model directory cannot do without.
+        InputError: it is not a folder, or a remote model directory needs one.
     """
     path = options.cache_dir
     if path is None:
@@ -265,7 +265,7 @@ def token_folder(
 
 
 def _require_begun_here(start: _Start) -> None:
-    """Raises InputError where the model directory is of an imported model."""
+    """Raises InputError if the model directory holds an imported model."""
     if start.begun is not None and not start.begun.data_sha256:
         path = start.directory.path
         raise InputError(
@@ -298,9 +298,9 @@ def _require_same_weights(start: _Start) -> None:
 
 
 def _require_alignments(start: _Start) -> None:
-    """Raises InputError where the links of words cannot be learned from.
+    """Raises InputError if the links of words cannot be learned from.
 
-    They are read for it before the long work, unless they were before.
+    In a new run, they are read for this before the long work.
     """
     is_guided = start.hparams.guided_alignment > 0
     require(
@@ -334,7 +334,7 @@ def _micro_batch_tokens(start: _Start, vocabulary: Vocabulary) -> int:
 def _sentence_figures(
     start: _Start, vocabulary: Vocabulary, pairs: TokenPairs
 ) -> dict[str, Any]:
-    """Returns the fields of Settings by which lines are split later."""
+    """Returns the fields of Settings that decide how lines are split later."""
     names = ("source_language", "multi_sentence_share", "long_line_tokens")
     if start.begun is not None:
         return {name: getattr(start.begun, name) for name in names}
@@ -418,7 +418,7 @@ def _unchecked_vocabulary(
 
 
 def _has_vocabulary(start: _Start) -> bool:
-    """Returns whether a run that has saved nothing left the vocabulary."""
+    """Returns whether a run without checkpoints left the vocabulary to use."""
     directory = start.directory
     if not directory.settings_path.exists():
         return False  # It may be of another text, or of another size.
@@ -471,7 +471,7 @@ def _tokens(
 def _own_tokens(
     start: _Start, tokenizer: PairTokenizer
 ) -> tuple[TokenPairs, CorpusReport] | None:
-    """Returns those in the model directory, None if they are of no use."""
+    """Returns the tokens in the model directory, None if they are of no use."""
     folder = start.directory.tokens
     if token_files.are_whole(folder):
         pairs, report = token_files.load_pairs(folder)
@@ -488,7 +488,7 @@ def _own_tokens(
 def _make_tokens(
     start: _Start, tokenizer: PairTokenizer
 ) -> tuple[TokenPairs, CorpusReport]:
-    """Returns tokens made anew, in place of any in the model directory."""
+    """Returns new tokens, which replace any in the model directory."""
     folder = start.directory.tokens
     if folder.is_dir():
         shutil.rmtree(folder)

@@ -102,7 +102,7 @@ class Bar:
 class Progress:
     """Shows how training goes, and has each update checked.
 
-    To be entered while updates are added.
+    Enter it while updates are added.
 
     Args:
         trainer: Trainer.
@@ -125,9 +125,9 @@ class Progress:
         self.restart()
 
     def restart(self) -> None:
-        """Begins anew from the trainer's step; what was added is forgotten."""
+        """Starts over from the trainer's step; what was added is forgotten."""
         self._pending: list[Update] = []
-        # The first update builds the graphs: speed counts from its end on.
+        # The first update builds the graphs: speed is measured from its end.
         self._first_step, self._first_update_at = self._trainer.step, None
         self._reported_at = -math.inf
         self._start_interval()
@@ -147,7 +147,7 @@ class Progress:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Leaves the time of what happens inside out of the speed."""
+        """Leaves the time spent within the context out of the speed."""
         start = time.monotonic()
         yield
         elapsed = time.monotonic() - start
@@ -159,15 +159,15 @@ class Progress:
         """Takes in what the last update reports; shows a report if one is due.
 
         Raises:
-            DivergenceError: that of an update, this one or one before.
+            DivergenceError: this update or an earlier one diverged.
         """
         self._pending.append(update)
         now = time.monotonic()
         if self._first_update_at is None:
             self._first_update_at, self._first_step = now, self._trainer.step
         if self._trainer.has_other_workers:
-            # All workers must find the same after the same update, for which
-            # they wait anyway (`agree_to_stop`).
+            # All workers must decide the same after the same update, and they
+            # wait for it anyway (`agree_to_stop`).
             self.flush()
         interval = self._display.seconds_between_reports
         if now - self._reported_at >= interval:
@@ -178,7 +178,7 @@ class Progress:
         """Reads the losses that are still on the device.
 
         Raises:
-            DivergenceError: that of the first update that is no good one.
+            DivergenceError: that of the first update that diverged.
         """
         pending, self._pending = self._pending, []
         for update in pending:
@@ -220,7 +220,7 @@ class Progress:
 
 
 def time_left_text(seconds: float | None) -> str:
-    """Returns the end of a report: the time left, nothing if not known.
+    """Returns the end of a report: the time left, "" if not known.
 
     >>> time_left_text(3725.4), time_left_text(None)
     (', 1:02:05 left', '')

@@ -30,10 +30,10 @@ def final_report(
 ) -> str:
     """Returns scores, some outputs, the cost, and how to use the model.
 
-    Writes the scores to scores.json, too.
+    Also writes the scores to scores.json.
 
-    The model is the average of the last checkpoints, as many as are kept of
-    those that the settings average.
+    The model is the average of the last checkpoints: as many as the settings
+    ask for, or all that are kept if there are fewer.
 
     Args:
         directory: ModelDirectory.
@@ -41,7 +41,7 @@ def final_report(
         task: Task.
         held_out: (source, target) pairs of "dev", "test", both or neither.
         cost_text: lines on the cost.
-        checks: lists of sentences to count the right ones of, by name.
+        checks: named lists of sentences, whose right ones are counted.
 
     Source: section 6.1.
     """

@@ -1,4 +1,7 @@
-"""What a run goes on with where flags leave it open. Needs no TensorFlow."""
+"""What a run takes from an earlier one if flags do not say.
+
+Reading it needs no TensorFlow.
+"""
 
 import dataclasses
 import os
@@ -14,7 +17,7 @@ from t2t_lite.storage import settings_file
 
 
 class Begun(NamedTuple):
-    """What a run was begun with; None where there is no such run."""
+    """What a run was begun with; None if there is no such run."""
 
     hparams: HParams | None = None
     corpus: dict[str, str] | None = None  # the flags that name it
@@ -25,15 +28,15 @@ def begun_with(
 ) -> Begun:
     """Returns what the settings.json of a model directory says.
 
-    One that cannot be used counts as none here; `prepare` refuses it. A run
-    that is new has the hparams of the model that it starts from.
+    A file that cannot be used counts as missing here; `prepare` refuses it. A
+    new run takes the hparams of the model that it starts from.
 
     Args:
         model_dir: path, which need not exist; None for none.
         warm_start_from: path of a model directory or a checkpoint, or None.
 
     Raises:
-        InputError: it is a file, a pipe, or a link to nowhere.
+        InputError: `model_dir` is a file, a pipe, or a link to nowhere.
     """
     begun = _begun_in(model_dir)
     if begun.hparams is not None or warm_start_from is None:
@@ -45,12 +48,12 @@ def begun_with(
     logging.info(
         "Settings not given by flags are taken from %s.", warm_start_from
     )
-    # A cooldown is that of the updates of the other run.
+    # The other run's cooldown was for its own number of updates.
     return Begun(dataclasses.replace(values["hparams"], cooldown_steps=0))
 
 
 def directory_of(warm_start_from: str) -> files.Path:
-    """Returns where the settings and the vocabulary of a model would lie.
+    """Returns where the settings and the vocabulary of a model would be.
 
     Args:
         warm_start_from: path of a model directory, or of a checkpoint in one of

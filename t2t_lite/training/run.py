@@ -1,4 +1,4 @@
-"""A training run: from text pairs to checkpoints; any of them resumes it."""
+"""A training run: from text pairs to checkpoints, any of which resumes it."""
 
 import contextlib
 import dataclasses
@@ -82,7 +82,7 @@ def train(
     """Trains until the last step, from the last checkpoint if there is one.
 
     Args:
-        model_dir: path of the model directory, made if there is none.
+        model_dir: path of the model directory, created if needed.
         hparams: HParams.
         text: TrainingText.
         options: RunOptions.
@@ -111,14 +111,14 @@ def preflight(
 ) -> str:
     """Returns what a run will take, for a reader; nothing is trained.
 
-    Each shape of batch is run once, part of an evaluation, a checkpoint. What
-    stays is what a run keeps before its first update: vocabulary, tokens and
+    It tries each batch shape once, part of an evaluation, and a checkpoint. It
+    leaves what a run keeps before its first update: vocabulary, tokens and
     settings.
 
     Args: those of `train`.
 
     Raises:
-        InputError: what `train` raises, or the memory or the disk will not do.
+        InputError: as for `train`, or there is too little memory or disk.
     """
     strategy = make_strategy(options.strategy)
     if has_other_workers(strategy):
@@ -141,7 +141,7 @@ def preflight(
 def _locked_directory(
     model_dir: str, strategy: tf.distribute.Strategy
 ) -> Iterator[ModelDirectory]:
-    """Gives the model directory to the chief, a temporary one to others."""
+    """Yields the model directory to the chief, a temporary one to others."""
     directory = ModelDirectory(model_dir)
     if is_chief(strategy):
         with directory.locked(), kept_log(directory):
@@ -156,7 +156,7 @@ def _locked_directory(
 
 @dataclasses.dataclass(frozen=True)
 class _Beginning:
-    """What a run is begun with: all that is read before there is a model."""
+    """What a run starts with: all that is read before there is a model."""
 
     directory: ModelDirectory
     hparams: HParams
@@ -188,7 +188,7 @@ def _begin(
     tokens = token_folder(directory, options)
     task = tasks.task_of(hparams)
     text = text.checked(task.check_pair)
-    # Read before the long work, for they may turn out to be wrong.
+    # Read before the long work, because they may turn out to be wrong.
     held_out = text.held_out()
     dev_pairs = held_out.get("dev")
     dev_sha256 = token_files.hash_pairs(dev_pairs) if dev_pairs else ""
@@ -225,7 +225,7 @@ def _with_precision(
 ) -> RunOptions:
     """Returns options with the chief's precision in place of "auto".
 
-    It is that of the run that goes on, for it to end with the same bits.
+    A resumed run keeps its own, so that it ends with the same bits.
     """
     if options.precision != "auto":
         return options
@@ -301,9 +301,10 @@ class _Run:
         return ", ".join(map(_short_name, devices))
 
     def _tried_micro_batch_tokens(self) -> int:
-        """Returns the micro-batch by which the largest update fits, as tried.
+        """Returns the micro-batch size with which the largest update fits.
 
-        Kept in the settings, so that a resumed run takes the same.
+        It is found by trying, and kept in the settings, so that a resumed run
+        takes the same.
         """
         settings = self.beginning.prepared.settings
         tokens = first_fitting(
@@ -338,7 +339,7 @@ class _Run:
         seconds = self.cost.device_seconds
         self.cost = Cost(self.cost.num_devices)
         self._start_from(found)
-        # Updates in vain do not count, but the time that they took.
+        # Discarded updates do not count, but the time that they took does.
         self.cost.earlier_device_seconds = seconds
 
     def _start_from(
@@ -377,7 +378,7 @@ class _Run:
         """Returns what the whole run will take, before its first update.
 
         Raises:
-            InputError: the memory or the disk will not do.
+            InputError: there is too little memory or disk.
         """
         seconds, disk = try_checkpoint(
             self.directory,
@@ -422,7 +423,7 @@ class _Run:
         """Updates until the run is over, and skips what makes it diverge.
 
         Raises:
-            InputError: the run diverges, and is to stop.
+            InputError: the run diverges, and has to stop.
         """
         while (divergence := self._divergence_of_updates(stop)) is not None:
             self.watchdog.require_skip(divergence)
@@ -439,7 +440,7 @@ class _Run:
         try:
             self._update(stop)
         except DivergenceError as divergence:
-            # Without its frames: they keep the batches that were to come.
+            # Without its frames, which keep the upcoming batches alive.
             return divergence.with_traceback(None)
         return None
 
@@ -447,7 +448,7 @@ class _Run:
         """Updates until the last step, or until a stop or too little gain.
 
         Raises:
-            DivergenceError: that of an update.
+            DivergenceError: an update diverged.
         """
         if self.trainer.step > self.hparams.steps:
             logging.warning(
@@ -456,7 +457,7 @@ class _Run:
                 self.trainer.step,
                 self.hparams.steps,
             )
-        self._evaluate_if_due(stop)  # A signal may have stopped it here.
+        self._evaluate_if_due(stop)  # A signal may have cut it short before.
         for source_ids, target_ids, *is_linked in self._batches(stop):
             update = self.trainer.update(
                 source_ids,
@@ -489,13 +490,13 @@ class _Run:
     def _batches(self, stop: StopSignal) -> Iterator[tuple[np.ndarray, ...]]:
         """Returns the (source_ids, target_ids) of the updates to do.
 
-        With the links of tokens behind them, where words are aligned.
+        If words are aligned, the links of tokens follow them.
         """
         is_over = self.dev.has_lost_patience(self.trainer.step)
         num_left = 0 if is_over else self.hparams.steps - self.trainer.step
 
         def should_stop() -> bool:
-            # One of several workers goes on until all agree to stop.
+            # One of several workers continues until all agree to stop.
             return stop.is_requested() and not self.trainer.has_other_workers
 
         first = self._num_fed
@@ -505,7 +506,7 @@ class _Run:
 
     @property
     def _num_fed(self) -> int:
-        """How many batches of the feed are behind the next update."""
+        """How many batches of the feed come before the next update."""
         return self.trainer.step + self.watchdog.skipped.skipped_batches
 
     def _num_micro_batches(
@@ -521,7 +522,7 @@ class _Run:
     def _count_operations(
         self, source_ids: np.ndarray, target_ids: np.ndarray
     ) -> None:
-        """Adds an update to the cost, padding included."""
+        """Adds an update to the cost, including padding."""
         self.cost.flops += flops.update_flops(
             self.hparams,
             self.trainer.model.num_target_ids,
@@ -534,8 +535,8 @@ class _Run:
         if not self.checkpointer.is_due(self.trainer.step):
             return
         is_alone = not self.trainer.has_other_workers
-        # Others may not be about to save, and all must go back together: the
-        # next update shows them too what is wrong with the weights.
+        # Other workers may not be about to save, and all must go back together:
+        # the next update shows them, too, that the weights are not finite.
         if is_alone or self.trainer.weights_are_finite():
             self._save(is_stop=False)
 
@@ -550,7 +551,7 @@ class _Run:
         self.hang_watch.note_life()
 
     def _tensors(self) -> dict[str, Any]:
-        """Returns all that a run needs to be resumed from here."""
+        """Returns all that is needed to resume the run from here."""
         return (
             self.trainer.tensors()
             | self.dev.state.tensors()

@@ -14,11 +14,11 @@ from t2t_lite import files
 from t2t_lite.remote_path import RemotePath
 from t2t_lite.storage.model_directory import ModelDirectory
 
-_SECONDS = 60.0  # Between two writings of a log on another machine.
+_SECONDS = 60.0  # Between two writes to a log on another machine.
 
 
 class _RemoteLog(python_logging.Handler):
-    """Appends log lines to a file of another machine, many at once."""
+    """Appends log lines to a file on another machine, many at once."""
 
     def __init__(self, path: RemotePath):
         super().__init__()
@@ -27,7 +27,7 @@ class _RemoteLog(python_logging.Handler):
         self._written_at = time.monotonic()
 
     def emit(self, record: python_logging.LogRecord) -> None:
-        """Keeps a line; a warning, or a minute, has all of them written."""
+        """Keeps a line; writes all of them for a warning, or after a minute."""
         self._lines.append(self.format(record) + "\n")
         is_late = time.monotonic() - self._written_at > _SECONDS
         if is_late or record.levelno >= python_logging.WARNING:
@@ -42,7 +42,7 @@ class _RemoteLog(python_logging.Handler):
         self._path.append("".join(lines).encode())
 
     def handleError(self, record: python_logging.LogRecord) -> None:
-        """Gives the file up, with a warning."""
+        """Gives up on the file, with a warning."""
         _give_up(self, self._path)
 
     def close(self) -> None:
@@ -53,7 +53,7 @@ class _RemoteLog(python_logging.Handler):
 
 
 class _LogFile(python_logging.FileHandler):
-    """Appends log lines to a file; a disk that takes none ends no run."""
+    """Appends log lines to a file; a failure to write does not end the run."""
 
     def __init__(self, path: pathlib.Path):
         super().__init__(path, encoding="utf-8", delay=True)
@@ -61,11 +61,11 @@ class _LogFile(python_logging.FileHandler):
     def emit(self, record: python_logging.LogRecord) -> None:
         try:
             super().emit(record)
-        except OSError:  # Of opening it; others go to handleError at once.
+        except OSError:  # From opening it; others go straight to handleError.
             self.handleError(record)
 
     def handleError(self, record: python_logging.LogRecord) -> None:
-        """Gives the file up, with a warning."""
+        """Gives up on the file, with a warning."""
         _give_up(self, self.baseFilename)
 
 
@@ -77,7 +77,7 @@ def _give_up(handler: python_logging.Handler, path: str | os.PathLike) -> None:
 
 
 def _log_file(path: files.Path) -> python_logging.Handler:
-    """Returns what appends the lines of a log to a file."""
+    """Returns a handler that appends the lines of a log to a file."""
     is_remote = isinstance(path, RemotePath)
     handler = _RemoteLog(path) if is_remote else _LogFile(path)
     handler.setFormatter(
@@ -90,10 +90,10 @@ def _log_file(path: files.Path) -> python_logging.Handler:
 
 @contextlib.contextmanager
 def kept_log(directory: ModelDirectory) -> Iterator[None]:
-    """Appends what is logged to the directory's train.log until it is left.
+    """Appends what is logged within the context to the directory's train.log.
 
-    The error that ends a run is its last line. Of a run that did not get as far
-    as its settings there is no log.
+    The error that ends a run is its last line. A run that did not get as far as
+    its settings leaves no log.
     """
     file, logger = _log_file(directory.log), logging.get_absl_logger()
     logger.addHandler(file)
@@ -108,14 +108,14 @@ def kept_log(directory: ModelDirectory) -> Iterator[None]:
         raise
     finally:
         logger.removeHandler(file)
-        with contextlib.suppress(OSError):  # What is left does not fit either.
+        with contextlib.suppress(OSError):  # The rest does not fit either.
             file.close()
         if not _is_begun(directory):
             directory.log.unlink(missing_ok=True)
 
 
 def _is_begun(directory: ModelDirectory) -> bool:
-    """Returns whether there are settings; yes where that is not known."""
+    """Returns whether there are settings; True if that is not known."""
     try:
         return directory.settings_path.exists()
     except OSError:

@@ -1,4 +1,4 @@
-"""Signals as a wish to stop, for a checkpoint to be saved first."""
+"""Signals as requests to stop, after a checkpoint is saved."""
 
 import contextlib
 import signal
@@ -6,15 +6,15 @@ from types import FrameType
 
 from absl import logging
 
-# SIGHUP: the terminal has gone, as when a connection is dropped.
+# SIGHUP: the terminal is gone, as when a connection is dropped.
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class StopSignal:
-    """Notes SIGTERM, Ctrl-C and SIGHUP while it is entered.
+    """Notes SIGTERM, Ctrl-C and SIGHUP within the context.
 
-    A second Ctrl-C stops at once, by KeyboardInterrupt. A SIGHUP that is
-    ignored, as under nohup, stays so.
+    Ctrl-C after any of these stops at once, by KeyboardInterrupt. A SIGHUP that
+    is ignored, as under nohup, stays ignored.
     """
 
     def __init__(self):

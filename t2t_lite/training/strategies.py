@@ -30,7 +30,7 @@ def make_strategy(name: str) -> tf.distribute.Strategy:
         InputError: TF_CONFIG does not name the machines and which of them this
             one is, or the others cannot be reached.
     """
-    # It tells each sum over devices, and each graph that is built.
+    # TensorFlow would log each sum over devices, and each graph built.
     tf.get_logger().setLevel("ERROR")
     gpus = tf.config.list_physical_devices("GPU")
     for gpu in gpus:
@@ -51,13 +51,13 @@ def make_strategy(name: str) -> tf.distribute.Strategy:
 
 
 def _multi_worker_strategy(tf_config: str) -> tf.distribute.Strategy:
-    Cluster.from_tf_config(tf_config)  # Or TensorFlow would wait, or crash.
+    Cluster.from_tf_config(tf_config)  # Else TensorFlow would wait, or crash.
     try:
         with _kept_handler(signal.SIGTERM):
             return tf.distribute.MultiWorkerMirroredStrategy()
     except (
         RuntimeError,
-        TypeError,  # An address is no text.
+        TypeError,  # An address is not a string.
         ValueError,
         tf.errors.OpError,
     ) as error:
@@ -70,7 +70,7 @@ def _multi_worker_strategy(tf_config: str) -> tf.distribute.Strategy:
 
 @contextlib.contextmanager
 def _kept_handler(number: int) -> Iterator[None]:
-    """Gives a signal back to Python's handler, where TensorFlow takes it."""
+    """Gives a signal back to Python's handler, if TensorFlow takes it."""
     handler = signal.getsignal(number)
     try:
         yield
@@ -99,9 +99,9 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
 
 @contextlib.contextmanager
 def waits_for_news(strategy: tf.distribute.Strategy) -> Iterator[None]:
-    """Holds back errors of TensorFlow's that another worker may have caused.
+    """Holds back TensorFlow errors that another worker may have caused.
 
-    Where one has died, the parent of this process says so and ends it
+    If one has died, the parent of this process says so and ends this process
     (`workers.train_together`); there is no more to say.
     """
     try:
@@ -117,7 +117,7 @@ def best_num_parts(
 ) -> int:
     """Returns how many parts of a micro-batch to compute side by side.
 
-    One with XLA, which runs one operation after the other, and where several
+    It is 1 with XLA, which runs one operation after another, and if several
     replicas or workers already run side by side.
     """
     is_one_device = isinstance(strategy, tf.distribute.OneDeviceStrategy)
@@ -134,8 +134,8 @@ def on_replicas(
     Args:
         strategy: tf.distribute.Strategy.
         function: takes and returns tensors of one replica.
-        signature: the types of its arguments, of all replicas, where these have
-            several shapes.
+        signature: the types of its arguments, over all replicas, if their
+            shapes vary.
     """
     return tf.function(
         lambda *args: strategy.run(function, args=args),
@@ -150,10 +150,10 @@ def first_local(strategy: tf.distribute.Strategy, value: Any) -> tf.Tensor:
 
 
 def sum_over_replicas(values: list[tf.Tensor]) -> list[tf.Tensor]:
-    """Returns the sums over all replicas; each of them must call it."""
+    """Returns the sums over all replicas; each of them must call this."""
     context = tf.distribute.get_replica_context()
-    # Tensors of this replica: with other workers, neither a variable nor an
-    # argument has the device that the reduction asks for.
+    # As tensors of this replica: with other workers, neither a variable nor an
+    # argument is on the device that the reduction needs.
     return context.all_reduce(
         tf.distribute.ReduceOp.SUM, [tf.identity(value) for value in values]
     )
@@ -162,11 +162,11 @@ def sum_over_replicas(values: list[tf.Tensor]) -> list[tf.Tensor]:
 def value_from_chief(
     strategy: tf.distribute.Strategy, value: Any
 ) -> np.ndarray | np.generic:
-    """Returns the chief's value on every worker; each of them must call it.
+    """Returns the chief's value on every worker; each of them must call this.
 
     Args:
         strategy: tf.distribute.Strategy.
-        value: a number, array or tensor, of one shape and dtype on all.
+        value: a number, array or tensor, with the same shape and dtype on all.
     """
 
     def of_chief(value: tf.Tensor) -> tf.Tensor:
@@ -184,12 +184,12 @@ def total_over_replicas(
 ) -> np.ndarray | np.generic:
     """Returns the sum over the replicas of all workers, on each of them.
 
-    Each worker must call it.
+    Each worker must call this.
 
     Args:
         strategy: tf.distribute.Strategy.
-        value: a number, array or tensor, of one shape and dtype on all.
-        of_replica: what a replica adds, by its worker's value.
+        value: a number, array or tensor, with the same shape and dtype on all.
+        of_replica: function from its worker's value to what a replica adds.
     """
     if not has_other_workers(strategy):
         return np.asarray(value)[()]

@@ -10,10 +10,10 @@ from t2t_lite.errors import reason
 
 
 class Summaries:
-    """Writes curves for TensorBoard; a disk that takes none ends no run.
+    """Writes curves for TensorBoard; a failure to write does not end the run.
 
     Args:
-        folder: to write to, made with the first value; None to write nothing.
+        folder: to write to, created with the first value; None for no curves.
     """
 
     def __init__(self, folder: str | os.PathLike | None):

@@ -17,7 +17,7 @@ class Sums(NamedTuple):
 
     @classmethod
     def zeros(cls, shapes: Iterable[Sequence[int]]) -> "Sums":
-        """Returns sums of nothing; call it in the scope of a strategy.
+        """Returns sums that are 0; call this in the scope of a strategy.
 
         Args:
             shapes: of the weights.

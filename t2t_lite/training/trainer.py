@@ -2,7 +2,7 @@
 
 The gradient of an update is the sum over all its target tokens, divided once by
 their number. How the batch is divided over replicas and micro-batches changes
-nothing but rounding and the dropout masks.
+only the rounding and the dropout masks.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ class Trainer:
         vocabulary_size: int.
         strategy: tf.distribute.Strategy; the current one if not given.
         precision: "float32", "bfloat16" or "float16", of the computation;
-            weights, softmax and loss are float32 whatever it is.
+            weights, softmax and loss are always float32.
         xla: bool, whether XLA compiles the forward and backward pass.
         num_target_ids: int, that of Transformer.
         num_parts: int, how many parts of a micro-batch are computed side by
@@ -104,7 +104,7 @@ class Trainer:
         self._run_add = on_replicas(
             self.strategy,
             lambda shard, scale: add(*shard[:3], scale, *shard[3:]),
-            # Else the first shape would get a graph of its own, optimized in
+            # Otherwise the first shape would get its own graph, optimized in
             # ways that round differently: a resumed run, which sees another
             # shape first, would drift from the one that it resumes.
             [self._spec_of_shards(), tf.TensorSpec([])],
@@ -130,14 +130,15 @@ class Trainer:
             target_ids: int32 array [B, T].
             num_micro_batches: int, how many parts each replica takes in turn.
             should_stop: returns whether this process wants to stop. If it is
-                alone, it gives the update up between two micro-batches, which
-                leaves no trace. One of several workers finishes the update, and
-                `agree_to_stop` then tells all of them.
+                the only one, it gives up the update between two micro-batches,
+                which leaves no trace. One of several workers finishes the
+                update, and `agree_to_stop` then tells all of them.
             is_linked: uint8 array [B, T, S], which tokens are linked, for
-                guided alignment; None where no words are aligned.
+                guided alignment; None if no words are aligned.
 
         Raises:
-            DivergenceError: float16 holds the gradients at no loss scale.
+            DivergenceError: float16 cannot hold the gradients at any loss
+                scale.
         """
         batch = source_ids, target_ids
         is_added = False
@@ -160,8 +161,8 @@ class Trainer:
     def agree_to_stop(self) -> bool:
         """Returns whether any worker wanted to stop in the last update.
 
-        Every worker gets the same answer after the same update, for the
-        requests are summed up in the reduction that an update needs anyway.
+        Every worker gets the same answer after the same update, because the
+        requests are summed in the reduction that an update needs anyway.
         """
         return self.has_other_workers and float(self._stop_requests) > 0
 
@@ -192,7 +193,7 @@ class Trainer:
         target_ids: np.ndarray,
         is_linked: np.ndarray | None = None,
     ) -> list[np.ndarray]:
-        """Returns the arrays of a batch, links where alignment is guided."""
+        """Returns the arrays of a batch, with links if alignment is guided."""
         if not self.hparams.guided_alignment:
             return [source_ids, target_ids]
         if is_linked is None:
@@ -220,7 +221,7 @@ class Trainer:
         return self.strategy.experimental_distribute_values_from_function(shard)
 
     def _spec_of_shards(self) -> Any:
-        """Returns the type of `_shards`, of all shapes."""
+        """Returns the type of `_shards` that covers all shapes."""
         first, second = (
             tf.nest.map_structure(
                 tf.type_spec_from_value,
@@ -244,10 +245,10 @@ class Trainer:
         self._run_clear()
 
     def trace(self) -> None:
-        """Traces all graphs of an update, before the first, once.
+        """Traces all graphs of an update once, before the first update.
 
-        What was added is forgotten. XLA compiles the graphs for each shape that
-        it meets, later.
+        What was added is forgotten. XLA compiles the graphs later, for each
+        shape that it meets.
 
         Raises:
             ValueError: there was an update.
@@ -268,8 +269,8 @@ class Trainer:
     def rehearse_apply(self) -> None:
         """Does what ends an update, without gradients, and waits for it.
 
-        Before the first update it leaves no trace: sums and Adam's moments are
-        zero, so that the weights stay.
+        Before the first update this leaves no trace: sums and Adam's moments
+        are zero, so the weights stay the same.
 
         Raises:
             ValueError: there was an update.
@@ -348,12 +349,12 @@ class Trainer:
     def _apply(
         self, scale: tf.Tensor, stop_request: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Updates the weights by the sums of all replicas and clears them.
+        """Updates the weights by the sums of all replicas, and clears the sums.
 
         Returns:
             the mean loss, the number of tokens, the norms of the gradients [G],
-            and how many replicas' process wants to stop, each float32, [] where
-            nothing else is said.
+            and on how many replicas the process wants to stop; each is float32,
+            and [] unless a shape is given.
         """
         loss_sum, tokens, stop_requests = sum_over_replicas(
             [self.sums.loss, self.sums.tokens, stop_request]
@@ -374,8 +375,8 @@ class Trainer:
     def _fits_loss_scale(self, batch: tuple[np.ndarray, np.ndarray]) -> bool:
         """Returns whether float16 held the gradients; adapts the loss scale.
 
-        If not, the sums are cleared, for the same batch to be tried again with
-        half the scale.
+        If not, the sums are cleared, so that the same batch can be tried again
+        with half the scale.
         """
         is_finite = bool(first_local(self.strategy, self._run_is_finite()))
         adapted = self.loss_scale.after(is_finite)
@@ -389,9 +390,9 @@ class Trainer:
     def _divergence(
         self, batch: tuple[np.ndarray, np.ndarray]
     ) -> DivergenceError:
-        """Returns that of a batch whose gradients no loss scale makes finite.
+        """Returns the error for gradients that no loss scale makes finite.
 
-        They are those that were added, and are cleared.
+        They are the gradients that were added, and they are cleared.
         """
         loss_sum, tokens, *_ = self._totals()
         failed = Update(
@@ -425,7 +426,7 @@ class Trainer:
         ]
 
     def learning_rate(self, step: int) -> float:
-        """Returns the rate of the update that makes it `step` updates."""
+        """Returns the rate of update number `step`, counted from 1."""
         return float(self.schedule(step - 1))
 
     def weights_are_finite(self) -> bool:
@@ -449,7 +450,7 @@ class Trainer:
         }
 
     def restore(self, tensors: dict[str, Any], description: str) -> None:
-        """Restores the state in which `tensors` returned them.
+        """Restores the state that `tensors` returned.
 
         Args:
             tensors: dict of str to tensor or array.
@@ -466,7 +467,7 @@ class Trainer:
             self.loss_scale = LossScale(scale, updates)
 
     def reset(self) -> None:
-        """Goes back to where it was before the first update."""
+        """Restores the state before the first update."""
         keras.utils.set_random_seed(self.hparams.seed)
         first = Transformer.from_config(self.model.get_config())
         first.build()
@@ -501,7 +502,7 @@ def _shard(
 ) -> tf.Tensor:
     """Returns every num_shards-th row from row `index` on, [R, ...].
 
-    All shards have one size, which `num_parts` divides.
+    All shards have the same size, which `num_parts` divides.
     """
     rows = -(-len(array) // (num_shards * num_parts)) * num_parts
     part = array[index::num_shards]

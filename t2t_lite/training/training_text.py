@@ -24,14 +24,14 @@ class TrainingText:
         readers: for "train", and for "dev" and "test" if there are any, a
             function; each call reads the (source, target) pairs.
         source_language: ISO 639-1; None if not known.
-        corpora: the readers of the corpora that "train" is made of, where they
+        corpora: the readers of the corpora that "train" is made of, if they
             have weights.
-        weights: how often pairs of each corpus are drawn, in proportion; none
-            where all are drawn equally often.
-        read_checks: a function that reads the lists of sentences, by name, of
-            which the report counts the right ones.
+        weights: how often pairs of each corpus are drawn, in proportion; empty
+            if all are drawn equally often.
+        read_checks: a function that reads named lists of sentences, of which
+            the report counts the right ones.
         alignments: a function; each call reads the links of the words of each
-            training pair, as lines. None where they are not learned from.
+            training pair, as lines. None if they are not learned from.
     """
 
     flags: dict[str, str]
@@ -43,10 +43,10 @@ class TrainingText:
     alignments: Callable[[], Iterable[str]] | None = None
 
     def read_corpora(self) -> list[AnyPairs]:
-        """Returns the training pairs of each corpus that has a weight.
+        """Returns the training pairs, by corpus if corpora have weights.
 
-        They have their links, where words are aligned, and are to be read one
-        corpus after the other.
+        They include their links, if words are aligned. Read one corpus after
+        the other.
         """
         corpora = self._read_unlinked()
         if self.alignments is None:
@@ -66,7 +66,7 @@ class TrainingText:
         """Reads the links of all training pairs.
 
         Raises:
-            InputError: there is not a line for each pair, or one has links of
+            InputError: there is not one line for each pair, or a line links
                 words that its pair does not have.
         """
         pairs = itertools.chain.from_iterable(self._read_unlinked())
@@ -86,7 +86,7 @@ class TrainingText:
     def checked(
         self, check: Callable[[str, str], tuple[str, str]]
     ) -> "TrainingText":
-        """Returns the text whose pairs are check(source, target) of these."""
+        """Returns this text with check(source, target) for each pair."""
         readers = {
             split: functools.partial(_checked_pairs, reader, check)
             for split, reader in self.readers.items()
@@ -98,10 +98,10 @@ class TrainingText:
         return dataclasses.replace(self, readers=readers, corpora=corpora)
 
     def held_out(self) -> dict[str, list[tuple[str, str]]]:
-        """Returns the pairs of "dev" and "test", where there are any.
+        """Returns the pairs of "dev" and "test", if there are any.
 
         Raises:
-            InputError: there is such text, and it is empty.
+            InputError: there is such text, but it is empty.
         """
         pairs = {
             split: list(self.readers[split]())
@@ -116,15 +116,15 @@ class TrainingText:
 def _linked(
     pairs: Pairs, lines: Iterator[str], is_last: bool
 ) -> Iterator[LinkedPair]:
-    """Yields pairs with a line of links each.
+    """Yields each pair with its line of links.
 
     Args:
         pairs: those of one corpus.
-        lines: those of the corpora that are left.
+        lines: those of this corpus and the later ones.
         is_last: whether it is the last corpus.
 
     Raises:
-        InputError: there are not as many lines.
+        InputError: there are fewer or more lines than pairs.
     """
     for pair in pairs:
         line = next(lines, None)

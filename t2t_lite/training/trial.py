@@ -1,4 +1,4 @@
-"""Updates that are tried before the first one, and leave no trace.
+"""Trial updates, which run before the first one and leave no trace.
 
 An estimate of the memory may be wrong; what has run once will run again.
 """
@@ -18,7 +18,7 @@ from t2t_lite.training.micro_batches import halves, num_micro_batches
 from t2t_lite.training.strategies import total_over_replicas
 from t2t_lite.training.trainer import Trainer
 
-_MOST_RUN = 3  # Micro-batches of an update that is tried.
+_MOST_RUN = 3  # Micro-batches of a trial update.
 
 
 class Trial(NamedTuple):
@@ -37,9 +37,9 @@ def try_update(
 ) -> Trial | None:
     """Returns the Trial of an update without padding; None if memory ran out.
 
-    Of its micro-batches, which are alike, a few are run, and the time of all
-    is taken from them. Each worker must call it, and gets the same kind of
-    answer.
+    Its micro-batches are alike, so only a few are run, and the time of all is
+    extrapolated from them. Each worker must call this; either all get a Trial
+    or none does.
 
     Args:
         trainer: Trainer before its first update.
@@ -56,7 +56,7 @@ def try_update(
     )
     hardware.reset_peak_memory(on.kind)
     batch = _random_ids(trainer.model, shape)
-    trainer.trace()  # Not counted, for it is done once.
+    trainer.trace()  # Not counted, because it is done once.
     start = time.perf_counter()
     has_failed, num_run = False, min(count, _MOST_RUN)
     try:
@@ -95,9 +95,9 @@ def first_fitting(
     tokens: int,
     on: Hardware,
 ) -> int:
-    """Returns the first of `halves(tokens)` by which an update fits, as tried.
+    """Returns the first of `halves(tokens)` with which a trial update fits.
 
-    Each worker must call it with the same arguments but for the hardware.
+    Each worker must call this with the same arguments except the hardware.
 
     Args:
         trainer: Trainer before its first update.

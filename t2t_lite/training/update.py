@@ -1,4 +1,4 @@
-"""What is known of an update of the model once it is done."""
+"""What is known about an update of the model once it is done."""
 
 from typing import NamedTuple
 
@@ -12,5 +12,5 @@ class Update(NamedTuple):
     loss: tf.Tensor  # float32 [], nats a token, label smoothing included
     tokens: tf.Tensor  # float32 [], target tokens
     gradient_norms: tf.Tensor  # float32 [G], those of GradientNorms
-    step: int  # updates done with it
+    step: int  # updates done, including it
     batch: tuple[np.ndarray, np.ndarray]  # int32 [B, S] and [B, T]

@@ -1,4 +1,4 @@
-"""What becomes of a run whose loss diverges: it stops, or skips the batches."""
+"""What a run does when its loss diverges: it stops, or skips the batches."""
 
 import json
 import math
@@ -25,7 +25,7 @@ from t2t_lite.training.update import Update
 
 
 class Skipped(NamedTuple):
-    """Batches that a run has left out: tensors of these names.
+    """Batches that a run has skipped: tensors of these names.
 
     Step N trains on batch N + skipped_batches.
     """
@@ -34,7 +34,7 @@ class Skipped(NamedTuple):
     num_skips: int = 0
 
     def after(self, num_batches: int) -> "Skipped":
-        """Returns what it is once that many batches more are skipped at once.
+        """Returns the counts once that many more batches are skipped at once.
 
         >>> Skipped().after(10).after(3)
         Skipped(skipped_batches=13, num_skips=2)
@@ -43,7 +43,7 @@ class Skipped(NamedTuple):
 
     @classmethod
     def restored(cls, tensors: Mapping[str, Any]) -> "Skipped":
-        """Returns what a checkpoint keeps of it; nothing if that has none.
+        """Returns the counts that a checkpoint keeps; zeros if it has none.
 
         Args:
             tensors: those of the checkpoint.
@@ -52,7 +52,7 @@ class Skipped(NamedTuple):
 
 
 class Watchdog:
-    """Notices an update that shows that the model is of no use any more.
+    """Notices an update that shows that the model is no longer of any use.
 
     Args:
         trainer: Trainer.
@@ -77,14 +77,14 @@ class Watchdog:
         self.loss_mean, self.skipped = LossMean(), Skipped()
 
     def check(self, update: Update, loss: float) -> None:
-        """Takes in the updates, one after the other.
+        """Checks an update; call this for each one, in order.
 
         Args:
             update: Update.
             loss: that of the update, as it was read from the device.
 
         Raises:
-            DivergenceError: it is no good one.
+            DivergenceError: it shows that the run diverged.
         """
         self._last = update
         reason = why_diverged(
@@ -98,7 +98,7 @@ class Watchdog:
         self.loss_mean = self.loss_mean.after(loss)
 
     def require_finite_weights(self) -> None:
-        """Raises DivergenceError where the weights are of no use."""
+        """Raises DivergenceError if the weights are not finite."""
         if not self._trainer.weights_are_finite():
             reason = "the weights are not finite"
             raise DivergenceError(reason, self._trainer.step, self._last)
@@ -107,7 +107,7 @@ class Watchdog:
         """Records a divergence, and checks that the run may skip it.
 
         Raises:
-            InputError: it is to stop.
+            InputError: the run has to stop.
         """
         rate = self._trainer.learning_rate(divergence.step)
         what = f"{divergence}, learning rate {rate:.2e}"
@@ -127,12 +127,12 @@ class Watchdog:
         )
 
     def skip_until(self, step: int, before: Skipped) -> None:
-        """Has the run go on past the batches of the steps that were in vain.
+        """Makes the run skip the batches of the steps that were undone.
 
         Args:
-            step: the last of them; the first is the next one of the trainer,
-                which has gone back.
-            before: what was skipped when they were done.
+            step: the last of these steps; the first is the next one of the
+                trainer, which has gone back.
+            before: what had been skipped when they were done.
         """
         first = self._trainer.step
         self.skipped = before.after(step - first)
@@ -156,7 +156,7 @@ class Watchdog:
         self.skipped = Skipped.restored(tensors)
 
     def tensors(self) -> dict[str, np.generic]:
-        """Returns what a checkpoint keeps, for a run to decide as before."""
+        """Returns what a checkpoint keeps, so that a run decides as before."""
         numbers = self.skipped._asdict().items()
         return self.loss_mean.tensors() | {n: np.int64(v) for n, v in numbers}
 
@@ -170,9 +170,9 @@ class Watchdog:
         )
 
     def _record(self, divergence: DivergenceError) -> pathlib.Path | None:
-        """Writes what is known of a divergence; returns its file, if any.
+        """Writes what is known about a divergence; returns its file, if any.
 
-        A disk that takes none must not hide the divergence itself.
+        A failure to write it must not hide the divergence itself.
         """
         if self._directory is None:
             return None
@@ -188,7 +188,7 @@ class Watchdog:
         return path
 
     def _values(self, divergence: DivergenceError) -> dict[str, Any]:
-        """Returns what JSON can hold of a divergence."""
+        """Returns what is known about a divergence, as values for JSON."""
         step, update = divergence.step, divergence.update
         values = {
             "reason": divergence.reason,
@@ -217,7 +217,7 @@ class Watchdog:
     ) -> list[list[str]]:
         """Returns the source and the target of each pair of a batch.
 
-        Targets that are no text, such as trees, are named token by token.
+        Targets that are not text, such as trees, are given token by token.
         """
         sources = self._vocabulary.decode(source_ids)
         vocabulary = self._vocabulary.target

@@ -1,8 +1,8 @@
 """Workers of one run meet before they train, and end together.
 
-TensorFlow waits for ever for a worker that does not come, and where one dies
-the others hang or abort. So each worker is two processes: a child trains, and
-its parent, which never loads TensorFlow, watches over it:
+TensorFlow waits forever for a worker that does not come, and if one dies, the
+others hang or abort. So each worker is two processes: a child trains, and its
+parent, which never loads TensorFlow, watches over it:
 
     worker 0, the chief       worker 1              worker 2
     parent <------------------ parent                 parent
@@ -10,8 +10,8 @@ its parent, which never loads TensorFlow, watches over it:
     child  <== TensorFlow ==>  child  <============>  child
 
 The parents of the others keep a connection to the chief's parent, which tells
-everyone how each child has ended. A connection that breaks is a worker that
-has died.
+everyone how each child has ended. A broken connection means that a worker has
+died.
 """
 
 import contextlib
@@ -36,24 +36,24 @@ from t2t_lite.errors import InputError
 from t2t_lite.training.cluster import Cluster, find_cluster
 from t2t_lite.training.options import RunOptions
 
-_TIMEOUT_MINUTES = 10.0  # Until all have come, where nothing is said.
+_TIMEOUT_MINUTES = 10.0  # Until all have come, by default.
 _SECONDS_BETWEEN_LOOKS = 0.2
 _SECONDS_TO_SAY_HELLO = 5.0
 # Until all have ended for the same reason; less than the child's
-# `strategies.SECONDS_FOR_NEWS`, for it is the parent that knows more.
+# `strategies.SECONDS_FOR_NEWS`, because the parent knows more.
 _SECONDS_TO_AGREE = 10.0
-_SECONDS_FOR_NEWS = 30.0  # Of who has died, where a child was aborted.
-_SECONDS_TO_STOP = 600.0  # A large checkpoint takes its time.
+_SECONDS_FOR_NEWS = 30.0  # Of which worker has died, if a child aborted.
+_SECONDS_TO_STOP = 600.0  # A large checkpoint takes time to save.
 _MAX_MESSAGE_BYTES = 1 << 16  # Of a message; a stranger's may never end.
 _PACKAGES = ("t2t_lite", "tensorflow", "keras", "numpy")
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-# As the trainer exits once all have agreed to stop.
+# With which the trainer exits once all have agreed to stop.
 _STOP_STATUSES = tuple(128 + number for number in _FORWARDED)
 _RESUME = "run the same commands again to resume from the last checkpoint"
 
 
 class _Connection:
-    """One end of a connection, over which JSON objects go, a line each."""
+    """One end of a connection that carries JSON objects, a line each."""
 
     def __init__(self, connection: socket.socket):
         self.socket = connection
@@ -61,12 +61,12 @@ class _Connection:
         _notice_lost_machines(connection)
 
     def send(self, **message: Any) -> None:
-        """Sends a message; does nothing if there is nobody left to hear it."""
+        """Sends a message; does nothing if nobody is left to receive it."""
         with contextlib.suppress(OSError):
             self.socket.sendall(json.dumps(message).encode() + b"\n")
 
     def receive(self, seconds: float = 0.0) -> list[dict[str, Any]] | None:
-        """Returns the messages that come in time, None once it is closed.
+        """Returns the messages that come in time, None after a disconnect.
 
         Args:
             seconds: how long to wait for the first.
@@ -82,16 +82,16 @@ class _Connection:
         *lines, self._received = (self._received + received).split(b"\n")
         try:
             messages = [files.parse_json(line) for line in lines]
-        except ValueError:  # A stranger, who speaks something else.
+        except ValueError:  # A stranger that speaks something else.
             return None
         is_ours = all(isinstance(message, dict) for message in messages)
         return messages if is_ours else None
 
     def first_message(self, deadline: float) -> dict[str, Any] | None:
-        """Returns what is said first; None if nothing is, or no more.
+        """Returns the first message; None if none comes in time or at all.
 
         Args:
-            deadline: until when to wait, by time.monotonic.
+            deadline: when to stop waiting, by time.monotonic.
         """
         while (left := deadline - time.monotonic()) > 0:
             messages = self.receive(left)
@@ -107,14 +107,14 @@ class _Connection:
 
 
 def _notice_lost_machines(connection: socket.socket) -> None:
-    """Has a connection break within half a minute of the other machine."""
+    """Makes a connection break within half a minute of losing the machine."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (
         ("TCP_KEEPIDLE", 10),
         ("TCP_KEEPINTVL", 5),
         ("TCP_KEEPCNT", 3),
     ):
-        if hasattr(socket, name):  # macOS calls the first otherwise.
+        if hasattr(socket, name):  # macOS names the first differently.
             option = getattr(socket, name)
             connection.setsockopt(socket.IPPROTO_TCP, option, value)
 
@@ -122,7 +122,7 @@ def _notice_lost_machines(connection: socket.socket) -> None:
 def train_together(options: RunOptions) -> None:
     """Meets the other workers, if there are any, and watches over a child.
 
-    It returns in that child, which is to train; this process exits with the
+    It returns in that child, which then trains; this process exits with the
     child's status. No other thread may run, and TensorFlow must not be loaded.
 
     Args:
@@ -130,7 +130,7 @@ def train_together(options: RunOptions) -> None:
 
     Raises:
         InputError: TF_CONFIG or SLURM's variables are wrong; a worker has not
-            come, is of another version, or has died.
+            come, runs another version, or has died.
     """
     cluster = find_cluster(options.strategy)
     minutes = options.worker_timeout_minutes
@@ -165,7 +165,7 @@ def train_together(options: RunOptions) -> None:
 
 
 def _versions() -> dict[str, str]:
-    """Returns the versions that must be alike, by the package."""
+    """Returns the versions that must be the same on all, by package."""
     found = {}
     for name in _PACKAGES:
         # A checkout runs without being installed.
@@ -175,12 +175,12 @@ def _versions() -> dict[str, str]:
 
 
 def _begin_as_child(parent_pipe: int) -> None:
-    """Leaves the parent's signals to it, and sees to it that none is left over.
+    """Leaves signals to the parent, and makes this child end with it.
 
     Args:
         parent_pipe: descriptor of a pipe that the parent keeps open.
     """
-    os.setpgid(0, 0)  # A terminal's Ctrl-C comes by the parent alone.
+    os.setpgid(0, 0)  # A terminal's Ctrl-C comes only by the parent.
 
     def end_with_parent() -> None:
         os.read(parent_pipe, 1)
@@ -194,7 +194,7 @@ class _Meeting:
 
     Args:
         cluster: Cluster.
-        hello: what each worker has to say beside its index.
+        hello: what each worker has to say besides its index.
     """
 
     def __init__(self, cluster: Cluster, hello: Mapping[str, Any]):
@@ -208,7 +208,7 @@ class _Meeting:
             minutes: when to give up.
 
         Raises:
-            InputError: somebody is missing, or somebody does not fit.
+            InputError: a worker is missing, or one does not match.
         """
         host, port = _host_and_port(self._cluster.addresses[0])
         try:
@@ -218,7 +218,7 @@ class _Meeting:
                 f"cannot wait for the other workers at {host}:{port}: "
                 f"{error.strerror or error}"
             ) from None
-        with server:  # Then the port is TensorFlow's.
+        with server:  # Afterward the port is TensorFlow's.
             self._admit_all(server, minutes)
         for connection in self._connections.values():
             connection.send(all_are_here=True)
@@ -238,7 +238,7 @@ class _Meeting:
                 self._admit(_Connection(server.accept()[0]))
 
     def _missing(self) -> list[int]:
-        """Returns who has not come, or has gone again."""
+        """Returns the workers that have not come, or have left again."""
         for index, connection in list(self._connections.items()):
             if connection.receive() is None:
                 connection.close()
@@ -247,7 +247,7 @@ class _Meeting:
         return [index for index in others if index not in self._connections]
 
     def _admit(self, connection: _Connection) -> None:
-        """Takes in who has connected, unless it is a stranger."""
+        """Admits a worker that has connected, and turns away a stranger."""
         deadline = time.monotonic() + _SECONDS_TO_SAY_HELLO
         hello = connection.first_message(deadline) or {}
         index = hello.pop("index", None)
@@ -261,7 +261,7 @@ class _Meeting:
             return
         name, before = self._cluster.name(index), self._connections.get(index)
         self._connections[index] = connection
-        # One that went away and came again is welcome.
+        # One that left and came back is welcome.
         if before is not None and before.receive() is not None:
             reason = f"two processes say that they are {name}"
             before.send(refused=reason)
@@ -275,7 +275,7 @@ class _Meeting:
                 )
 
     def _refuse(self, reason: str) -> None:
-        """Tells all who have come, and raises InputError."""
+        """Tells all workers that have come, and raises InputError."""
         for connection in self._connections.values():
             connection.send(refused=reason)
         raise InputError(reason)
@@ -292,7 +292,7 @@ def _join(
         InputError: the chief has not come, or refuses.
     """
     logging.info("Waiting for %s.", cluster.name(0))
-    # A chief that others keep waiting gives up first, and says for whom.
+    # A chief that waits for others gives up first, and says for whom.
     deadline = time.monotonic() + 60 * minutes + _SECONDS_FOR_NEWS
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError):
@@ -303,13 +303,13 @@ def _join(
                 raise InputError(answer["refused"])
             if answer is not None:
                 return connection
-            connection.close()  # The chief has gone, and may come again.
+            connection.close()  # The chief has left, and may come back.
         time.sleep(_SECONDS_BETWEEN_LOOKS)
     raise InputError(_did_not_come(cluster.name(0), minutes))
 
 
 def _connect(address: str) -> _Connection:
-    """Returns a connection to who listens there.
+    """Returns a connection to whoever listens at an address.
 
     Raises:
         OSError: nobody does.
@@ -352,7 +352,7 @@ class _Watch:
         cluster: Cluster.
         connections: the chief's to all others by index; another worker's to
             the chief, 0.
-        child: number of the process that trains.
+        child: ID of the process that trains.
     """
 
     def __init__(
@@ -385,20 +385,20 @@ class _Watch:
         return self._after_child(status)
 
     def _handle_exit(self, index: int, status: int | None) -> None:
-        """Takes in how another worker has ended."""
+        """Reacts to how another worker has ended."""
         name = self._cluster.name(index)
         failure = f"{name} has stopped, and its own output says why"
         if _has_died(status):
             self._end_in(0, self._death(index, status))
         elif status in _STOP_STATUSES:
-            # All have agreed to stop; unless this one does not train yet.
+            # All have agreed to stop, unless this one does not train yet.
             self._stops_at = time.monotonic() + _SECONDS_TO_AGREE
             self._end_in(_SECONDS_TO_STOP, f"{failure}: {_RESUME}")
         elif status:
             self._end_in(_SECONDS_TO_AGREE, f"{failure}: {_RESUME}")
 
     def _end_in(self, seconds: float, why: str) -> None:
-        """Has the child ended after a while, if it has not ended by itself."""
+        """Makes the child end after a while, unless it ends by itself first."""
         ends_at = time.monotonic() + seconds
         if ends_at < self._ends_at:
             self._ends_at, self._why = ends_at, why
@@ -414,7 +414,10 @@ class _Watch:
                 signal.signal(number, forward)
 
     def _child_status(self) -> int | None:
-        """Returns the child's status, negative after a signal; None if none."""
+        """Returns the child's exit status, or None if it still runs.
+
+        It is negative if a signal ended the child.
+        """
         child, status = os.waitpid(self._child, os.WNOHANG)
         if not child:
             return None
@@ -422,7 +425,7 @@ class _Watch:
         return os.waitstatus_to_exitcode(status)
 
     def _stop_child(self) -> None:
-        """Asks the child to stop, if nobody has."""
+        """Asks the child to stop, if nobody has yet."""
         self._stops_at = math.inf
         if not self._is_child_signaled:
             os.kill(self._child, signal.SIGTERM)
@@ -436,9 +439,9 @@ class _Watch:
         """Tells the others how the child has ended, and returns its status.
 
         Raises:
-            InputError: it died, for itself or with another worker.
+            InputError: it died, by itself or because of another worker.
         """
-        # TensorFlow aborts, too, where another worker has died.
+        # TensorFlow also aborts if another worker has died.
         deadline = time.monotonic() + _SECONDS_FOR_NEWS
         has_aborted = status == -signal.SIGABRT
         while has_aborted and not self._why and time.monotonic() < deadline:
@@ -459,9 +462,9 @@ class _Watch:
         return f"{self._cluster.name(index)} has died{how}: {_RESUME}"
 
     def _poll_exits(self) -> list[tuple[int, int | None]]:
-        """Returns the (index, status) of others that have ended, after a while.
+        """Waits a little; returns the (index, status) of others that ended.
 
-        The status is None where a connection broke. The chief passes it on.
+        The status is None if a connection broke. The chief passes it on.
         """
         sockets = [each.socket for each in self._connections.values()]
         select.select(sockets, [], [], _SECONDS_BETWEEN_LOOKS)
@@ -473,7 +476,7 @@ class _Watch:
                 connection.close()
                 del self._connections[index]
                 ends = [(index, None)]
-            # Who has said how it ended closes its connection, too.
+            # One that has said how it ended also closes its connection.
             news += [end for end in ends if end[0] not in self._ended]
             self._ended |= dict(news)
         if self._cluster.is_chief:
@@ -487,5 +490,5 @@ class _Watch:
 
 
 def _has_died(status: int | None) -> bool:
-    """Returns whether it is the status of no program that ended by itself."""
+    """Returns whether a status means that a process did not end by itself."""
     return status is None or status < 0

@@ -16,7 +16,7 @@ from t2t_lite.visualization.maps import KINDS, AttentionMaps, Selection
 from t2t_lite.visualization.page import head_color
 
 DPI = 300
-# In inches, but for the font, in points.
+# In inches, except for the font, which is in points.
 _ROW, _GAP, _LINES, _SQUARE, _NUMBER, _FONT = 0.17, 0.06, 1.7, 0.08, 0.14, 8
 
 
@@ -43,7 +43,7 @@ def matrix_png(maps: AttentionMaps, selection: Selection) -> bytes:
 
     Args:
         maps: AttentionMaps.
-        selection: Selection; of several heads the mean is shown.
+        selection: Selection; the mean of several heads is shown.
 
     Raises:
         InputError: matplotlib is not installed.
@@ -73,8 +73,8 @@ def lines_png(maps: AttentionMaps, selection: Selection) -> bytes:
     """Returns lines from queries to keys, as in the paper, as a PNG.
 
     A line is as opaque as the weight is large, and has the color of its head.
-    If not all queries are selected, those that are stand on grey, and squares
-    beside the keys show what each head gives to them on average.
+    If not all queries are selected, those that are have a gray background, and
+    squares next to the keys show what each head gives to them on average.
 
     Args:
         maps: AttentionMaps.
@@ -178,7 +178,7 @@ class _Canvas:
     def text(
         self, x: float, y: float, text: str, ha: str = "center", **style: Any
     ) -> Any:
-        """Writes a text as it is: a dollar sign starts no formula."""
+        """Writes a text as it is: a dollar sign does not start a formula."""
         style = {"fontsize": _FONT, "va": "center_baseline"} | style
         style |= {"ha": ha, "parse_math": False, "rotation_mode": "anchor"}
         return self.axes.text(x, y, text, **style)
@@ -192,7 +192,7 @@ class _Canvas:
         ha: str,
         row_centers: np.ndarray,
     ) -> None:
-        """Writes tokens below each other, and their name above them."""
+        """Writes tokens one below another, and their name above them."""
         self.text(x, 0.8 * _ROW, name, ha, color="0.4")
         for y, token in zip(row_centers, tokens, strict=False):
             self.text(x, y, token, ha)
@@ -200,7 +200,7 @@ class _Canvas:
     def mark(
         self, right: float, rows: list[int], row_centers: np.ndarray
     ) -> None:
-        """Puts grey behind some rows of the left column."""
+        """Puts gray behind some rows of the left column."""
         for y in row_centers[rows]:
             self.rectangle(
                 _GAP,
@@ -279,7 +279,7 @@ class _Canvas:
         top: float,
         bottom: float,
     ) -> None:
-        """Draws a matrix into a box, and the scale of its colors beside it."""
+        """Draws a matrix into a box, and its color scale next to it."""
         height, limits = self.axes.get_ylim()[0], self.axes.axis()
         image = self.axes.imshow(
             weights_LM,

@@ -61,7 +61,7 @@ class Kind(NamedTuple):
     query: str
     key: str
     caption: str
-    words_caption: str = ""  # more, where words are joined
+    words_caption: str = ""  # more, if words are joined
 
 
 KINDS = {
@@ -163,7 +163,7 @@ def _encode(
 
 
 def _translate(translator: LineTranslator, source_ids: list[int]) -> list[int]:
-    """Returns the best translation's ids, EOS at its end if it came to one."""
+    """Returns the best translation's ids, with EOS at its end if it ended."""
     ids = tf.ragged.constant([source_ids], tf.int32)
     ids_T = np.asarray(translator.translate_ids(ids).ids_BWT[0, 0])
     return ids_T[ids_T != PAD].tolist()
@@ -241,7 +241,7 @@ def join_pieces(attention_map: AttentionMap) -> AttentionMap:
     goes to any piece of a word. So rows still sum to 1.
 
     A word is what stands between spaces, without the punctuation at its ends;
-    each piece of that is a word by itself, and so are <s> and </s>.
+    each piece of punctuation is a word by itself, and so are <s> and </s>.
 
     Args:
         attention_map: AttentionMap of SentencePiece's pieces.

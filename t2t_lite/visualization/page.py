@@ -15,7 +15,7 @@ from t2t_lite.visualization.maps import (
     Selection,
 )
 
-# One for each head; beyond 16 heads they come round again.
+# One for each head; beyond 16 heads they repeat.
 _COLORS = [
     "#1f77b4",
     "#ff7f0e",
@@ -51,7 +51,7 @@ def render_page(maps: AttentionMaps, selection: Selection) -> str:
 
     Args:
         maps: AttentionMaps.
-        selection: Selection, what the page shows at first.
+        selection: Selection, what the page shows first.
     """
     data = {
         "units": _UNITS,
