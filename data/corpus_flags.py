@@ -134,14 +134,14 @@ def _given_alignments() -> dict[str, str]:
     }
 
 
-def flags_of_run(begun: dict[str, str] | None) -> dict[str, str]:
+def flags_of_run(previous: dict[str, str] | None) -> dict[str, str]:
     """Returns the flags that name the corpus of a run, for `find_corpus`.
 
     Args:
-        begun: those of the run that is resumed, used if none are given; None
+        previous: those of the run that is resumed, used if none are given; None
             for a new run.
     """
-    names = given_flags(default=None) or begun or given_flags()
+    names = given_flags(default=None) or previous or given_flags()
     return names | _given_alignments()
 
 
@@ -179,46 +179,46 @@ def find_corpus(names: dict[str, str]) -> corpora.Corpus:
 
 
 def read_scored(
-    begun: dict[str, str], task: str, splits: list[str] | None = None
+    names: dict[str, str], task: str, splits: list[str] | None = None
 ) -> tuple[corpora.Corpus, dict[str, list[tuple[str, str]]]]:
     """Returns the Corpus that a model is scored on, and its pairs.
 
     Args:
-        begun: as for `scored_corpus`.
+        names: as for `scored_corpus`.
         task: the name of the model's task.
         splits: those to score; all except "train" when not given.
 
     Raises:
         InputError: there is no such text, or it is for another task.
     """
-    corpus = scored_corpus(begun)
+    corpus = scored_corpus(names)
     require_task(corpus, task)
     found = held_out(corpus, splits)
     return corpus, {name: [*pairs] for name, pairs in found}
 
 
-def scored_corpus(begun: dict[str, str]) -> corpora.Corpus:
+def scored_corpus(names: dict[str, str]) -> corpora.Corpus:
     """Returns the Corpus of the flags, or else that of a run.
 
     Args:
-        begun: the flags that name the corpus of the run.
+        names: the flags that name the corpus of the run.
 
     Raises:
         InputError: they mean no corpus, or the run's is no longer there.
     """
     given, alignments = given_flags(default=None), _given_alignments()
     # The links of words that it learned from are not text to score on.
-    begun = {k: v for k, v in begun.items() if k != "train_alignments"}
+    names = {k: v for k, v in names.items() if k != "train_alignments"}
     if given:
         return find_corpus(given | alignments)
     remedy = (
         "give text to score with --test_source and --test_target, or "
         "--test_trees"
     )
-    if not begun:
+    if not names:
         raise corpora.InputError(f"the model records no corpus: {remedy}")
     try:
-        return find_corpus(begun | alignments)
+        return find_corpus(names | alignments)
     except corpora.InputError as error:
         raise corpora.InputError(
             "cannot read the text that the model was trained with: "

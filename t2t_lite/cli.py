@@ -120,7 +120,7 @@ def _main(command: ModuleType, arguments: list[str]) -> int:
     for flag in flags.FLAGS.get_key_flags_for_module(command):
         _require_usable(flag)
     status = command.main(arguments)
-    with files.errors_name(files.STDOUT):
+    with files.name_path_in_errors(files.STDOUT):
         sys.stdout.flush()
     return status
 
@@ -266,7 +266,7 @@ def _show_in_help(command: ModuleType) -> None:
         flags.FLAGS.register_key_flag_for_module(sys.argv[0], flag)
 
 
-def refuse_beside(other: str, *ignored: str, because: str = "") -> None:
+def forbid_with(other: str, *ignored: str, because: str = "") -> None:
     """Refuses flags that would have no effect beside another one.
 
     Call it once all of them are defined.
@@ -305,7 +305,7 @@ def require_one(*names: str) -> None:
     flags.register_multi_flags_validator(names, check)
 
 
-def require_beside(name: str, other: str, value: str | None = None) -> None:
+def allow_only_with(name: str, other: str, value: str | None = None) -> None:
     """Refuses a flag that has no effect without another one.
 
     Call it once both are defined.

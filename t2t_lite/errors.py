@@ -115,7 +115,7 @@ def require_small(**integers: int) -> None:
         require(rule, value <= MOST, **{name: value})
 
 
-def require_bool(**arguments: Any) -> None:
+def require_optional_bool(**arguments: Any) -> None:
     """Checks that arguments are True, False, or None.
 
     Raises:
@@ -130,7 +130,7 @@ def _is_bool(value: Any) -> bool:
     return isinstance(value, bool) or type(value).__name__ == "bool_"
 
 
-def require_flag(**arguments: Any) -> None:
+def require_bool(**arguments: Any) -> None:
     """Checks that arguments are True or False.
 
     Raises:

@@ -99,7 +99,7 @@ def atomic_file(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
     path = os.path.expanduser(path)
     target = os.path.realpath(path)
     aside = _aside(target)
-    with errors_name(path, aside):
+    with name_path_in_errors(path, aside):
         if _is_device(path):
             with open(_device(path), mode, **encoding) as file:
                 yield file
@@ -117,7 +117,10 @@ def _uploaded(path, mode, encoding):
     """Gives a temporary file, which is kept if it cannot be sent to `path`."""
     descriptor, name = tempfile.mkstemp()
     try:
-        with errors_name(name), open(descriptor, mode, **encoding) as file:
+        with (
+            name_path_in_errors(name),
+            open(descriptor, mode, **encoding) as file,
+        ):
             yield file
     except BaseException:
         os.remove(name)
@@ -147,7 +150,7 @@ def _device(path):
 
 
 @contextlib.contextmanager
-def errors_name(
+def name_path_in_errors(
     path: str | os.PathLike, aside: str | os.PathLike | None = None
 ) -> Iterator[None]:
     """Puts `path` into an OSError that names no file, or the one aside.
@@ -193,7 +196,7 @@ def scratch_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
             yield pathlib.Path(temporary)
         return
     folder = _aside(path)
-    with errors_name(path, folder):
+    with name_path_in_errors(path, folder):
         folder.mkdir(parents=True)
         try:
             yield folder
@@ -331,11 +334,11 @@ def output_file(path: str | None, mode: str = "w") -> Iterator[IO]:
         InputError: the file cannot be written.
     """
     if path in (None, "-"):
-        with errors_name(STDOUT):
+        with name_path_in_errors(STDOUT):
             sys.stdout.reconfigure(encoding="utf-8", write_through=True)
             yield sys.stdout
         return
-    with refused_errors(path):
+    with os_errors_as_input_errors(path):
         if mode != "w" or not path.endswith(".gz"):
             with atomic_file(path, mode) as file:
                 yield file
@@ -357,7 +360,7 @@ def compressed(file: BinaryIO) -> BinaryIO:
 
 
 @contextlib.contextmanager
-def refused_errors(path: str) -> Iterator[None]:
+def os_errors_as_input_errors(path: str) -> Iterator[None]:
     """Turns the system's refusal to write to `path` into an InputError.
 
     A broken pipe's error, and those of other files that are read meanwhile,
@@ -375,7 +378,7 @@ def refused_errors(path: str) -> Iterator[None]:
         raise InputError(f"cannot write {path}: {reason}") from None
 
 
-def is_whole_file(path: str | None) -> bool:
+def is_atomic_output(path: str | None) -> bool:
     """Returns whether an output is a file that appears once it is complete.
 
     Args:
@@ -418,7 +421,7 @@ def sha256(path: str | os.PathLike) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def require_folder_of(
+def require_writable(
     path: str | None, suffix: str = "", *, may_be_stdout: bool = True
 ) -> None:
     """Refuses a file that cannot be written, before the long work.
@@ -493,7 +496,7 @@ def require_apart(
     """
     taken = {_place(path) for path in inputs if path not in (None, "-")}
     for path in outputs:
-        if not is_whole_file(path):
+        if not is_atomic_output(path):
             continue
         place = _place(path)
         if place in taken:

@@ -219,20 +219,20 @@ def define_serving() -> None:
     )
 
 
-def of_search() -> dict[str, Any]:
+def search_arguments() -> dict[str, Any]:
     """Returns the flags that say how to search."""
     return {name: flags.FLAGS[name].value for name in SEARCH}
 
 
-def settle_precision(hparams: HParams, begun: str | None = None) -> None:
+def settle_precision(hparams: HParams, previous: str | None = None) -> None:
     """Puts the faster precision in place of --precision=auto.
 
     Args:
         hparams: those of the model.
-        begun: the precision of the work that is resumed; None for new work.
+        previous: the precision of the work that is resumed; None for new work.
     """
     if flags.FLAGS.precision == "auto":
-        flags.FLAGS.precision = begun or hardware.faster_precision(
+        flags.FLAGS.precision = previous or hardware.faster_precision(
             hparams.d_model, hparams.d_ff, flags.FLAGS.xla
         )
         logging.info("Computing in %s.", flags.FLAGS.precision)
@@ -245,7 +245,7 @@ def chosen_weights() -> dict[str, Any]:
 
 def checked() -> dict[str, Any]:
     """Returns what can be checked about a model and search before they load."""
-    return chosen_weights() | of_search()
+    return chosen_weights() | search_arguments()
 
 
 def weights_and_precision() -> dict[str, Any]:
@@ -253,11 +253,11 @@ def weights_and_precision() -> dict[str, Any]:
     return chosen_weights() | {"precision": flags.FLAGS.precision}
 
 
-def of_translator(*others: str) -> dict[str, Any]:
+def translator_arguments(*others: str) -> dict[str, Any]:
     """Returns the flags of a model and search, as a Translator's arguments.
 
     Args:
         *others: names of more flags.
     """
     more = {name: flags.FLAGS[name].value for name in ("xla", *others)}
-    return weights_and_precision() | of_search() | more
+    return weights_and_precision() | search_arguments() | more

@@ -256,7 +256,7 @@ def test_a_process_substitution_is_written_to(tmp_path):
 
 def test_home_is_found(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
-    files.require_folder_of("~/file")
+    files.require_writable("~/file")
     with files.output_file("~/file") as output:
         output.write("new")
     assert (tmp_path / "file").read_text() == "new"
@@ -282,18 +282,18 @@ def test_output_to_gz_is_compressed(tmp_path):
 
 
 def test_a_folder_that_cannot_hold_the_output_is_refused(tmp_path):
-    files.require_folder_of(str(tmp_path / "file"))
+    files.require_writable(str(tmp_path / "file"))
     for path in (tmp_path / "none" / "file", f"{tmp_path}/none/"):
         with pytest.raises(InputError, match="there is no folder"):
-            files.require_folder_of(str(path))
+            files.require_writable(str(path))
     with pytest.raises(InputError, match="it is a folder"):
-        files.require_folder_of(str(tmp_path))
+        files.require_writable(str(tmp_path))
 
 
 def test_a_device_needs_no_folder_to_write_to(monkeypatch):
     monkeypatch.setattr(files.os, "access", lambda *_: False)
     for path in ("/dev/null", "/dev/stdout", "/dev/fd/1"):
-        files.require_folder_of(path)
+        files.require_writable(path)
 
 
 def test_an_empty_file_is_called_so(tmp_path):

@@ -230,12 +230,12 @@ def test_a_path_that_would_be_a_pattern_is_refused():
 def test_an_output_that_is_a_folder_is_refused(folder, name):
     _write(folder / "sub/a", b"x")
     with pytest.raises(InputError, match="it is a folder"):
-        files.require_folder_of(f"{folder}/{name}")
+        files.require_writable(f"{folder}/{name}")
 
 
 def test_an_output_on_an_unknown_machine_is_refused_at_once():
     with pytest.raises(InputError, match="has no file system for none://"):
-        files.require_folder_of("none://bucket/a")
+        files.require_writable("none://bucket/a")
 
 
 def test_an_output_must_not_be_an_input(folder):

@@ -47,24 +47,24 @@ flags.DEFINE_bool(
     "Score nothing; instead find the decoder head that best aligns the words "
     "of dev, and save it with the model, to be used for alignments.",
 )
-cli.refuse_beside(
+cli.forbid_with(
     "choose_alignment_head", "json", "report", "sentences", *model_flags.SEARCH
 )
 for name in ("dev_alignments", "test_alignments"):
-    cli.require_beside(name, "choose_alignment_head", True)
+    cli.allow_only_with(name, "choose_alignment_head", True)
 
 
 def main(_: list[str]) -> int:
-    files.require_folder_of(FLAGS.json)
-    files.require_folder_of(FLAGS.report, ".md")
+    files.require_writable(FLAGS.json)
+    files.require_writable(FLAGS.report, ".md")
     card_json = FLAGS.report and f"{FLAGS.report}.json"
     files.require_apart([FLAGS.json, card_json], corpus_flags.given_files())
     settings_file.require_no_output_in(FLAGS.model_dir, FLAGS.json, card_json)
     hparams = search_options.checked_hparams(**model_flags.checked())
     if FLAGS.choose_alignment_head:
         settings_file.require_task(FLAGS.model_dir, "translation")
-    begun = settings_file.corpus_of(FLAGS.model_dir)
-    corpus, splits = corpus_flags.read_scored(begun, hparams.task, FLAGS.splits)
+    names = settings_file.corpus_of(FLAGS.model_dir)
+    corpus, splits = corpus_flags.read_scored(names, hparams.task, FLAGS.splits)
     links = FLAGS.choose_alignment_head and pharaoh.links_by_split(
         corpus_flags.read_alignments(corpus, splits), splits
     )
@@ -74,7 +74,7 @@ def main(_: list[str]) -> int:
     from t2t_lite.evaluation import alignment_heads, card, report
     from t2t_lite.storage.model_directory import ModelDirectory
 
-    options = model_flags.of_translator("sentences", "devices")
+    options = model_flags.translator_arguments("sentences", "devices")
     translator = tasks.open_model(**options)
     directory, task = ModelDirectory(FLAGS.model_dir), tasks.task_of(hparams)
     if links:

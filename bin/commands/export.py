@@ -35,7 +35,7 @@ flags.DEFINE_enum(
 )
 _CHECKED = ("export_dir", "quantization", *model_flags.SERVING)
 _SERVED = ("xla", "attention_layer", "attention_head")
-cli.refuse_beside(
+cli.forbid_with(
     "format",
     *model_flags.SERVING,
     *("sentences", "precision", "xla", "tokens_at_once"),
@@ -48,7 +48,9 @@ def main(_: list[str]) -> int:
         **model_flags.checked(), trained_for="translation"
     )
     if FLAGS.format != "saved_model":
-        hparams = search_options.replaced(hparams, **model_flags.of_search())
+        hparams = search_options.replaced(
+            hparams, **model_flags.search_arguments()
+        )
         target = (FLAGS.format, hparams, FLAGS.export_dir, FLAGS.quantization)
         exporting.require_possible(*target)
         cli.load_tensorflow()
@@ -66,7 +68,7 @@ def main(_: list[str]) -> int:
     directory = ModelDirectory(FLAGS.model_dir)
     options = opening.serving_options(
         directory,
-        search=model_flags.of_search(),
+        search=model_flags.search_arguments(),
         sentences=FLAGS.sentences,
         max_length=max_length,
         **{n: FLAGS[n].value for n in _SERVED},

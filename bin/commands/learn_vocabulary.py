@@ -30,7 +30,7 @@ flags.DEFINE_string(
 
 def main(_: list[str]) -> int:
     reserved = HParams(reserved_symbols=FLAGS.reserved_symbols).reserved
-    files.require_folder_of(FLAGS.output, may_be_stdout=False)
+    files.require_writable(FLAGS.output, may_be_stdout=False)
     files.require_apart([FLAGS.output], corpus_flags.given_files())
     from t2t_lite import tasks
 

@@ -37,7 +37,7 @@ flags.DEFINE_bool("tokens", False, "Print JSON, with the score of each token.")
 
 
 def main(_: list[str]) -> int:
-    files.require_folder_of(FLAGS.output)
+    files.require_writable(FLAGS.output)
     files.require_apart([FLAGS.output], [FLAGS.source, FLAGS.target])
     settings_file.require_no_output_in(FLAGS.model_dir, FLAGS.output)
     hparams = search_options.checked_hparams(**model_flags.chosen_weights())

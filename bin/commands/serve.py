@@ -33,7 +33,7 @@ flags.DEFINE_float(
     "progress.",
 )
 cli.require_one("model_dir", "export_dir")
-cli.refuse_beside(
+cli.forbid_with(
     "export_dir",
     *("checkpoint", "average_last", "precision", "xla", "sentences"),
     *model_flags.SEARCH,
@@ -65,7 +65,7 @@ def main(_: list[str]) -> int:
     else:
         opened = opening.opened_directory(
             **model_flags.weights_and_precision(),
-            search=model_flags.of_search(),
+            search=model_flags.search_arguments(),
             sentences=FLAGS.sentences,
             max_length=max_length,
             **{n: FLAGS[n].value for n in _SERVED},

@@ -145,14 +145,14 @@ flags.DEFINE_bool(
     False,
     "Train nothing: try each shape of batch, and print what the run will take.",
 )
-cli.refuse_beside(
+cli.forbid_with(
     "save_every_steps", "save_every_minutes", "override=save_every_steps"
 )
-cli.refuse_beside("save_every_minutes", "override=save_every_steps")
-cli.refuse_beside("steps", "override=steps")
-cli.refuse_beside("preflight", "worker_timeout_minutes")
-cli.require_beside("max_skips", "on_divergence", "skip")
-cli.refuse_beside(
+cli.forbid_with("save_every_minutes", "override=save_every_steps")
+cli.forbid_with("steps", "override=steps")
+cli.forbid_with("preflight", "worker_timeout_minutes")
+cli.allow_only_with("max_skips", "on_divergence", "skip")
+cli.forbid_with(
     "vocabulary", "override=vocabulary_size", "override=vocabulary_type"
 )
 
@@ -161,20 +161,22 @@ def main(_: list[str]) -> int:
     steps = [] if FLAGS.steps is None else [f"steps={FLAGS.steps}"]
     run_options = options.RunOptions.from_flags(FLAGS.flag_values_dict())
     if cli.names_url() and not FLAGS.preflight:  # TensorFlow reads URLs.
-        workers.train_together(run_options)
+        workers.join_cluster(run_options)
     run_options.require_files()
-    begun = resuming.begun_with(FLAGS.model_dir, FLAGS.warm_start_from)
-    preset = FLAGS.hparams or (None if begun.hparams else _DEFAULT_PRESET)
-    base = hparams.preset(preset) if preset else begun.hparams
+    previous = resuming.read_previous_run(
+        FLAGS.model_dir, FLAGS.warm_start_from
+    )
+    preset = FLAGS.hparams or (None if previous.hparams else _DEFAULT_PRESET)
+    base = hparams.preset(preset) if preset else previous.hparams
     settings = hparams.override(base, [*FLAGS.override, *steps])
-    names = corpus_flags.flags_of_run(begun.corpus)
+    names = corpus_flags.flags_of_run(previous.corpus)
     corpus = corpus_flags.find_corpus(names)
     corpus_flags.require_trainable(corpus, settings.task)
     run_options.require_splits(corpus.splits)
     tasks.task_of(settings)  # Refuses settings that the task cannot have.
     text = corpus_flags.text_of_run(corpus, names, settings.guided_alignment)
     if not cli.names_url() and not FLAGS.preflight:
-        workers.train_together(run_options)  # If there are others.
+        workers.join_cluster(run_options)  # If there are others.
     cli.load_tensorflow(in_parts=run_options.in_parts, for_training=True)
     from t2t_lite.training import run, training_text
 

@@ -85,12 +85,12 @@ flags.DEFINE_enum(
     "Number format of CTranslate2's weights. Default: float32, or that of an "
     "exported folder.",
 )
-cli.refuse_beside("engine", "precision", "xla")
-cli.require_beside("quantization", "engine", "ctranslate2")
-cli.require_beside("prefix_file", "input")
+cli.forbid_with("engine", "precision", "xla")
+cli.allow_only_with("quantization", "engine", "ctranslate2")
+cli.allow_only_with("prefix_file", "input")
 _BECAUSE = ", which prints the score of each"
-cli.refuse_beside("nbest", "scores", because=_BECAUSE)
-cli.refuse_beside("alternatives", "scores", because=_BECAUSE)
+cli.forbid_with("nbest", "scores", because=_BECAUSE)
+cli.forbid_with("alternatives", "scores", because=_BECAUSE)
 _ASKED = ("nbest", "alternatives", "keep", "alignments")
 _OPTIONS = ("quantization", "sentences", "devices")
 # In addition to the search's own options.
@@ -98,7 +98,7 @@ _SHAPING = ("engine", "precision", "quantization", "xla", "sentences", "scores")
 
 
 def main(_: list[str]) -> int:
-    files.require_folder_of(FLAGS.output)
+    files.require_writable(FLAGS.output)
     partial = partial_output.partial_path(FLAGS.output)
     inputs = FLAGS.input, FLAGS.prefix_file
     files.require_apart([FLAGS.output, partial], (*inputs, FLAGS.glossary))
@@ -116,13 +116,13 @@ def main(_: list[str]) -> int:
     )
     prefixes = text_files.prefix_lines(FLAGS.prefix_file, count)
     cli.load_tensorflow(in_parts=not FLAGS.xla)
-    begun = partial_output.begun_with(partial)
-    model_flags.settle_precision(hparams, begun.get("precision"))
+    header = partial_output.read_header(partial)
+    model_flags.settle_precision(hparams, header.get("precision"))
     from t2t_lite.decoding.line_predictor import as_lines
 
     options = {name: FLAGS[name].value for name in _OPTIONS}
     translator = engines.open_model(
-        FLAGS.engine, **model_flags.of_translator(), **options, **search
+        FLAGS.engine, **model_flags.translator_arguments(), **options, **search
     )
     options = {name: FLAGS[name].value for name in _SHAPING}
     with partial_output.opened(

@@ -40,20 +40,20 @@ flags.DEFINE_multi_integer(
 flags.DEFINE_string(
     "png_token", None, "Draw only the lines of this attending token."
 )
-cli.refuse_beside(
+cli.forbid_with(
     "translation",
     *model_flags.SEARCH,
     "xla",
     because=", which needs no search",
 )
-cli.require_beside("png_token", "png_prefix")
+cli.allow_only_with("png_token", "png_prefix")
 
 
 def main(_: list[str]) -> int:
     if FLAGS.output is None and FLAGS.png_prefix is None:
         raise InputError("give --output, --png_prefix, or both")
-    files.require_folder_of(FLAGS.output)
-    files.require_folder_of(FLAGS.png_prefix, "-matrix.png")
+    files.require_writable(FLAGS.output)
+    files.require_writable(FLAGS.png_prefix, "-matrix.png")
     if FLAGS.png_prefix is not None:
         require_extra("matplotlib", "figures", "leave out --png_prefix")
         pictures = [f"{FLAGS.png_prefix}-{n}.png" for n in ("matrix", "lines")]
@@ -73,7 +73,7 @@ def main(_: list[str]) -> int:
     from t2t_lite.visualization.maps import compute_maps, join_words, select
     from t2t_lite.visualization.page import render_page
 
-    translator = Translator(**model_flags.of_translator())
+    translator = Translator(**model_flags.translator_arguments())
     maps = compute_maps(translator, FLAGS.sentence, FLAGS.translation)
     maps = join_words(maps) if FLAGS.words else maps
     selection = select(

@@ -27,7 +27,7 @@ class _Paths(NamedTuple):
     """What translations begin with: prefixes, each with a word after it."""
 
     ids_BCK: Tensor  # int32, EOS where the translation ends
-    is_there_BC: Tensor  # bool; the others are filler
+    is_valid_BC: Tensor  # bool; the others are filler
 
 
 class AlternativesSearch:
@@ -47,7 +47,9 @@ class AlternativesSearch:
         steering: Steering,
     ):
         self._prefix_tokens = steering.prefix_tokens
-        begins_with_word = steering.behind_prefixes(steering.words.next_one)
+        begins_with_word = steering.after_prefixes(
+            steering.words.stop_before_next_word
+        )
 
         def make_finder(width: int) -> Callable:
             return make_translator(
@@ -61,7 +63,7 @@ class AlternativesSearch:
         self._word_finders = SearchesByWidth(make_finder, options.beam_width)
         self._find_ends = make_translator(
             options._replace(nbest=1),
-            constraint=steering.behind_prefixes(steering.words.none_goes_on),
+            constraint=steering.after_prefixes(steering.words.new_word_or_end),
             given=("prefixes_BK3",),
         )
 
@@ -89,21 +91,21 @@ class AlternativesSearch:
         is_empty_B = ops.equal(ops.cast(ids.row_lengths(), "int32"), 0)
         paths = self._paths(found, prefix_ids_BK, is_empty_B, count)
         B, C, K = ops.shape(paths.ids_BCK)
-        places = self._prefix_tokens.only(
+        places = self._prefix_tokens.forced(
             ops.reshape(paths.ids_BCK, (B * C, K))
         )
         row_N = ops.repeat(ops.arange(B, dtype="int32"), C)
-        is_there_N = ops.reshape(paths.is_there_BC, (-1,))
+        is_valid_N = ops.reshape(paths.is_valid_BC, (-1,))
         # A row without ids takes no part in the search.
         rows = tf.ragged.boolean_mask(
             tf.gather(ids, row_N),
             tf.gather(tf.ones_like(ids, tf.bool), row_N)
-            & tf.cast(is_there_N, tf.bool)[:, None],
+            & tf.cast(is_valid_N, tf.bool)[:, None],
         )
         ends = self._find_ends(rows, places)
         ids_NT, scores_N = ends.ids_BWT[:, 0], ends.scores_BW[:, 0]
-        ids_NT = ops.where(is_there_N[:, None], ids_NT, PAD)
-        scores_N = ops.where(is_there_N, scores_N, -float("inf"))
+        ids_NT = ops.where(is_valid_N[:, None], ids_NT, PAD)
+        scores_N = ops.where(is_valid_N, scores_N, -float("inf"))
         ids_BCT = ops.reshape(ids_NT, (B, C, ops.shape(ids_NT)[1]))
         scores_BC = ops.reshape(scores_N, (B, C))
         order_BC = _first(is_possible(scores_BC))
@@ -141,21 +143,21 @@ class AlternativesSearch:
         place_W = ops.arange(W, dtype="int32")
         is_before_WW = place_W < place_W[:, None]
         is_again_BW = ops.any(is_same_BWW & is_before_WW, axis=-1)
-        is_there_BW = ops.any(is_end_BWK, axis=-1) & ~is_again_BW
-        is_there_BW = is_there_BW | (is_empty_B[:, None] & (place_W == 0))
+        is_valid_BW = ops.any(is_end_BWK, axis=-1) & ~is_again_BW
+        is_valid_BW = is_valid_BW | (is_empty_B[:, None] & (place_W == 0))
         # Right after the prefix, an end is that of the translation.
         prefix_codes_BQ = self._prefix_tokens.codes(prefix_ids_BK)
         is_over_BW = _count(codes_BWQ) <= _count(prefix_codes_BQ)[:, None]
         ids_BWK = ops.where(is_over_BW[..., None], with_end_BWK, ids_BWK)
-        kept_BC = _first(is_there_BW)[:, :count]
-        return _Paths(gather(ids_BWK, kept_BC), gather(is_there_BW, kept_BC))
+        kept_BC = _first(is_valid_BW)[:, :count]
+        return _Paths(gather(ids_BWK, kept_BC), gather(is_valid_BW, kept_BC))
 
 
-def _first(is_there_BN: Tensor) -> Tensor:
+def _first(is_valid_BN: Tensor) -> Tensor:
     """Returns int32 [B, N]: the places of those that are there, then others."""
-    N = ops.shape(is_there_BN)[1]
+    N = ops.shape(is_valid_BN)[1]
     place_N = ops.arange(N, dtype="int32")
-    order_BN = ops.argsort(ops.where(is_there_BN, place_N, N + place_N), axis=1)
+    order_BN = ops.argsort(ops.where(is_valid_BN, place_N, N + place_N), axis=1)
     return ops.cast(order_BN, "int32")
 
 

@@ -298,7 +298,7 @@ class _Search:
             log_probs_BK, flat_BK = goals.best_and_nearer(
                 log_probs_BWV,
                 self._goal.next_ids(cache.state, cache.constants),
-                cache.is_over_BW,
+                cache.wants_end_BW,
                 K=K,
                 eos=self.eos,
             )
@@ -373,10 +373,10 @@ class _Search:
             place_W < count_B1, place_W, W + place_W - count_B1
         )
         ids, scores = _concatenate(state.finished, alive)
-        is_there = is_possible(scores)
+        is_valid = is_possible(scores)
         # The rest only fill the beam: they have no text.
-        ids = ops.where(is_there[..., None], ids, 0)
-        scores = ops.where(is_there, scores, -float("inf"))
+        ids = ops.where(is_valid[..., None], ids, 0)
+        scores = ops.where(is_valid, scores, -float("inf"))
         return Hypotheses(gather(ids, order_BW), gather(scores, order_BW))
 
 

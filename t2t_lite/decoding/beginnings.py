@@ -18,22 +18,22 @@ from t2t_lite.text.vocabulary import SPACE, Vocabulary
 from t2t_lite.token_ids import EOS
 
 
-class Beginning(NamedTuple):
+class PiecePrefix(NamedTuple):
     """What the translation of a piece begins with."""
 
     text: str
-    ends_there: bool  # whether it is all of the translation
+    is_complete: bool  # whether it is all of the translation
 
 
-ANYTHING = Beginning("", ends_there=False)
+NO_PREFIX = PiecePrefix("", is_complete=False)
 
 
-def of_pieces(
+def split_by_piece(
     prefixes: Sequence[str], pieces: Pieces, first_line: int = 1
-) -> list[Beginning]:
-    """Returns the Beginning of each piece of some lines.
+) -> list[PiecePrefix]:
+    """Returns the PiecePrefix of each piece of some lines.
 
-    A sentence's Beginning goes to its first piece. If that is all of the
+    A sentence's PiecePrefix goes to its first piece. If that is all of the
     translation, the sentence's further pieces translate to nothing.
 
     Args:
@@ -57,20 +57,22 @@ def of_pieces(
                 f"line {number} is blank but has the prefix {prefix!r}: give "
                 "the line text, or leave its prefix blank"
             )
-    by_line = {n: iter(of_sentences(prefixes[n], counts[n])) for n in counts}
-    found: list[Beginning] = []
+    by_line = {
+        n: iter(split_by_sentence(prefixes[n], counts[n])) for n in counts
+    }
+    found: list[PiecePrefix] = []
     for n, is_first in zip(pieces.line_indices, pieces.is_first, strict=True):
         if is_first:
             found.append(next(by_line[n]))
         else:
-            found.append(Beginning("", found[-1].ends_there))
+            found.append(PiecePrefix("", found[-1].is_complete))
     return found
 
 
-def of_sentences(prefix: str, num_sentences: int) -> list[Beginning]:
-    """Returns the Beginning of each sentence of a line.
+def split_by_sentence(prefix: str, num_sentences: int) -> list[PiecePrefix]:
+    """Returns the PiecePrefix of each sentence of a line.
 
-    >>> [*map(tuple, of_sentences("Er lief. Sie", num_sentences=3))]
+    >>> [*map(tuple, split_by_sentence("Er lief. Sie", num_sentences=3))]
     [('Er lief.', True), ('Sie', False), ('', False)]
 
     Args:
@@ -90,14 +92,14 @@ def of_sentences(prefix: str, num_sentences: int) -> list[Beginning]:
     for part in whole:  # The rest stays as it was written.
         rest = rest[rest.index(part) + len(part) :].lstrip()
     return [
-        *(Beginning(part, ends_there=True) for part in whole),
-        Beginning(rest, ends_there=False),
-        *[ANYTHING] * (num_sentences - last - 1),
+        *(PiecePrefix(part, is_complete=True) for part in whole),
+        PiecePrefix(rest, is_complete=False),
+        *[NO_PREFIX] * (num_sentences - last - 1),
     ]
 
 
 def require_possible(
-    begun: Sequence[Beginning],
+    begun: Sequence[PiecePrefix],
     pieces: Pieces,
     vocabulary: Vocabulary,
     max_target_length: Callable[[int], int],
@@ -106,7 +108,7 @@ def require_possible(
     """Checks that translations can begin as asked.
 
     Args:
-        begun: the Beginning of each piece.
+        begun: the PiecePrefix of each piece.
         pieces: Pieces.
         vocabulary: Vocabulary of targets.
         max_target_length: a function from the number of tokens of a source to
@@ -114,7 +116,7 @@ def require_possible(
         first_line: the number of the first line in messages.
 
     Raises:
-        InputError: a Beginning has a character that the vocabulary has no
+        InputError: a PiecePrefix has a character that the vocabulary has no
             piece for, or is longer than a translation may be.
     """
     encoded = vocabulary.encode([each.text for each in begun], num_threads=1)
@@ -144,7 +146,7 @@ def require_possible(
 def encode(
     text_B: tf.Tensor,
     vocabulary: Vocabulary,
-    ends_there_B: tf.Tensor | None = None,
+    is_complete_B: tf.Tensor | None = None,
 ) -> tf.RaggedTensor:
     """Returns the ids of texts that translations begin with.
 
@@ -154,7 +156,7 @@ def encode(
     Args:
         text_B: string tensor [B].
         vocabulary: Vocabulary of targets.
-        ends_there_B: bool, whether a text is all of its translation; None if
+        is_complete_B: bool, whether a text is all of its translation; None if
             none is.
 
     Returns:
@@ -167,8 +169,8 @@ def encode(
     if vocabulary.drops_spaces and space_id is not None:
         ends_B = tf.strings.regex_full_match(text_B, r"(?s).*\s")
         ids = _with_last(ids, space_id, ends_B)
-    if ends_there_B is not None:
-        ids = _with_last(ids, EOS, ends_there_B)
+    if is_complete_B is not None:
+        ids = _with_last(ids, EOS, is_complete_B)
     return ids
 
 

@@ -42,7 +42,7 @@ class ConstrainedCache(NamedTuple):
     constants: Any  # those of Constraint, nested tensors [B, ...]
     # With a Goal: bool, whether the model would have ended a hypothesis that
     # may not end yet.
-    is_over_BW: Any = ()
+    wants_end_BW: Any = ()
 
 
 def with_constraint(
@@ -74,12 +74,12 @@ def with_constraint(
             )
             # The end is likelier than all else together.
             would_end_BW = log_probs_BWV[..., eos] > math.log(0.5)
-            is_over_BW = (
-                (cache.is_over_BW | would_end_BW)
+            wants_end_BW = (
+                (cache.wants_end_BW | would_end_BW)
                 & ~allowed_BWV[..., eos]
                 & ops.any(is_next_BWP, axis=-1)
             )
-            cache = cache._replace(is_over_BW=is_over_BW)
+            cache = cache._replace(wants_end_BW=wants_end_BW)
         log_probs_BWV = ops.where(allowed_BWV, log_probs_BWV, NEG_INF)
         if constraint.ends is not None:
             is_end_BWV = constraint.ends(state, cache.constants)
@@ -92,8 +92,8 @@ def with_constraint(
         )
         inner = reorder(cache.inner, parent_BW)
         if constraint.goal is not None:
-            is_over_BW = gather(cache.is_over_BW, parent_BW)
-            cache = cache._replace(is_over_BW=is_over_BW)
+            wants_end_BW = gather(cache.wants_end_BW, parent_BW)
+            cache = cache._replace(wants_end_BW=wants_end_BW)
         return cache._replace(inner=inner, state=state)
 
     whole = ConstrainedCache(cache, constraint.state, constraint.constants)
@@ -101,8 +101,8 @@ def with_constraint(
         progress_BW = constraint.goal.progress(
             constraint.state, constraint.constants
         )
-        is_over_BW = ops.zeros_like(progress_BW, "bool")
-        whole = whole._replace(is_over_BW=is_over_BW)
+        wants_end_BW = ops.zeros_like(progress_BW, "bool")
+        whole = whole._replace(wants_end_BW=wants_end_BW)
     return constrained_step, reorder_all, whole
 
 

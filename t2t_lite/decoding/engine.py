@@ -116,26 +116,26 @@ class _Searches:
         self,
         ids: tf.RaggedTensor,
         prefixes: Sequence[str],
-        ends_there: Sequence[bool],
+        is_complete: Sequence[bool],
     ) -> Hypotheses:
         """Returns the best Hypotheses that begin with prefixes."""
         with self._making:
             tokens = self._steering.prefix_tokens
             translate_ids = self._prefixed
-        begun = self._encode(prefixes, ends_there)
-        return translate_ids(ids, tokens.places(begun))
+        prefix_ids = self._encode(prefixes, is_complete)
+        return translate_ids(ids, tokens.places(prefix_ids))
 
     def translate_with_terms(
         self,
         ids: tf.RaggedTensor,
         prefixes: Sequence[str],
-        ends_there: Sequence[bool],
+        is_complete: Sequence[bool],
         asked: Sequence[Sequence[Term]],
     ) -> Hypotheses:
         """Returns the best that begin with prefixes and contain their Terms."""
         with self._making:
             search = self._term_search
-        return search(ids, self._encode(prefixes, ends_there), asked)
+        return search(ids, self._encode(prefixes, is_complete), asked)
 
     def score_texts(
         self, ids: tf.RaggedTensor, texts: Sequence[str]
@@ -147,8 +147,8 @@ class _Searches:
         with self._making:
             tokens = self._steering.prefix_tokens
             search = self._text_search
-        begun = self._encode(texts, [True] * len(texts))
-        found = search(ids, tokens.only(begun))
+        prefix_ids = self._encode(texts, [True] * len(texts))
+        found = search(ids, tokens.forced(prefix_ids))
         is_whole_B = np.any(found.ids_BWT[:, 0] == EOS, axis=-1)
         return np.where(is_whole_B, found.scores_BW[:, 0], -np.inf)
 
@@ -164,7 +164,7 @@ class _Searches:
     def _prefixed(self) -> Callable:
         return self._make_translator(
             self._options,
-            constraint=self._steering.behind_prefixes(),
+            constraint=self._steering.after_prefixes(),
             given=("prefixes_BK3",),
         )
 
@@ -187,11 +187,11 @@ class _Searches:
         )
 
     def _encode(
-        self, prefixes: Sequence[str], ends_there: Sequence[bool] | None = None
+        self, prefixes: Sequence[str], is_complete: Sequence[bool] | None = None
     ) -> tf.Tensor:
         """Returns int32 ids [B, K], padded with 0."""
         return beginnings.encode(
             tf.constant(prefixes),
             self._vocabulary,
-            None if ends_there is None else tf.constant(ends_there),
+            None if is_complete is None else tf.constant(is_complete),
         ).to_tensor()

@@ -28,7 +28,7 @@ class Goal(NamedTuple):
 def best_and_nearer(
     log_probs_BWV: Tensor,
     nearer_BWP: Tensor,
-    is_over_BW: Tensor,
+    wants_end_BW: Tensor,
     K: int,
     eos: int,
 ) -> tuple[Tensor, Tensor]:
@@ -42,7 +42,7 @@ def best_and_nearer(
     Args:
         log_probs_BWV: float32, of hypotheses with each token.
         nearer_BWP: int32, tokens that bring each nearer, -1 for none.
-        is_over_BW: bool, which ones the model would have ended.
+        wants_end_BW: bool, which ones the model would have ended.
         K: how many best ones.
         eos: the id that ends a hypothesis.
 
@@ -51,7 +51,7 @@ def best_and_nearer(
         N = K + W * (2 + P). A place that is repeated has NEG_INF there.
     """
     B, W, V = ops.shape(log_probs_BWV)
-    going_on_BWV = ops.where(is_over_BW[..., None], NEG_INF, log_probs_BWV)
+    going_on_BWV = ops.where(wants_end_BW[..., None], NEG_INF, log_probs_BWV)
     log_probs_BK, best_BK = top_k(ops.reshape(going_on_BWV, (B, W * V)), K)
     best_BW1 = ops.argmax(going_on_BWV, axis=-1, keepdims=True)
     best_BW1 = ops.cast(best_BW1, "int32")

@@ -39,10 +39,12 @@ class KeptLines:
                 for prefix, each in zip(prefixes, self._kept, strict=True)
             ]
 
-    def left(self) -> list[tuple[int, str]]:
+    def unkept(self) -> list[tuple[int, str]]:
         """Returns (index of its line, item) for what cannot be kept."""
         return [
-            (n, item) for n, each in enumerate(self._kept) for item in each.left
+            (n, item)
+            for n, each in enumerate(self._kept)
+            for item in each.unkept
         ]
 
     def terms(
@@ -109,8 +111,8 @@ class KeptLines:
                 Word(
                     place.target_start + start,
                     place.target_start + end,
-                    place.source_start + stands_for,
+                    place.source_start + source_offset,
                 )
-                for start, end, stands_for in found
+                for start, end, source_offset in found
             ]
         return words

@@ -63,7 +63,7 @@ class Kept(NamedTuple):
     items: dict[str, str]  # what each stand-in stands for
     nodes: tuple[Node, ...]  # the tags
     touching: dict[str, str]  # by stand-in, the sign touching its item's left
-    left: list[str]  # items that no stand-in is left for
+    unkept: list[str]  # items that no stand-in is left for
 
 
 class Keeper:
@@ -104,12 +104,12 @@ class Keeper:
         """
         taken = f"{line}\n{prefix}"
         free = (word for word in self._ids if word not in taken)
-        items, touching, left = {}, {}, []
+        items, touching, unkept = {}, {}, []
 
         def stand_in(match: re.Match) -> str:
             word = next(free, None)
             if word is None:
-                left.append(match[0])
+                unkept.append(match[0])
                 return match[0]
             items[word] = match[0]
             sign = _left_of(match)
@@ -126,7 +126,7 @@ class Keeper:
             ahead = iter(its_tags)
             text = re.sub(_HOLE, lambda _: next(ahead), text)
             text, nodes = tags.take_out(text)
-        return Kept(text, items, nodes, touching, left)
+        return Kept(text, items, nodes, touching, unkept)
 
     def in_prefix(self, prefix: str, kept: Kept) -> str:
         """Returns what a translation begins with, without what is kept.

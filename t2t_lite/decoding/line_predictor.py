@@ -11,7 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from t2t_lite.errors import InputError, require, require_bool, require_int
+from t2t_lite.errors import (
+    InputError,
+    require,
+    require_int,
+    require_optional_bool,
+)
 from t2t_lite.text import pharaoh
 from t2t_lite.text.pharaoh import Link
 from t2t_lite.text.vocabulary import as_list, require_lines
@@ -165,7 +170,7 @@ class LinePredictor(abc.ABC):
             InputError: those of `stream`.
             TypeError: `text` is neither, or `prefix` is not as `text` is.
         """
-        require_bool(with_scores=with_scores)
+        require_optional_bool(with_scores=with_scores)
         lines = self._lines(text)
         if isinstance(text, str) and prefix is not None:
             prefix = as_list([prefix], "the prefix of a str must be a str")

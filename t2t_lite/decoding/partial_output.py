@@ -77,7 +77,7 @@ def partial_path(path: str | None) -> str | None:
     >>> partial_path("some.de"), partial_path("-")
     ('some.de.partial', None)
     """
-    is_here = files.is_whole_file(path) and not files.is_remote(path)
+    is_here = files.is_atomic_output(path) and not files.is_remote(path)
     return f"{path}.partial" if is_here else None
 
 
@@ -128,7 +128,7 @@ def opened(
     terms = json.dumps(work.pop("glossary", None)).encode()
     work[_GLOSSARY] = hashlib.sha256(terms).hexdigest()
     header = json.dumps(work).encode() + b"\n"
-    with files.refused_errors(partial), _locked(partial) as file:
+    with files.os_errors_as_input_errors(partial), _locked(partial) as file:
         _require_header(file, header, partial)
         windows = _keep_windows(file, window * predictor.options.num_results)
         first_line = 1 + windows * window
@@ -148,7 +148,7 @@ def opened(
             os.remove(os.path.expanduser(partial))
 
 
-def begun_with(partial: str | None) -> dict[str, Any]:
+def read_header(partial: str | None) -> dict[str, Any]:
     """Returns what the finished part says of its work; {} if there is none.
 
     Args:
@@ -267,7 +267,10 @@ def _kept_if_begun(output: LineOutput, partial: str) -> Iterator[LineOutput]:
 
 def _complete(file: BinaryIO, path: str) -> None:
     """Writes what is left to read in a file to `path`, atomically."""
-    with files.refused_errors(path), files.atomic_file(path, "wb") as output:
+    with (
+        files.os_errors_as_input_errors(path),
+        files.atomic_file(path, "wb") as output,
+    ):
         if not path.endswith(".gz"):
             shutil.copyfileobj(file, output)
             return

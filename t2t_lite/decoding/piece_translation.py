@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from t2t_lite.decoding.alignment import Pair, WordWeights
 from t2t_lite.decoding.beam_search import Hypotheses
-from t2t_lite.decoding.beginnings import ANYTHING, Beginning
+from t2t_lite.decoding.beginnings import NO_PREFIX, PiecePrefix
 from t2t_lite.decoding.engine import Engine
 from t2t_lite.decoding.line_predictor import Translation
 from t2t_lite.decoding.term_places import TermPlaces
@@ -22,7 +22,7 @@ class Request(NamedTuple):
 
     ids: list[int]  # EOS at the end
     text: str
-    beginning: Beginning
+    beginning: PiecePrefix
     terms: Sequence[Term]
 
 
@@ -76,7 +76,7 @@ class PieceTranslator:
 
     def _is_done(self, drafted: _Drafted) -> bool:
         request, (best, *others) = drafted
-        return request.beginning.ends_there or all(
+        return request.beginning.is_complete or all(
             self._term_places.has_all(each.text, request.terms)
             for each in (best, *filter(_is_there, others))
         )
@@ -183,13 +183,13 @@ class PieceTranslator:
 
     def _plain(self, requests: Sequence[Request]) -> list[list[Translation]]:
         """Returns the `nbest` best Translations, whatever their terms are."""
-        arguments = ids, _, ends_there = _as_arguments(requests)
-        if all(each.beginning == ANYTHING for each in requests):
+        arguments = ids, _, is_complete = _as_arguments(requests)
+        if all(each.beginning == NO_PREFIX for each in requests):
             found = self._engine.translate_ids(ids)
         else:
             found = self._engine.translate_prefixed(*arguments)
         by_piece = self._as_translations(found, self._nbest)
-        for n, ends in enumerate(ends_there):
+        for n, ends in enumerate(is_complete):
             if ends:  # There is no other.
                 by_piece[n] = by_piece[n][:1] * self._nbest
         return by_piece
@@ -213,7 +213,7 @@ def _as_arguments(
     return (
         _ragged([each.ids for each in requests]),
         [each.beginning.text for each in requests],
-        [each.beginning.ends_there for each in requests],
+        [each.beginning.is_complete for each in requests],
     )
 
 

@@ -88,7 +88,7 @@ class PrefixTokens:
         ranks = self._ranks_beyond(ids_BK, lengths_BK)
         return ops.stack([ids_BK, *ranks], axis=-1)
 
-    def only(self, ids_BK: Tensor) -> Tensor:
+    def forced(self, ids_BK: Tensor) -> Tensor:
         """Returns what `places` does, allowing only these tokens."""
         none_BK = ops.zeros_like(ids_BK)
         return ops.stack([ids_BK, none_BK, none_BK], axis=-1)

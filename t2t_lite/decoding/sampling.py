@@ -191,9 +191,9 @@ def _best_first(state: _State, alpha: float) -> Hypotheses:
     is_token_BWT = ops.not_equal(state.ids_BWT, PAD)
     lengths_BW = ops.sum(ops.cast(is_token_BWT, "int32"), axis=2)
     scores_BW = state.log_probs_BW / length_penalty(lengths_BW, alpha)
-    is_there_BW = is_possible(state.log_probs_BW)
-    scores_BW = ops.where(is_there_BW, scores_BW, -float("inf"))
-    ids_BWT = ops.where(is_there_BW[..., None], state.ids_BWT, PAD)
+    is_valid_BW = is_possible(state.log_probs_BW)
+    scores_BW = ops.where(is_valid_BW, scores_BW, -float("inf"))
+    ids_BWT = ops.where(is_valid_BW[..., None], state.ids_BWT, PAD)
     W = ops.shape(scores_BW)[1]
     scores_BW, order_BW = ops.top_k(scores_BW, W)
     return Hypotheses(gather(ids_BWT, ops.cast(order_BW, "int32")), scores_BW)

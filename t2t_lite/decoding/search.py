@@ -19,7 +19,7 @@ from t2t_lite.decoding.devices import (
 from t2t_lite.decoding.ensemble import Ensemble
 from t2t_lite.decoding.sampling import Sampling, row_keys, sample
 from t2t_lite.decoding.search_options import SearchOptions
-from t2t_lite.errors import require, require_bool
+from t2t_lite.errors import require, require_optional_bool
 from t2t_lite.hardware import Hardware, find_hardware
 from t2t_lite.hparams import HParams
 from t2t_lite.model.transformer import Transformer
@@ -175,7 +175,7 @@ def ids_translator(
         [N, (length)], each row ending in EOS, to Hypotheses ids_NWT and
         scores_NW. An empty sequence has no ids and scores 0, -inf, -inf, ...
     """
-    require_bool(xla=xla)
+    require_optional_bool(xla=xla)
     if xla is None:
         xla = bool(tf.config.get_visible_devices("GPU"))
     if max_length is None:

@@ -11,7 +11,7 @@ import reprlib
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from t2t_lite.errors import require, require_bool, require_int
+from t2t_lite.errors import require, require_int, require_optional_bool
 from t2t_lite.hparams import HParams, length_penalty_rules
 from t2t_lite.storage import checkpoint_files, settings_file
 
@@ -29,7 +29,7 @@ STEERING = (
     "sample_top_p",
 )
 # What a Translator does only with lines of text, besides the search.
-LINES_ALONE = ("alternatives", "keep", "alignments", "glossary")
+LINE_ONLY_OPTIONS = ("alternatives", "keep", "alignments", "glossary")
 # What a translation may keep as its source has it.
 KEPT = ("tags", "urls", "placeholders", "quantities")
 
@@ -115,8 +115,8 @@ class SearchOptions(NamedTuple):
 
     @property
     def steering(self) -> dict[str, Any]:
-        """The options of STEERING and LINES_ALONE that are on."""
-        names = (*STEERING, *LINES_ALONE)
+        """The options of STEERING and LINE_ONLY_OPTIONS that are on."""
+        names = (*STEERING, *LINE_ONLY_OPTIONS)
         on = {name: getattr(self, name) for name in names}
         on["glossary"] = self._described_glossary
         return {name: value for name, value in on.items() if value}
@@ -156,7 +156,7 @@ class SearchOptions(NamedTuple):
         rule = f"no_repeat_ngram_size must be at most {_LONGEST_NGRAM}"
         require(rule, n <= _LONGEST_NGRAM, no_repeat_ngram_size=n)
         _check_sampling(self)
-        require_bool(alignments=self.alignments)
+        require_optional_bool(alignments=self.alignments)
         for name in (*_WORDS, "keep"):
             words = getattr(self, name)
             is_tuple = isinstance(words, tuple)

@@ -54,7 +54,7 @@ class Steering:
         """The Words of the vocabulary."""
         return Words(self._vocabulary.token_bytes)
 
-    def behind_prefixes(self, *others: MakeConstraint) -> MakeConstraint:
+    def after_prefixes(self, *others: MakeConstraint) -> MakeConstraint:
         """Returns the function for batches that have prefixes.
 
         Neither the options nor `others` restrict the text of the prefixes.

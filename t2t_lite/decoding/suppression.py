@@ -30,7 +30,7 @@ _MOST_PLACES = 20_000_000  # Of the table: states times ids.
 _State = tuple[frozenset[str], bool]
 
 
-class _Place(NamedTuple):
+class _SuppressionState(NamedTuple):
     """Where hypotheses are."""
 
     state_BW: Tensor  # int32, of the automaton
@@ -108,7 +108,7 @@ class WordAutomaton:
             after_BW = take(
                 ops.reshape(after_SV, (-1,)), place.state_BW * V + ids_BW
             )
-            return _Place(
+            return _SuppressionState(
                 ops.where(is_first_BW, 0, ops.cast(after_BW, "int32")),
                 place.num_tokens_BW + 1,
             )
@@ -123,7 +123,7 @@ class WordAutomaton:
 
         state_BW = ops.zeros((B, W), "int32")
         return Constraint(
-            state=_Place(state_BW, state_BW - 1),
+            state=_SuppressionState(state_BW, state_BW - 1),
             advance=advance,
             allowed=allowed,
             constants=batch.max_lengths_B,

@@ -62,7 +62,7 @@ class Word(NamedTuple):
 
     start: int
     end: int
-    stands_for: int  # an offset in the source without tags
+    source_offset: int  # an offset in the source without tags
 
 
 class _Written(NamedTuple):
@@ -338,7 +338,7 @@ def _run(
     best, best_count = None, 0
     begin, count = first, 0
     for n in range(first, end):
-        is_inside = node.first <= words[n].stands_for < node.last
+        is_inside = node.first <= words[n].source_offset < node.last
         count += 1 if is_inside else -1
         if count <= 0:
             begin, count = n + 1, 0
@@ -347,9 +347,9 @@ def _run(
     if best is not None:
         return best
     behind = [
-        (words[n].stands_for, n)
+        (words[n].source_offset, n)
         for n in range(first, end)
-        if words[n].stands_for >= node.first
+        if words[n].source_offset >= node.first
     ]
     place = min(behind)[1] if behind else end
     return place, place

@@ -33,7 +33,7 @@ class TermSearch:
     ):
         self._options, self._prefix_tokens = options, steering.prefix_tokens
         words = steering.words
-        has_terms = steering.behind_prefixes(
+        has_terms = steering.after_prefixes(
             lambda batch: terms.constraint(words, batch)
         )
 

@@ -37,7 +37,7 @@ class Term(NamedTuple):
     spans: tuple[tuple[int, int], ...] = ()
 
 
-class _Place(NamedTuple):
+class _TermState(NamedTuple):
     """Where hypotheses are, and terms: `advance` is given no constants."""
 
     terms_BWCL: Tensor  # int32, padded with 0
@@ -99,7 +99,7 @@ def constraint(words: Words, batch: Batch) -> Constraint:
     ids_BCL, needed_BC = batch.terms_BCL[..., 1:], batch.terms_BCL[..., 0]
     B, C, L = ops.shape(ids_BCL)
     none_BW = ops.zeros((B, W), "int32")
-    state = _Place(
+    state = _TermState(
         terms_BWCL=ops.repeat(ids_BCL[:, None], W, axis=1),
         needed_BWC=ops.repeat(needed_BC[:, None], W, axis=1),
         room_BW=none_BW + batch.max_lengths_B[:, None] - 1,
@@ -169,13 +169,15 @@ def constraint(words: Words, batch: Batch) -> Constraint:
     )
 
 
-def _lengths(place: _Place) -> Tensor:
+def _lengths(place: _TermState) -> Tensor:
     """Returns int32 [B, W, C]: how many tokens each term has."""
     is_token_BWCL = ops.not_equal(place.terms_BWCL, PAD)
     return ops.sum(ops.cast(is_token_BWCL, "int32"), axis=-1)
 
 
-def _advanced(place: _Place, ids_BW: Tensor, may_begin_BW: Tensor) -> Tensor:
+def _advanced(
+    place: _TermState, ids_BW: Tensor, may_begin_BW: Tensor
+) -> Tensor:
     """Returns bool [B, W, C, L]: the reach of terms with one more token."""
     begins_BWC1 = (
         ops.zeros_like(place.reach_BWCL[..., :1])
@@ -195,7 +197,7 @@ def _at_length(reach_BWCL: Tensor, length_BWC: Tensor) -> Tensor:
     return ops.any(reach_BWCL & is_here_BWCL, axis=-1)
 
 
-def _is_whole(place: _Place) -> Tensor:
+def _is_whole(place: _TermState) -> Tensor:
     """Returns bool [B, W, C]: whether the newest tokens are all of a term.
 
     What follows may make it another word.
@@ -203,13 +205,13 @@ def _is_whole(place: _Place) -> Tensor:
     return _at_length(place.reach_BWCL, _lengths(place))
 
 
-def _missing(place: _Place) -> Tensor:
+def _missing(place: _TermState) -> Tensor:
     """Returns int32 [B, W, C]: how often a term must still come."""
     found_BWC = place.count_BWC + ops.cast(_is_whole(place), "int32")
     return ops.maximum(place.needed_BWC - found_BWC, 0)
 
 
-def _next_ids(place: _Place) -> tuple[Tensor, Tensor]:
+def _next_ids(place: _TermState) -> tuple[Tensor, Tensor]:
     """Returns int32 [B, W, C]: the token that continues each term.
 
     Returns:
@@ -228,7 +230,7 @@ def _next_ids(place: _Place) -> tuple[Tensor, Tensor]:
     )
 
 
-def _nearer(place: _Place) -> Tensor:
+def _nearer(place: _TermState) -> Tensor:
     """Returns int32 [B, W, C]: tokens that continue terms, or begin some.
 
     None begins while another is unfinished; -1 stands for none.
@@ -239,7 +241,7 @@ def _nearer(place: _Place) -> Tensor:
     return ops.where(is_begun_BWC | ~is_any_begun_BW1, next_BWC, -1)
 
 
-def _last_ids(place: _Place, words: Words) -> tuple[Tensor, Tensor]:
+def _last_ids(place: _TermState, words: Words) -> tuple[Tensor, Tensor]:
     """Returns int32 [B, W, C], the last token of each term; bool, if it is due.
 
     A term of one token is due wherever a word may begin with it.
@@ -254,7 +256,7 @@ def _last_ids(place: _Place, words: Words) -> tuple[Tensor, Tensor]:
     return last_BWC, is_due_BWC | is_single_BWC
 
 
-def _progress(place: _Place) -> Tensor:
+def _progress(place: _TermState) -> Tensor:
     """Returns int32 [B, W]: how many tokens of terms are there."""
     found_BWC = place.needed_BWC - _missing(place)
     _, done_BWC = _next_ids(place)

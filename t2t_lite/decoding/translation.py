@@ -14,7 +14,7 @@ from keras import ops
 
 from t2t_lite.decoding import beginnings, saved_model
 from t2t_lite.decoding.alignment import Aligner
-from t2t_lite.decoding.beginnings import ANYTHING, Beginning
+from t2t_lite.decoding.beginnings import NO_PREFIX, PiecePrefix
 from t2t_lite.decoding.devices import find_devices
 from t2t_lite.decoding.engine import Engine, model_engine
 from t2t_lite.decoding.ensemble import Ensemble, models_of
@@ -27,13 +27,18 @@ from t2t_lite.decoding.long_lines import LineSplitter, Pieces
 from t2t_lite.decoding.members import Paths, members_of, require_together
 from t2t_lite.decoding.piece_translation import PieceTranslator, Request
 from t2t_lite.decoding.search import max_target_length
-from t2t_lite.decoding.search_options import LINES_ALONE, SearchOptions
+from t2t_lite.decoding.search_options import LINE_ONLY_OPTIONS, SearchOptions
 from t2t_lite.decoding.tensor_translation import (
     TensorTranslator,
     require_strings,
 )
 from t2t_lite.decoding.terms import Term, merged
-from t2t_lite.errors import InputError, require, require_bool, require_int
+from t2t_lite.errors import (
+    InputError,
+    require,
+    require_int,
+    require_optional_bool,
+)
 from t2t_lite.model.alignment_head import AlignmentHead
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage.model_directory import LoadedModel, ModelDirectory
@@ -318,7 +323,7 @@ class LineTranslator(LinePredictor):
             return None
         prefixes = _checked_prefixes(prefixes, lines)
         kept = KeptLines(self._keeper, lines, prefixes)
-        for n, item in kept.left():
+        for n, item in kept.unkept():
             logging.warning(
                 "Line %d has too many items to keep, so %r is translated.",
                 first_line + n,
@@ -337,21 +342,21 @@ class LineTranslator(LinePredictor):
         lines: list[str],
         first_line: int,
         prefixes: list[str] | None,
-    ) -> list[Beginning]:
+    ) -> list[PiecePrefix]:
         """Returns what the translation of each piece begins with."""
-        anything = [ANYTHING] * len(pieces.ids)
+        no_prefixes = [NO_PREFIX] * len(pieces.ids)
         if prefixes is None:
-            return anything
+            return no_prefixes
         prefixes = _checked_prefixes(prefixes, lines)
         if not any(map(str.strip, prefixes)):
-            return anything
+            return no_prefixes
         require(
             "this model cannot take prefixes: open its model directory with "
             "Translator, or call a SavedModel's signature translate_prefix",
             self._takes_beginnings,
             model=self.description,
         )
-        begun = beginnings.of_pieces(prefixes, pieces, first_line)
+        begun = beginnings.split_by_piece(prefixes, pieces, first_line)
         beginnings.require_possible(
             begun,
             pieces,
@@ -372,7 +377,7 @@ class LineTranslator(LinePredictor):
     def _terms(
         self,
         pieces: Pieces,
-        begun: list[Beginning],
+        begun: list[PiecePrefix],
         first_line: int,
         kept: KeptLines | None,
     ) -> list[list[Term]]:
@@ -413,7 +418,7 @@ class LineTranslator(LinePredictor):
         """
         lines_done, is_open = set(), []
         for line, request in zip(pieces.line_indices, requests, strict=True):
-            goes_on = not request.beginning.ends_there
+            goes_on = not request.beginning.is_complete
             is_open.append(goes_on and line not in lines_done)
             if goes_on:
                 lines_done.add(line)
@@ -454,12 +459,12 @@ class LineTranslator(LinePredictor):
             return super().__call__(
                 text, with_scores=with_scores, prefix=prefix
             )
-        require_bool(with_scores=with_scores)
+        require_optional_bool(with_scores=with_scores)
         rule = "prefix must be None where text is a tensor"
         require(rule, prefix is None, prefix=prefix)
         lines_only = {
             name: self.options.steering[name]
-            for name in LINES_ALONE
+            for name in LINE_ONLY_OPTIONS
             if name in self.options.steering
         }
         rule = "text must be a str or a list of str for these options"

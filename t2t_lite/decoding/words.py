@@ -25,7 +25,7 @@ from t2t_lite.token_ids import EOS
 _SPACE, _WORD, _OTHER = range(3)
 
 
-class _Place(NamedTuple):
+class _WordState(NamedTuple):
     """Where hypotheses are."""
 
     num_tokens_BW: Tensor  # int32, -1 before the first
@@ -46,7 +46,7 @@ class Words:
             for which in (slice(0, 1), slice(-1, None))
         )
 
-    def next_one(self, batch: Batch) -> Constraint:
+    def stop_before_next_word(self, batch: Batch) -> Constraint:
         """Returns the Constraint that ends before what begins a new word.
 
         Args:
@@ -59,12 +59,12 @@ class Words:
             ends=lambda place, _: self.begins_new(place.kind_BW),
         )
 
-    def none_goes_on(self, batch: Batch) -> Constraint:
+    def new_word_or_end(self, batch: Batch) -> Constraint:
         """Returns the Constraint to a new word, or the end, after a prefix.
 
         Args:
             batch: Batch with prefixes_BK3, which must be those of
-                `PrefixTokens.only`.
+                `PrefixTokens.forced`.
         """
         ids_BK = batch.prefixes_BK3[..., 0]
         is_token_BK = ops.cast(ops.not_equal(ids_BK, 0), "int32")
@@ -83,8 +83,8 @@ class Words:
             constants=ops.sum(is_token_BK, axis=1),
         )
 
-    def _advance(self, place: _Place, ids_BW: Tensor) -> _Place:
-        return _Place(
+    def _advance(self, place: _WordState, ids_BW: Tensor) -> _WordState:
+        return _WordState(
             place.num_tokens_BW + 1,
             self.kind_after(ids_BW, is_first_BW=place.num_tokens_BW < 0),
         )
@@ -129,7 +129,7 @@ def _kind(character: str) -> int:
     return _WORD if is_word or character.isalnum() else _OTHER
 
 
-def _no_tokens(batch: Batch) -> _Place:
+def _no_tokens(batch: Batch) -> _WordState:
     B = ops.shape(batch.source_ids_BS)[0]
     none_BW = ops.zeros((B, batch.beam_width), "int32")
-    return _Place(none_BW - 1, none_BW)
+    return _WordState(none_BW - 1, none_BW)

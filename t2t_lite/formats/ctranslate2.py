@@ -81,7 +81,7 @@ def write(
     """
     load_library()
     require_quantization(quantization)
-    require_carried(model.hparams)
+    require_supported(model.hparams)
     folder = files.to_path(folder)
     files.require_new_folder(folder)
     spec = _converted(model, quantization)
@@ -123,7 +123,7 @@ def require_quantization(quantization: str | None) -> None:
     )
 
 
-def require_carried(hparams: HParams) -> None:
+def require_supported(hparams: HParams) -> None:
     """Raises InputError if CTranslate2's format cannot carry a model."""
     require(
         "CTranslate2 does not support windowed attention: its models must have "
@@ -179,7 +179,7 @@ def read_hparams(path: str | os.PathLike) -> HParams:
     """
     values = read_metadata if is_written(path) else settings_file.read
     hparams = values(path)["hparams"]
-    require_carried(hparams)
+    require_supported(hparams)
     return hparams
 
 

@@ -56,7 +56,7 @@ class Conversion:
         self.hparams, self.vocabulary = hparams, vocabulary
         self._directory, self._which = directory, which
         self._quantization = quantization
-        paths = checkpoint_files.found(directory.path, *which)
+        paths = checkpoint_files.requested_paths(directory.path, *which)
         self.description = _description(paths, which[1])
         # An index has a checksum of each weight.
         indices = [files.to_path(f"{path}.index") for path in paths]

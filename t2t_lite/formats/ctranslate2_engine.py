@@ -99,7 +99,7 @@ def open_translator(
             directory has no such model, or an option is wrong.
     """
     ctranslate2.load_library()
-    _require_kept(model_dir, precision, xla)
+    _require_supported(model_dir, precision, xla)
     ctranslate2.require_quantization(quantization)
     if ctranslate2.is_written(model_dir):
         require(
@@ -115,8 +115,8 @@ def open_translator(
     directory = ModelDirectory(model_dir)
     directory.require_task("translation")
     settings = directory.settings()
-    ctranslate2.require_carried(settings.hparams)
-    search_options = _kept_options(settings.hparams, **options)
+    ctranslate2.require_supported(settings.hparams)
+    search_options = _supported_options(settings.hparams, **options)
     workers = find_workers(devices, quantization)
     conversion = Conversion(
         directory,
@@ -160,7 +160,7 @@ def _open_folder(
     metadata = ctranslate2.read_metadata(folder)
     hparams = metadata["hparams"]
     splitting = Splitting(**metadata.get("splitting", {}))
-    search_options = _kept_options(hparams, **options)
+    search_options = _supported_options(hparams, **options)
     most = ctranslate2.num_positions(hparams) - hparams.max_length
     require(
         f"max_extra_length must be at most {most}: the exported folder has no "
@@ -209,7 +209,7 @@ class _Loaded(NamedTuple):
         )
 
 
-def _kept_options(hparams: HParams, **options: Any) -> SearchOptions:
+def _supported_options(hparams: HParams, **options: Any) -> SearchOptions:
     """Returns the SearchOptions, all of which this engine can follow."""
     found = SearchOptions.from_hparams(
         hparams, CTranslate2Translator, **options
@@ -244,7 +244,7 @@ def _kept_options(hparams: HParams, **options: Any) -> SearchOptions:
     return found
 
 
-def _require_kept(
+def _require_supported(
     model_dir: str | os.PathLike, precision: str, xla: bool | None
 ) -> None:
     """Raises InputError if this engine cannot do what is asked for."""

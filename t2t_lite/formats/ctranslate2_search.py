@@ -100,7 +100,7 @@ def find_workers(
     )
 
 
-class _Found(NamedTuple):
+class _Hypothesis(NamedTuple):
     """A hypothesis."""
 
     ids: list[int]  # with EOS, if it has ended
@@ -155,7 +155,7 @@ class CTranslate2Search:
         """
         return self._hypotheses(self.search(ids.to_list()))
 
-    def _hypotheses(self, found: list[list["_Found"]]) -> Hypotheses:
+    def _hypotheses(self, found: list[list["_Hypothesis"]]) -> Hypotheses:
         """Returns what was found as arrays."""
         N, W = len(found), self._options.nbest
         T = max((len(f.ids) for each in found for f in each), default=0)
@@ -171,7 +171,7 @@ class CTranslate2Search:
         self,
         ids: "tf.RaggedTensor",
         prefixes: Sequence[str],
-        ends_there: Sequence[bool],
+        is_complete: Sequence[bool],
     ) -> Hypotheses:
         """Returns the Hypotheses of sequences that begin with prefixes.
 
@@ -181,22 +181,24 @@ class CTranslate2Search:
         Args:
             ids: as for a call.
             prefixes: str, one for each sequence.
-            ends_there: whether each prefix is all of the translation.
+            is_complete: whether each prefix is all of the translation.
         """
         sources = ids.to_list()
-        begun = self._target_vocabulary.encode([p.rstrip() for p in prefixes])
-        scores = self._scores(sources, begun)
+        prefix_ids = self._target_vocabulary.encode(
+            [p.rstrip() for p in prefixes]
+        )
+        scores = self._scores(sources, prefix_ids)
         found = self.search(
             # What is already known needs no search.
             [
                 [] if ends else source_ids
-                for source_ids, ends in zip(sources, ends_there, strict=True)
+                for source_ids, ends in zip(sources, is_complete, strict=True)
             ],
-            [begun_ids[:-1] for begun_ids in begun],
+            [each[:-1] for each in prefix_ids],
         )
         for n, log_probs in enumerate(scores):
-            if ends_there[n]:
-                found[n] = [_Found(begun[n], sum(log_probs))]
+            if is_complete[n]:
+                found[n] = [_Hypothesis(prefix_ids[n], sum(log_probs))]
             elif not self._options.steering:
                 # The library leaves the prefix out of a score.
                 of_prefix = sum(log_probs[:-1])
@@ -231,8 +233,8 @@ class CTranslate2Search:
     def search(
         self,
         sources: list[list[int]],
-        begun: list[list[int]] | None = None,
-    ) -> list[list[_Found]]:
+        prefix_ids: list[list[int]] | None = None,
+    ) -> list[list[_Hypothesis]]:
         """Returns the best hypotheses of each source, best first.
 
         CTranslate2 takes one maximum length for a whole batch. It cuts off only
@@ -242,14 +244,14 @@ class CTranslate2Search:
 
         Args:
             sources: lists of ids, each with EOS at its end.
-            begun: the ids that each source's hypotheses begin with, which
+            prefix_ids: the ids that each source's hypotheses begin with, which
                 their scores leave out; None for none.
         """
-        begun = begun or [[]] * len(sources)
-        found = [[_Found([], 0.0)] for _ in sources]
+        prefix_ids = prefix_ids or [[]] * len(sources)
+        found = [[_Hypothesis([], 0.0)] for _ in sources]
         rows = [n for n, ids in enumerate(sources) if ids not in ([], [EOS])]
         for n, hypotheses in self._run(
-            sources, begun, self._batches(sources, rows)
+            sources, prefix_ids, self._batches(sources, rows)
         ):
             found[n] = hypotheses
         again = [n for n in rows if not self._is_final(found[n], sources[n])]
@@ -262,7 +264,7 @@ class CTranslate2Search:
             )
         ]
         for n, hypotheses in self._run(
-            sources, begun, batches, to_the_end=True
+            sources, prefix_ids, batches, to_the_end=True
         ):
             found[n] = hypotheses
         if self._options.steering:
@@ -270,8 +272,8 @@ class CTranslate2Search:
         return [each[: self._options.nbest] for each in found]
 
     def _rescored(
-        self, sources: list[list[int]], found: list[list[_Found]]
-    ) -> list[list[_Found]]:
+        self, sources: list[list[int]], found: list[list[_Hypothesis]]
+    ) -> list[list[_Hypothesis]]:
         """Returns hypotheses with the model's scores, best first.
 
         When the library's search is steered, it spreads the probability of what
@@ -291,7 +293,7 @@ class CTranslate2Search:
             rescored[n].append(hypothesis._replace(log_prob=sum(log_probs)))
         return [sorted(each, key=self._rank) for each in rescored]
 
-    def _rank(self, hypothesis: _Found) -> tuple[bool, float]:
+    def _rank(self, hypothesis: _Hypothesis) -> tuple[bool, float]:
         """Returns a sort key; hypotheses that have not ended come last."""
         return not hypothesis.has_ended, -self._score(hypothesis)
 
@@ -299,11 +301,13 @@ class CTranslate2Search:
         """Returns how many tokens a source's translation may have, with EOS."""
         return min(len(source) + self._options.max_extra_length, self._most)
 
-    def _is_final(self, hypotheses: list[_Found], source: list[int]) -> bool:
+    def _is_final(
+        self, hypotheses: list[_Hypothesis], source: list[int]
+    ) -> bool:
         limit = self._limit(source)
         return all(h.has_ended and len(h.ids) <= limit for h in hypotheses)
 
-    def _score(self, hypothesis: _Found) -> float:
+    def _score(self, hypothesis: _Hypothesis) -> float:
         """Returns log probability / length penalty; section 6.1."""
         alpha = self._options.length_penalty
         return hypothesis.log_prob / ((5 + len(hypothesis.ids)) / 6) ** alpha
@@ -329,15 +333,15 @@ class CTranslate2Search:
     def _run(
         self,
         sources: list[list[int]],
-        begun: list[list[int]],
+        prefix_ids: list[list[int]],
         batches: Iterable[list[int]],
         to_the_end: bool = False,
-    ) -> Iterator[tuple[int, list[_Found]]]:
+    ) -> Iterator[tuple[int, list[_Hypothesis]]]:
         """Yields (row, hypotheses, best first) of each source in batches.
 
         Args:
             sources: lists of ids.
-            begun: as for `search`.
+            prefix_ids: as for `search`.
             batches: lists of rows, each searched at once.
             to_the_end: whether searches continue to their maximum length and
                 return all that has ended by then.
@@ -347,7 +351,7 @@ class CTranslate2Search:
                 batch,
                 self._start(
                     [sources[n] for n in batch],
-                    [begun[n] for n in batch],
+                    [prefix_ids[n] for n in batch],
                     to_the_end,
                 ),
             )
@@ -360,7 +364,7 @@ class CTranslate2Search:
     def _start(
         self,
         sources: list[list[int]],
-        begun: list[list[int]],
+        prefix_ids: list[list[int]],
         to_the_end: bool,
     ) -> list[Any]:
         """Returns the pending results of a batch."""
@@ -371,7 +375,7 @@ class CTranslate2Search:
         names = self._target_names
         return self._library.translate_batch(
             [self._named(self._source_names, ids) for ids in sources],
-            target_prefix=[[names[i - EOS] for i in ids] for ids in begun],
+            target_prefix=[[names[i - EOS] for i in ids] for ids in prefix_ids],
             asynchronous=True,
             beam_size=beam_width,
             patience=patience,
@@ -388,10 +392,10 @@ class CTranslate2Search:
             return_end_token=True,
         )
 
-    def _ranked(self, result: Any) -> list[_Found]:
+    def _ranked(self, result: Any) -> list[_Hypothesis]:
         """Returns what was found, best first; what has not ended comes last."""
         found = [
-            _Found([self._target_ids[token] for token in tokens], score)
+            _Hypothesis([self._target_ids[token] for token in tokens], score)
             for tokens, score in zip(
                 result.hypotheses, result.scores, strict=True
             )

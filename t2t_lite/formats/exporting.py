@@ -30,7 +30,7 @@ def require_possible(
     module = _FORMATS[format_name]
     require_extra(*module.NEEDS)
     module.require_quantization(quantization)
-    module.require_carried(hparams)
+    module.require_supported(hparams)
     files.require_new_folder(folder)
 
 

@@ -51,7 +51,7 @@ def write(
     import safetensors.numpy
 
     require_quantization(quantization)
-    require_carried(model.hparams)
+    require_supported(model.hparams)
     files.require_new_folder(folder)
     source = model.vocabulary
     target = source.target
@@ -94,7 +94,7 @@ def require_quantization(quantization: str | None) -> None:
     )
 
 
-def require_carried(hparams: HParams) -> None:
+def require_supported(hparams: HParams) -> None:
     """Raises InputError for a setting that `MarianMTModel` cannot compute."""
     D, H = hparams.d_model, hparams.num_heads
     rules = {

@@ -109,10 +109,10 @@ def read(path: str | pathlib.Path) -> PortableModel:
     kind = kind_of(vocabulary.target)
     hparams = dataclasses.replace(hparams, vocabulary_type=kind)
     found = [
-        _say_model(config),
+        _describe_model(config),
         f"weights: {file}, {sum(t.size for t in tensors.values()):,} numbers",
-        *_say_vocabulary(sides, normalizer),
-        _say_search(config, hparams),
+        *_describe_vocabulary(sides, normalizer),
+        _describe_search(config, hparams),
     ]
     return PortableModel(hparams, weights, vocabulary, found=tuple(found))
 
@@ -507,7 +507,7 @@ def _reordered(path: files.Path, side: _Side) -> tuple[bytes, str]:
         raise InputError(f"{path} cannot be used: {error}") from None
 
 
-def _say_model(config: Mapping[str, Any]) -> str:
+def _describe_model(config: Mapping[str, Any]) -> str:
     return (
         f"Hugging Face {config['model_type']}: {config['encoder_layers']} + "
         f"{config['decoder_layers']} layers, d_model {config['d_model']}, "
@@ -517,7 +517,7 @@ def _say_model(config: Mapping[str, Any]) -> str:
     )
 
 
-def _say_vocabulary(sides: _Sides, normalizer: str) -> Iterator[str]:
+def _describe_vocabulary(sides: _Sides, normalizer: str) -> Iterator[str]:
     source, target = (len(side.order) for side in sides[:2])
     if sides.are_separate:
         yield f"vocabularies: {source:,} source ids, {target:,} target ids"
@@ -533,7 +533,7 @@ def _say_vocabulary(sides: _Sides, normalizer: str) -> Iterator[str]:
         yield f"each source begins with the language of its target: {some}"
 
 
-def _say_search(config: Mapping[str, Any], hparams: HParams) -> str:
+def _describe_search(config: Mapping[str, Any], hparams: HParams) -> str:
     beam = f"search: beam {hparams.beam_width}"
     exponent = config["length_penalty"]
     if not exponent:

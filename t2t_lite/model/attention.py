@@ -101,7 +101,7 @@ def windowed_attention(
         else ops.broadcast_to(may_attend_B11L[:, 0], (B, 1, L))
     )
     k_BHNMK, v_BHNMK, is_key_B1NM = (
-        _with_neighbours(_blocks(x, num_blocks, C), cut)
+        _with_neighbors(_blocks(x, num_blocks, C), cut)
         for x in (k_BHLK, v_BHLK, ops.cast(is_key_B1L, "int32"))
     )
     key = ops.arange(M, dtype="int32") - C * cut.before
@@ -127,7 +127,7 @@ def _blocks(x_BHL: Tensor, num_blocks: int | Tensor, C: int) -> Tensor:
     return ops.reshape(ops.pad(x_BHL, widths), (B, H, num_blocks, C, *rest))
 
 
-def _with_neighbours(x_BHNC: Tensor, cut: windows.Blocks) -> Tensor:
+def _with_neighbors(x_BHNC: Tensor, cut: windows.Blocks) -> Tensor:
     """Returns [B, H, N, M, ...]: blocks between their neighbors, 0 outside.
 
     Four blocks, where a query sees one block before its own and one after:

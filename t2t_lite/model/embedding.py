@@ -8,7 +8,7 @@ from keras import ops
 
 from t2t_lite.errors import (
     require,
-    require_flag,
+    require_bool,
     require_int,
     require_positive,
 )
@@ -44,7 +44,7 @@ class TiedEmbedding(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         require_int(1, vocabulary_size=vocabulary_size, d_model=d_model)
-        require_flag(has_logit_bias=has_logit_bias)
+        require_bool(has_logit_bias=has_logit_bias)
         if scale is not None:
             require_positive(scale=scale)
         super().__init__(**kwargs)
@@ -190,7 +190,7 @@ class PositionEmbedding(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         require_int(1, d_model=d_model)
-        require_flag(marian=marian)
+        require_bool(marian=marian)
         if learned is None:
             rule = "d_model must be even, for its sines and cosines"
             require(rule, d_model % 2 == 0, d_model=d_model)

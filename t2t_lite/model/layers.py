@@ -6,7 +6,7 @@ import keras
 
 from t2t_lite.errors import (
     require,
-    require_flag,
+    require_bool,
     require_int,
     require_positive,
     require_rate,
@@ -141,7 +141,7 @@ class _TransformerLayer(keras.layers.Layer):
         rule = "norm must be post or pre"
         require(rule, norm in ("post", "pre"), norm=norm)
         require_positive(norm_epsilon=norm_epsilon)
-        require_flag(attention_bias=attention_bias)
+        require_bool(attention_bias=attention_bias)
         keras.activations.get(activation)  # Refuses an unknown one.
         super().__init__(**kwargs)
         self.supports_masking = True

@@ -11,7 +11,7 @@ from keras import ops
 from t2t_lite.errors import (
     InputError,
     require,
-    require_flag,
+    require_bool,
     require_int,
     require_rate,
 )
@@ -86,7 +86,7 @@ class MultiHeadAttention(keras.layers.Layer):
         d_v = d_k if d_v is None else d_v
         require_int(1, num_heads=num_heads, d_k=d_k, d_v=d_v)
         require_rate(dropout=dropout)
-        require_flag(use_bias=use_bias)
+        require_bool(use_bias=use_bias)
         _check_window(window)
         super().__init__(**kwargs)
         self.supports_masking = True

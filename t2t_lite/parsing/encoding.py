@@ -14,11 +14,11 @@ def has_tree_symbols(vocabulary: Vocabulary) -> bool:
 
 
 def missing_symbols(
-    vocabulary: Vocabulary, forest: Iterable[trees.Tree]
+    vocabulary: Vocabulary, treebank: Iterable[trees.Tree]
 ) -> list[str]:
     """Returns the symbols of some trees that a vocabulary lacks, sorted."""
     known = vocabulary.control_symbols
-    return [symbol for symbol in trees.symbols(forest) if symbol not in known]
+    return [symbol for symbol in trees.symbols(treebank) if symbol not in known]
 
 
 def num_target_ids(vocabulary: Vocabulary) -> int:

@@ -12,7 +12,7 @@ import tensorflow as tf
 from t2t_lite.decoding.devices import find_devices, make_replicas
 from t2t_lite.decoding.line_predictor import LinePredictor, Translation
 from t2t_lite.decoding.search import SearchOptions, ids_translator
-from t2t_lite.errors import InputError, require, require_bool
+from t2t_lite.errors import InputError, require, require_optional_bool
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.parsing import encoding, trees
 from t2t_lite.parsing.constraint import TreeSymbols
@@ -60,7 +60,7 @@ class LineParser(LinePredictor):
         description: str = "a model in memory",
         devices: Sequence[str] = (),
     ):
-        require_bool(xla=xla)
+        require_optional_bool(xla=xla)
         if options.max_extra_length < 2:
             raise InputError(
                 "max_extra_length must be at least 2 to parse, for the "

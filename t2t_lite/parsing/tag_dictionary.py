@@ -121,15 +121,15 @@ def load_tags(directory: ModelDirectory) -> TagDictionary | None:
 
 
 def learn(
-    forest: Iterable[trees.Tree], vocabulary: Vocabulary
+    treebank: Iterable[trees.Tree], vocabulary: Vocabulary
 ) -> TagDictionary:
     """Returns the TagDictionary of a treebank.
 
     Args:
-        forest: iterable of Tree.
+        treebank: iterable of Tree.
         vocabulary: Vocabulary with the symbols of these trees.
     """
-    leaves = (leaf for tree in forest for leaf in trees.pre_terminals(tree))
+    leaves = (leaf for tree in treebank for leaf in trees.pre_terminals(tree))
     counts = collections.Counter(
         (leaf.children[0], leaf.label) for leaf in leaves
     )

@@ -61,7 +61,7 @@ class ParsingTask(Task):
     ) -> "Vocabulary":
         from t2t_lite.text import learning
 
-        symbols = trees.symbols(_forest(read_pairs))
+        symbols = trees.symbols(_treebank(read_pairs))
         lines = (words for words, _ in read_pairs())
         return learning.learn(lines, kind, size, symbols, reserved)
 
@@ -77,7 +77,7 @@ class ParsingTask(Task):
                 "--vocabulary and --warm_start_from, or give different ones"
             )
         missing = (
-            encoding.missing_symbols(vocabulary, _forest(read_pairs))
+            encoding.missing_symbols(vocabulary, _treebank(read_pairs))
             if read_pairs is not None
             else []
         )
@@ -111,7 +111,7 @@ class ParsingTask(Task):
         from t2t_lite.parsing import tag_dictionary
 
         if hparams.tag_dictionary:
-            dictionary = tag_dictionary.learn(_forest(read_pairs), vocabulary)
+            dictionary = tag_dictionary.learn(_treebank(read_pairs), vocabulary)
             dictionary.save(directory.path / tag_dictionary.FILE)
 
     def open(
@@ -190,7 +190,7 @@ class ParsingTask(Task):
         }
 
 
-def _forest(read_pairs):
+def _treebank(read_pairs):
     """Yields the trees of a corpus."""
     return (trees.read_one(tree) for _, tree in read_pairs() if tree)
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 Columns = Mapping[str, list[bytes]]
 Outputs = dict[str, np.ndarray]
 # Their outputs are as long as the longest of the texts computed together.
-ALONE = ("translate_aligned",)
+UNBATCHED = ("translate_aligned",)
 
 
 class TooBusyError(Exception):
@@ -40,7 +40,7 @@ class BatchedModel:
     Args:
         signatures: tf.functions by name, which take string [B] by name, and
             return a dict of tensors [B, ...].
-        most_at_once: the most texts that are computed together, except for a
+        max_batch_texts: the most texts that are computed together, except for a
             request that has more.
         most_waiting: the most texts that may wait.
     """
@@ -49,11 +49,11 @@ class BatchedModel:
         self,
         signatures: Mapping[str, Callable],
         *,
-        most_at_once: int = 1024,
+        max_batch_texts: int = 1024,
         most_waiting: int = 8192,
     ):
         self._signatures = signatures
-        self._most_at_once = most_at_once
+        self._max_batch_texts = max_batch_texts
         self._most_waiting = most_waiting
         self._waiting: list[_Waiting] = []
         self._thread = concurrent.futures.ThreadPoolExecutor(1)
@@ -115,11 +115,11 @@ class BatchedModel:
         waiting = [each for each in self._waiting if not each.outputs.done()]
         taken, self._waiting, num_texts = [], [], 0
         for each in waiting:
-            fits = num_texts + each.num_texts <= self._most_at_once
+            fits = num_texts + each.num_texts <= self._max_batch_texts
             is_like = not taken or (
                 fits
                 and each.signature == taken[0].signature
-                and each.signature not in ALONE
+                and each.signature not in UNBATCHED
             )
             (taken if is_like else self._waiting).append(each)
             num_texts += each.num_texts * is_like

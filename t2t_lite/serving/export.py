@@ -75,7 +75,7 @@ def export(
         "precision": precision,
     }
     export_dir = files.to_path(export_dir)
-    checkpoints.require_read_right(export_dir)
+    checkpoints.require_no_glob_characters(export_dir)
     try:
         with files.scratch_folder(export_dir / "model") as folder:
             path = folder / "model"
@@ -172,7 +172,7 @@ def _upload_next_version(
 
 
 def _warn_if_misread(path: files.Path) -> None:
-    if checkpoints.is_misread(path):
+    if checkpoints.has_glob_characters(path):
         logging.warning(
             "TF Serving reads %s as a pattern, and will not find the model "
             'there: move it to a path without "[" or backslashes.',

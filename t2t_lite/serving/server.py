@@ -19,13 +19,13 @@ from tensorflow.core.framework import types_pb2
 
 from t2t_lite.errors import InputError, reason, require
 from t2t_lite.serving import rest
-from t2t_lite.serving.batched import ALONE, BatchedModel, TooBusyError
+from t2t_lite.serving.batched import UNBATCHED, BatchedModel, TooBusyError
 from t2t_lite.serving.opening import Opened
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _MOST_BYTES = 1 << 18  # of a request's body: others wait for it
 _MOST_TEXTS = 1024  # of a request, as with TensorFlow Serving
-_MOST_ALONE = 64  # of one whose answer is long
+_MOST_UNBATCHED = 64  # of one whose answer is long
 _CONTENT_SECURITY = "frame-ancestors 'none'"  # Besides what the page forbids.
 
 
@@ -154,7 +154,7 @@ class Server:
 
     async def _predict(self, request: web.Request) -> web.Response:
         asked = rest.parse(await request.read(), self._inputs)
-        most = _MOST_ALONE if asked.signature in ALONE else _MOST_TEXTS
+        most = _MOST_UNBATCHED if asked.signature in UNBATCHED else _MOST_TEXTS
         rule = f"a request for {asked.signature} may have up to {most} texts"
         require(rule, asked.num_texts <= most, texts=asked.num_texts)
         try:

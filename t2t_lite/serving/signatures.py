@@ -8,7 +8,7 @@ import tensorflow as tf
 from t2t_lite.decoding import beginnings, shapes
 from t2t_lite.decoding.alternatives import AlternativesSearch
 from t2t_lite.decoding.search import ids_translator, max_target_length
-from t2t_lite.decoding.search_options import LINES_ALONE, SearchOptions
+from t2t_lite.decoding.search_options import LINE_ONLY_OPTIONS, SearchOptions
 from t2t_lite.decoding.steering import Steering
 from t2t_lite.errors import require
 from t2t_lite.hparams import HParams
@@ -45,7 +45,7 @@ class ServingOptions(NamedTuple):
             InputError: it does not, its sources are shorter, or an export takes
                 no such option.
         """
-        given = {n: getattr(self.search, n) for n in LINES_ALONE}
+        given = {n: getattr(self.search, n) for n in LINE_ONLY_OPTIONS}
         rule = (
             "keep, glossary, alignments and alternatives must not be set for "
             "an export, which always has the signatures translate_aligned and "
@@ -89,7 +89,7 @@ class ServedModel:
         self._prefix_tokens = steering.prefix_tokens
         self._translate_ids_prefixed = self._ids_translator(
             search,
-            constraint=steering.behind_prefixes(),
+            constraint=steering.after_prefixes(),
             given=("prefixes_BK3",),
         )
         self._find_alternatives = AlternativesSearch(
@@ -186,16 +186,16 @@ class ServedModel:
             text_PW, tf.reshape(row_PW, [-1]), B * W
         )
         has_ended_PW = tf.reduce_any(found.ids_BWT == EOS, axis=2)
-        is_there_PW = has_ended_PW | (tf.range(W) == 0)
-        scores_PW = tf.where(is_there_PW, found.scores_BW, -float("inf"))
+        is_valid_PW = has_ended_PW | (tf.range(W) == 0)
+        scores_PW = tf.where(is_valid_PW, found.scores_BW, -float("inf"))
         scores_BW = tf.reduce_sum(parts.with_flat_values(scores_PW), axis=1)
         has_text_B1 = parts.row_lengths()[:, None] > 0
-        is_there_BW = tf.math.is_finite(scores_BW) & (
+        is_valid_BW = tf.math.is_finite(scores_BW) & (
             has_text_B1 | (tf.range(W) == 0)
         )
         return {
-            "outputs": tf.where(is_there_BW, tf.reshape(text_BW, [-1, W]), ""),
-            "scores": tf.where(is_there_BW, scores_BW, -float("inf")),
+            "outputs": tf.where(is_valid_BW, tf.reshape(text_BW, [-1, W]), ""),
+            "scores": tf.where(is_valid_BW, scores_BW, -float("inf")),
             "truncated": _any_of(parts, is_truncated_P),
         }
 
@@ -256,7 +256,7 @@ class ServedModel:
         ids, is_truncated_B = self._encode(inputs)
         # No more of a prefix than shows that it is too long.
         most = self._max_target_length
-        begun = beginnings.encode(
+        prefix_ids = beginnings.encode(
             tf.strings.substr(prefixes, 0, (most + 1) * self._max_token_bytes),
             self._vocabulary.target,
         )
@@ -267,8 +267,8 @@ class ServedModel:
         room_B = tf.where(ids.row_lengths() > 0, room_B, 1)
         # The mark of a space would come out as a space.
         has_mark_B = tf.strings.regex_full_match(prefixes, f"(?s).*{SPACE}.*")
-        fits_B = (begun.row_lengths() < room_B) & ~has_mark_B
-        return ids, begun[:, :most].to_tensor(), fits_B, is_truncated_B
+        fits_B = (prefix_ids.row_lengths() < room_B) & ~has_mark_B
+        return ids, prefix_ids[:, :most].to_tensor(), fits_B, is_truncated_B
 
     def _split(self, text_B):
         """Returns the parts of texts that are translated one by one."""

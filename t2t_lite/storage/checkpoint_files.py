@@ -25,7 +25,7 @@ _STEP_FILE = re.compile(
 FOLDERS = {"last": "checkpoints", "best": "best", "averaged": "averaged"}
 
 
-def found(
+def requested_paths(
     model_dir: str | os.PathLike, which: str = "last", average_last: int = 1
 ) -> list[files.Path]:
     """Returns the checkpoints that are asked for, newest first.
@@ -52,9 +52,9 @@ def require(
     Whether they are intact shows when they are read.
 
     Args:
-        model_dir: that of `found`.
-        which: that of `found`.
-        average_last: that of `found`.
+        model_dir: that of `requested_paths`.
+        which: that of `requested_paths`.
+        average_last: that of `requested_paths`.
 
     Raises:
         InputError: there is none, or too few.
@@ -67,7 +67,7 @@ def require(
             f"give --average_last or --checkpoint={which}, not both"
         )
     if which in FOLDERS:
-        there = traces(files.to_path(model_dir) / FOLDERS[which])
+        there = candidate_paths(files.to_path(model_dir) / FOLDERS[which])
         require_enough(model_dir, len(there), which, average_last)
     elif not exists(named(which)):
         raise InputError(damage(named(which)))
@@ -85,7 +85,7 @@ def require_enough(
         model_dir: path of the model directory.
         count: int, how many usable checkpoints were found.
         which: a key of FOLDERS.
-        average_last: that of `found`.
+        average_last: that of `requested_paths`.
 
     Raises:
         InputError: there are too few.
@@ -124,10 +124,10 @@ def exists(path: str | os.PathLike) -> bool:
 
 def paths(directory: str | os.PathLike) -> list[files.Path]:
     """Returns the paths of the checkpoints step-N in a folder, oldest first."""
-    return list(filter(exists, traces(directory)))
+    return list(filter(exists, candidate_paths(directory)))
 
 
-def traces(directory: str | os.PathLike) -> list[files.Path]:
+def candidate_paths(directory: str | os.PathLike) -> list[files.Path]:
     """Returns the checkpoints that have an index or data, oldest first."""
     steps = {}
     for file in files.to_path(directory).glob("step-*"):

@@ -23,10 +23,10 @@ from t2t_lite.storage.checkpoint_files import (
     DATA,
     INDEX,
     SUFFIXES,
+    candidate_paths,
     damage,
     exists,
     paths,
-    traces,
     with_suffix,
 )
 
@@ -113,10 +113,10 @@ def readable_path(path: str | os.PathLike) -> Iterator[str]:
 
     It goes through symbolic links if TensorFlow would misread the given one.
     """
-    if not is_misread(path):
+    if not has_glob_characters(path):
         yield os.fspath(path)
         return
-    require_read_right(path)
+    require_no_glob_characters(path)
     folder, name = os.path.split(os.path.abspath(path))
     with tempfile.TemporaryDirectory() as temporary:
         link = os.path.join(temporary, "link")
@@ -127,20 +127,20 @@ def readable_path(path: str | os.PathLike) -> Iterator[str]:
         yield link
 
 
-def require_read_right(path: files.Path) -> None:
+def require_no_glob_characters(path: files.Path) -> None:
     """Refuses a remote path that TensorFlow would misread.
 
     Raises:
         InputError: this is such a path.
     """
-    if files.is_remote(path) and is_misread(path):
+    if files.is_remote(path) and has_glob_characters(path):
         raise InputError(
             f"TensorFlow reads {path} as a pattern: give a path without "
             '"[" or backslashes'
         )
 
 
-def is_misread(path: str | os.PathLike) -> bool:
+def has_glob_characters(path: str | os.PathLike) -> bool:
     """Returns whether TensorFlow finds no checkpoint or SavedModel at `path`.
 
     TensorFlow takes the path for a pattern, and a pattern with "[" or a
@@ -184,7 +184,7 @@ def newest(
     Raises:
         InputError: there are checkpoints and all are damaged.
     """
-    candidates, readable = traces(directory), 0
+    candidates, readable = candidate_paths(directory), 0
     for path in reversed(candidates):
         try:
             tensors = read(path, is_wanted)
@@ -218,7 +218,7 @@ def prune(
     all_paths = paths(directory)
     end = all_paths.index(files.to_path(written)) + 1
     kept = all_paths[max(0, end - keep) : end]
-    for path in traces(directory):
+    for path in candidate_paths(directory):
         if path not in kept:
             remove(path)
     files.remove_leftovers(directory)

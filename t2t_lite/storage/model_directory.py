@@ -183,7 +183,7 @@ class ModelDirectory:
     def __init__(self, path: str | os.PathLike):
         require_path(model_dir=path)
         self.path = files.to_path(path)
-        checkpoints.require_read_right(self.path)
+        checkpoints.require_no_glob_characters(self.path)
         self.settings_path = self.path / settings_file.NAME
         self.tokens = self.path / "tokens"
         self.checkpoints = self.path / "checkpoints"

@@ -38,7 +38,8 @@ def read(model_dir: str | os.PathLike) -> dict[str, Any]:
         return values
     except OSError:
         raise InputError(
-            f"{model_dir} is not a model directory: {_what_it_is(path.parent)}"
+            f"{model_dir} is not a model directory: "
+            f"{_describe_other_path(path.parent)}"
         ) from None
     except (ValueError, TypeError) as error:
         raise InputError(f"{path} cannot be used: {error}") from None
@@ -90,7 +91,7 @@ def require_own(folder: str | os.PathLike) -> None:
         )
 
 
-def _what_it_is(path: files.Path) -> str:
+def _describe_other_path(path: files.Path) -> str:
     """Returns what was found in place of a model directory."""
     if not files.exists(path):
         return "there is no such folder"
@@ -127,7 +128,7 @@ def require_no_output_in(
     if files.is_remote(model_dir):
         return
     folder = os.path.realpath(os.path.expanduser(model_dir))
-    for output in filter(files.is_whole_file, outputs):
+    for output in filter(files.is_atomic_output, outputs):
         path = os.path.realpath(os.path.expanduser(output))
         first, *_ = os.path.relpath(path, folder).split(os.sep)
         if first in _OF_A_MODEL:

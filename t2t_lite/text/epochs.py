@@ -166,7 +166,9 @@ class Weighting(NamedTuple):
     weights: Sequence[float]  # above 0
 
 
-def pair_drawer(weighting: Weighting, seed: int) -> Callable[[int], np.ndarray]:
+def pair_sampler(
+    weighting: Weighting, seed: int
+) -> Callable[[int], np.ndarray]:
     """Returns the function from an epoch to the pairs that it draws.
 
     The pairs are those of several corpora, one after the other. Each is drawn

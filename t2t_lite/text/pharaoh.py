@@ -66,7 +66,7 @@ def links_of(
     for number, (line, pair) in enumerate(zip(lines, pairs, strict=True), 1):
         try:
             links = parse(line)
-            require_words(links, pair)
+            require_links_in_range(links, pair)
         except InputError as error:
             raise InputError(f"line {number} of the links: {error}") from None
         found.append(links)
@@ -98,7 +98,9 @@ def links_by_split(
     return found
 
 
-def require_words(links: Iterable[Link], pair: tuple[str, str]) -> None:
+def require_links_in_range(
+    links: Iterable[Link], pair: tuple[str, str]
+) -> None:
     """Raises InputError if a link is of a word that does not exist."""
     sizes = [len(side.split()) for side in pair]
     for link in sorted(links):

@@ -129,7 +129,7 @@ def _write(
     all_lengths = [np.zeros(1, np.int64)]
     # It has no name, so it disappears with its last reader.
     with (
-        files.errors_name(folder or tempfile.gettempdir()),
+        files.name_path_in_errors(folder or tempfile.gettempdir()),
         tempfile.TemporaryFile(dir=folder) as file,
     ):
         for ids, lengths in blocks:

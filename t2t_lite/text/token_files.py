@@ -350,7 +350,7 @@ class _LinksWriter:
         if self._writer is None:
             self._writer = _SideWriter(self._path).__enter__()
         links = [pharaoh.parse(pair.links) for pair in pairs]
-        packed, is_left_out = word_links.of_same_words(
+        packed, is_left_out = word_links.pack_consistent_links(
             links, pairs, ids, self._kinds
         )
         self._num_left_out += int((is_left_out & is_kept).sum())

@@ -137,7 +137,7 @@ def _begins_word(ids: np.ndarray, kinds_V: np.ndarray) -> np.ndarray:
     return (kinds == _BEGINS) | ((kinds == _SPACE) & goes_on)
 
 
-def of_same_words(
+def pack_consistent_links(
     links: Sequence[Iterable[Link]],
     pairs: Sequence[tuple[str, str]],
     ids: tuple[FlatIds, FlatIds],

@@ -41,8 +41,8 @@ def require_chiefs_options(
         InputError: something differs, which is named; or an option needs dev
             text.
     """
-    alike = {name: getattr(options, name) for name in _OPTIONS}
-    _require_chiefs(strategy, alike | {"dev text": dev_sha256})
+    must_match = {name: getattr(options, name) for name in _OPTIONS}
+    _require_chiefs(strategy, must_match | {"dev text": dev_sha256})
     # Only now: all workers must raise this, or none.
     if not dev_sha256:
         options.require_no_dev_text()
@@ -63,13 +63,13 @@ def require_chiefs_settings(
     Raises:
         InputError: something differs, which is named.
     """
-    alike = {
+    must_match = {
         **dataclasses.asdict(settings.hparams),
         "corpus_weights": settings.corpus_weights,
         "training text": settings.data_sha256,
         "vocabulary": settings.vocabulary_sha256,
     }
-    _require_chiefs(strategy, alike)
+    _require_chiefs(strategy, must_match)
 
 
 def require_chiefs_shapes(
@@ -84,28 +84,28 @@ def require_chiefs_shapes(
     Raises:
         InputError: they differ.
     """
-    alike = {"shapes of batches": shapes}
+    must_match = {"shapes of batches": shapes}
     remedy = "run the same version of NumPy and of t2t_lite on all"
-    _require_chiefs(strategy, alike, remedy)
+    _require_chiefs(strategy, must_match, remedy)
 
 
 def _require_chiefs(
     strategy: tf.distribute.Strategy,
-    alike: dict[str, Any],
+    must_match: dict[str, Any],
     remedy: str = "give all the same text and the same flags",
 ) -> None:
     """Raises InputError on all workers if one's values are not the chief's.
 
     Args:
         strategy: tf.distribute.Strategy.
-        alike: values that must be the same, by name in the message; all workers
-            give the same names.
+        must_match: values that must be the same, by name in the message; all
+            workers give the same names.
         remedy: what to do if they are not.
     """
-    own = np.array([zlib.crc32(repr(v).encode()) for v in alike.values()])
+    own = np.array([zlib.crc32(repr(v).encode()) for v in must_match.values()])
     differs = (own != value_from_chief(strategy, own)).astype(np.int32)
     num_differing = total_over_replicas(strategy, differs)
-    for name, count in zip(alike, num_differing, strict=True):
+    for name, count in zip(must_match, num_differing, strict=True):
         if count:
             raise InputError(
                 f"all workers must have the chief's {name}, but at least one "

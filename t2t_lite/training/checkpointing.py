@@ -106,7 +106,7 @@ class Checkpointer:
             return steps
         return int(seconds / self._every_seconds) + 1
 
-    def most_at_once(self, has_dev: bool) -> int:
+    def max_on_disk(self, has_dev: bool) -> int:
         """Returns the most checkpoints that are on the disk at the same time.
 
         That is one more than are kept, because a new one is written first;

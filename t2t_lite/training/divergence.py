@@ -71,7 +71,7 @@ class LossMean(NamedTuple):
         }
 
 
-def why_diverged(
+def divergence_reason(
     loss: float, norms: Sequence[float], mean: LossMean, factor: float | None
 ) -> str | None:
     """Returns why an update shows that the run diverged; None if it does not.
@@ -82,9 +82,9 @@ def why_diverged(
         mean: LossMean of the updates before.
         factor: how many times the mean a loss may be; None for no limit.
 
-    >>> why_diverged(23.1, [0.5], LossMean(5.2, weight=90.0), factor=4.0)
+    >>> divergence_reason(23.1, [0.5], LossMean(5.2, weight=90.0), factor=4.0)
     'the loss of 23.1 is above 4 times its running mean of 5.2'
-    >>> why_diverged(5.3, [0.5, math.inf], LossMean(), factor=None)
+    >>> divergence_reason(5.3, [0.5, math.inf], LossMean(), factor=None)
     'the gradient norm is not finite'
     """
     if not math.isfinite(loss):

@@ -338,7 +338,7 @@ def make_feed(
 def _draw(prepared: Prepared, seed: int) -> Callable[[int], np.ndarray]:
     """Returns a function from an epoch to the pairs drawn for it."""
     if prepared.weighting is not None:
-        return epochs.pair_drawer(prepared.weighting, seed)
+        return epochs.pair_sampler(prepared.weighting, seed)
     all_pairs = np.arange(len(prepared.pairs.source_lengths), dtype=np.int32)
     return lambda _: all_pairs
 

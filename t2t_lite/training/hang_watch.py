@@ -33,7 +33,7 @@ class HangWatch:
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> "HangWatch":
-        self.note_life()
+        self.heartbeat()
         if self._minutes is not None:
             self._end_later(60 * self._minutes)
             self._thread.start()
@@ -44,7 +44,7 @@ class HangWatch:
             self._is_over.set()
             self._thread.join()
 
-    def note_life(self) -> None:
+    def heartbeat(self) -> None:
         """Restarts the clock."""
         self._seen_at = time.monotonic()
 
@@ -55,7 +55,7 @@ class HangWatch:
         try:
             yield
         finally:
-            self.note_life()
+            self.heartbeat()
 
     def _watch(self) -> None:
         limit = 60 * self._minutes

@@ -67,7 +67,7 @@ class _Start:
     text: TrainingText
     options: RunOptions
     cache_dir: pathlib.Path | None
-    begun: Settings | None  # of the run to continue; None for a new one
+    previous: Settings | None  # of the run to continue; None for a new one
 
     def read_pairs(self) -> Pairs:
         """Reads the training pairs."""
@@ -116,7 +116,7 @@ def prepare(
         text=text,
         options=options,
         cache_dir=token_folder(directory, options),
-        begun=begun_settings(directory),
+        previous=previous_settings(directory),
     )
     _require_begun_here(start)
     _require_same_hparams(start)
@@ -125,7 +125,7 @@ def prepare(
     settings_file.require_own(directory.path)
     directory.path.mkdir(parents=True, exist_ok=True)
     vocabulary, is_learned = _vocabulary(start)
-    if warm_start is not None and start.begun is None:
+    if warm_start is not None and start.previous is None:
         description, tensors = warm_start
         remedy = "give that one as --vocabulary, or its model directory"
         origin.require_vocabulary(
@@ -155,7 +155,7 @@ def _weighting(
     return Weighting(sizes, weights)
 
 
-def begun_settings(directory: ModelDirectory) -> Settings | None:
+def previous_settings(directory: ModelDirectory) -> Settings | None:
     """Returns the Settings of the run to continue there; None for a new one.
 
     A run that has saved no checkpoint may start over with different ones.
@@ -170,7 +170,7 @@ def begun_settings(directory: ModelDirectory) -> Settings | None:
 def _warn_of_implausible(
     start: _Start, vocabulary: Vocabulary, pairs: TokenPairs
 ) -> None:
-    if start.begun is None:
+    if start.previous is None:
         plausibility.warn_of_odd_text(pairs, vocabulary)
         plausibility.warn_of_unknown(pairs, vocabulary)
     every = start.options.evaluate_every_steps
@@ -184,7 +184,7 @@ def _settings(
     pairs: TokenPairs,
     report: CorpusReport,
 ) -> Settings:
-    begun = start.begun
+    previous = start.previous
     return Settings(
         hparams=start.hparams,
         corpus=start.text.flags,
@@ -197,12 +197,14 @@ def _settings(
         micro_batch_tokens=_micro_batch_tokens(start, vocabulary),
         **_sentence_figures(start, vocabulary, pairs),
         vocabulary_is_learned=(
-            is_learned if begun is None else begun.vocabulary_is_learned
+            is_learned if previous is None else previous.vocabulary_is_learned
         ),
         corpus_weights=list(start.text.weights) or None,
         language_tokens=bool(vocabulary.language_tokens),
         alignment_head=(
-            _alignment_head(start) if begun is None else begun.alignment_head
+            _alignment_head(start)
+            if previous is None
+            else previous.alignment_head
         ),
         precision=start.options.precision,
     )
@@ -227,7 +229,7 @@ def _alignment_head(start: _Start) -> list | None:
 def _save(start: _Start, vocabulary: Vocabulary, settings: Settings) -> None:
     """Writes all that a later command needs."""
     directory = start.directory
-    if start.begun is None:
+    if start.previous is None:
         start.task.save_extras(
             directory, start.hparams, vocabulary, start.read_pairs
         )
@@ -266,7 +268,7 @@ def token_folder(
 
 def _require_begun_here(start: _Start) -> None:
     """Raises InputError if the model directory holds an imported model."""
-    if start.begun is not None and not start.begun.data_sha256:
+    if start.previous is not None and not start.previous.data_sha256:
         path = start.directory.path
         raise InputError(
             f"{path} holds an imported model: continue training it with "
@@ -275,20 +277,20 @@ def _require_begun_here(start: _Start) -> None:
 
 
 def _require_same_hparams(start: _Start) -> None:
-    if start.begun is None:
+    if start.previous is None:
         return
     for field in dataclasses.fields(start.hparams):
         name = field.name
-        before = getattr(start.begun.hparams, name)
+        before = getattr(start.previous.hparams, name)
         now = getattr(start.hparams, name)
         if before != now and name not in MAY_CHANGE:
             raise start.other_run(f"{name}={before}", f"{name}={now}")
 
 
 def _require_same_weights(start: _Start) -> None:
-    if start.begun is None:
+    if start.previous is None:
         return
-    before = start.begun.corpus_weights or []
+    before = start.previous.corpus_weights or []
     now = list(start.text.weights)
     if before != now:
         raise start.other_run(
@@ -309,7 +311,7 @@ def _require_alignments(start: _Start) -> None:
         is_guided == (start.text.alignments is not None),
         guided_alignment=start.hparams.guided_alignment,
     )
-    if is_guided and start.begun is None:
+    if is_guided and start.previous is None:
         start.text.check_alignments()
 
 
@@ -321,8 +323,8 @@ def _micro_batch_tokens(start: _Start, vocabulary: Vocabulary) -> int:
     options = start.options
     if options.micro_batch_tokens is not None:
         return options.micro_batch_tokens
-    if start.begun is not None:
-        return start.begun.micro_batch_tokens
+    if start.previous is not None:
+        return start.previous.micro_batch_tokens
     return fitting_micro_batch_tokens(
         start.hparams,
         max(vocabulary.size, vocabulary.target.size),
@@ -336,8 +338,8 @@ def _sentence_figures(
 ) -> dict[str, Any]:
     """Returns the fields of Settings that decide how lines are split later."""
     names = ("source_language", "multi_sentence_share", "long_line_tokens")
-    if start.begun is not None:
-        return {name: getattr(start.begun, name) for name in names}
+    if start.previous is not None:
+        return {name: getattr(start.previous, name) for name in names}
     starts = pairs.source_offsets
     every = -(-len(starts) // _LINES_LOOKED_AT)
     sources = vocabulary.decode(
@@ -356,11 +358,11 @@ def _vocabulary(start: _Start) -> tuple[Vocabulary, bool]:
     A warm start needs the vocabulary of the model that it starts from, whose
     embedding has a row for each of its ids.
     """
-    options, begun = start.options, start.begun
+    options, previous = start.options, start.previous
     warm = _vocabulary_beside(options.warm_start_from)
     vocabulary, is_learned = _unchecked_vocabulary(start, warm)
     is_given = bool(options.vocabulary) or warm is not None
-    is_new_to_text = is_given and begun is None
+    is_new_to_text = is_given and previous is None
     start.task.check_vocabulary(
         vocabulary, start.read_pairs if is_new_to_text else None
     )
@@ -372,7 +374,7 @@ def _vocabulary(start: _Start) -> tuple[Vocabulary, bool]:
             f"{options.warm_start_from} has another vocabulary than this run: "
             "start without --vocabulary, in a new --model_dir"
         )
-    if begun is not None and vocabulary.sha256 != begun.vocabulary_sha256:
+    if previous is not None and vocabulary.sha256 != previous.vocabulary_sha256:
         received = options.vocabulary or "one learned from the training text"
         raise start.other_run("a different vocabulary", received)
     return vocabulary, is_learned
@@ -401,7 +403,7 @@ def _unchecked_vocabulary(
     directory, hparams = start.directory, start.hparams
     if start.options.vocabulary:
         return Vocabulary.load(start.options.vocabulary), False
-    if start.begun is not None and directory.has_vocabulary():
+    if start.previous is not None and directory.has_vocabulary():
         return directory.vocabulary(), False
     if warm is not None:
         return warm, False
@@ -450,16 +452,16 @@ def _tokens(
     start: _Start, vocabulary: Vocabulary
 ) -> tuple[TokenPairs, CorpusReport]:
     """Returns the tokens of the training corpus, made if there are none."""
-    begun, cache_dir = start.begun, start.cache_dir
+    previous, cache_dir = start.previous, start.cache_dir
     folder = start.directory.tokens
     tokenizer = PairTokenizer(
         vocabulary,
         functools.partial(start.task.encode_targets, vocabulary),
         start.hparams.max_length,
     )
-    if begun is None and cache_dir is None and not folder.exists():
+    if previous is None and cache_dir is None and not folder.exists():
         return _make_tokens(start, tokenizer)
-    if begun is not None and start.data_sha256 != begun.data_sha256:
+    if previous is not None and start.data_sha256 != previous.data_sha256:
         raise start.other_run("different training text", "this corpus")
     if cache_dir is not None:
         return token_cache.shared_tokens(

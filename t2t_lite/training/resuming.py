@@ -16,16 +16,16 @@ from t2t_lite.hparams import HParams
 from t2t_lite.storage import settings_file
 
 
-class Begun(NamedTuple):
+class PreviousRun(NamedTuple):
     """What a run was begun with; None if there is no such run."""
 
     hparams: HParams | None = None
     corpus: dict[str, str] | None = None  # the flags that name it
 
 
-def begun_with(
+def read_previous_run(
     model_dir: str | None, warm_start_from: str | None = None
-) -> Begun:
+) -> PreviousRun:
     """Returns what the settings.json of a model directory says.
 
     A file that cannot be used counts as missing here; `prepare` refuses it. A
@@ -38,18 +38,19 @@ def begun_with(
     Raises:
         InputError: `model_dir` is a file, a pipe, or a link to nowhere.
     """
-    begun = _begun_in(model_dir)
-    if begun.hparams is not None or warm_start_from is None:
-        return begun
+    previous = _previous_run_in(model_dir)
+    if previous.hparams is not None or warm_start_from is None:
+        return previous
     directory = directory_of(warm_start_from)
     if not files.exists(directory / settings_file.NAME):
-        return begun  # A lone checkpoint; or nothing, which is refused later.
+        # A lone checkpoint; or nothing, which is refused later.
+        return previous
     values = settings_file.read(directory)
     logging.info(
         "Settings not given by flags are taken from %s.", warm_start_from
     )
     # The other run's cooldown was for its own number of updates.
-    return Begun(dataclasses.replace(values["hparams"], cooldown_steps=0))
+    return PreviousRun(dataclasses.replace(values["hparams"], cooldown_steps=0))
 
 
 def directory_of(warm_start_from: str) -> files.Path:
@@ -65,9 +66,9 @@ def directory_of(warm_start_from: str) -> files.Path:
     return [path, *path.absolute().parents][:3][-1]
 
 
-def _begun_in(model_dir: str | None) -> Begun:
+def _previous_run_in(model_dir: str | None) -> PreviousRun:
     if model_dir is None:
-        return Begun()
+        return PreviousRun()
     if not files.is_remote(model_dir):
         path = pathlib.Path(os.path.expanduser(model_dir))
         for folder in (path, *path.absolute().parents):
@@ -79,8 +80,8 @@ def _begun_in(model_dir: str | None) -> Begun:
     try:
         values = settings_file.read(model_dir)
     except InputError:
-        return Begun()
+        return PreviousRun()
     logging.info(
         "Settings and corpus not given by flags are taken from %s.", model_dir
     )
-    return Begun(values["hparams"], values.get("corpus"))
+    return PreviousRun(values["hparams"], values.get("corpus"))

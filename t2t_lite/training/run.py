@@ -43,22 +43,22 @@ from t2t_lite.training.preflight import (
 )
 from t2t_lite.training.preparation import (
     Prepared,
-    begun_settings,
     is_trained,
     prepare,
+    previous_settings,
     token_folder,
 )
 from t2t_lite.training.progress import Progress
 from t2t_lite.training.report import final_report
-from t2t_lite.training.run_log import kept_log
+from t2t_lite.training.run_log import log_to_file
 from t2t_lite.training.stop_signal import StopSignal
 from t2t_lite.training.strategies import (
     best_num_parts,
     has_other_workers,
+    hold_back_errors,
     is_chief,
     make_strategy,
     value_from_chief,
-    waits_for_news,
 )
 from t2t_lite.training.summaries import Summaries
 from t2t_lite.training.trainer import Trainer
@@ -93,7 +93,7 @@ def train(
     """
     strategy = make_strategy(options.strategy)
     with (
-        waits_for_news(strategy),
+        hold_back_errors(strategy),
         _locked_directory(model_dir, strategy) as directory,
     ):
         run = _Run(_begin(directory, hparams, text, options, strategy))
@@ -144,7 +144,7 @@ def _locked_directory(
     """Yields the model directory to the chief, a temporary one to others."""
     directory = ModelDirectory(model_dir)
     if is_chief(strategy):
-        with directory.locked(), kept_log(directory):
+        with directory.locked(), log_to_file(directory):
             yield directory
         return
     with files.private_folder("t2t-lite-worker") as path:
@@ -155,7 +155,7 @@ def _locked_directory(
 
 
 @dataclasses.dataclass(frozen=True)
-class _Beginning:
+class _RunInputs:
     """What a run starts with: all that is read before there is a model."""
 
     directory: ModelDirectory
@@ -183,7 +183,7 @@ def _begin(
     text: TrainingText,
     options: RunOptions,
     strategy: tf.distribute.Strategy,
-) -> _Beginning:
+) -> _RunInputs:
     """Reads what a run needs and prepares its directory."""
     tokens = token_folder(directory, options)
     task = tasks.task_of(hparams)
@@ -201,7 +201,7 @@ def _begin(
     scratch = tokens if is_remote else directory.path
     feed = make_feed(prepared, hparams, task, scratch)
     require_chiefs_shapes(strategy, feed.shapes)
-    return _Beginning(
+    return _RunInputs(
         directory=directory,
         hparams=hparams,
         options=options,
@@ -229,8 +229,8 @@ def _with_precision(
     """
     if options.precision != "auto":
         return options
-    begun = begun_settings(directory)
-    precision = (begun and begun.precision) or faster_precision(
+    previous = previous_settings(directory)
+    precision = (previous and previous.precision) or faster_precision(
         hparams.d_model, hparams.d_ff, options.xla
     )
     index = value_from_chief(strategy, _PRECISIONS.index(precision))
@@ -242,27 +242,27 @@ def _with_precision(
 class _Run:
     """One process' part in a run."""
 
-    def __init__(self, beginning: _Beginning):
-        self.beginning = beginning
-        self.directory, self.hparams = beginning.directory, beginning.hparams
-        self.options, self.strategy = beginning.options, beginning.strategy
+    def __init__(self, inputs: _RunInputs):
+        self.inputs = inputs
+        self.directory, self.hparams = inputs.directory, inputs.hparams
+        self.options, self.strategy = inputs.options, inputs.strategy
         self.is_chief = is_chief(self.strategy)
-        self.trainer = _make_trainer(beginning)
-        self._log_what_is_trained()
+        self.trainer = _make_trainer(inputs)
+        self._log_run_summary()
         self.micro_batch_tokens = int(
             value_from_chief(
-                self.strategy, beginning.prepared.settings.micro_batch_tokens
+                self.strategy, inputs.prepared.settings.micro_batch_tokens
             )
         )
         summaries = Summaries(
             self.directory.summaries if self.is_chief else None
         )
         self.dev = DevEvaluation(
-            beginning.task,
+            inputs.task,
             self.trainer.model,
             self.directory,
-            beginning.dev_pairs,
-            beginning.dev_sha256,
+            inputs.dev_pairs,
+            inputs.dev_sha256,
             self.options,
             summaries,
         )
@@ -276,8 +276,8 @@ class _Run:
             self.trainer,
             self.directory if self.is_chief else None,
             self.options,
-            beginning.task,
-            beginning.prepared.vocabulary,
+            inputs.task,
+            inputs.prepared.vocabulary,
         )
         self.hang_watch = HangWatch(self.options.hang_minutes)
         is_resumed = self._restore()
@@ -287,7 +287,7 @@ class _Run:
             self.trainer, self.hparams.steps, summaries, self.watchdog
         )
 
-    def _log_what_is_trained(self) -> None:
+    def _log_run_summary(self) -> None:
         logging.info(
             "Training a model of %s weights in %s on %s.",
             f"{self.trainer.model.count_params():,}",
@@ -306,12 +306,12 @@ class _Run:
         It is found by trying, and kept in the settings, so that a resumed run
         takes the same.
         """
-        settings = self.beginning.prepared.settings
+        settings = self.inputs.prepared.settings
         tokens = first_fitting(
             self.trainer,
-            max(self.beginning.feed.shapes, key=_num_positions),
+            max(self.inputs.feed.shapes, key=_num_positions),
             self.micro_batch_tokens,
-            self.beginning.hardware,
+            self.inputs.hardware,
         )
         if self.is_chief and tokens != settings.micro_batch_tokens:
             self.directory.save_settings(
@@ -333,9 +333,9 @@ class _Run:
         found = self.checkpointer.restore(goes_back=True)
         if found is None:
             self.trainer.reset()
-        self.beginning.feed.reset()
+        self.inputs.feed.reset()
         self.watchdog.restore({})
-        self.dev.state = DevState(dev_sha256=self.beginning.dev_sha256)
+        self.dev.state = DevState(dev_sha256=self.inputs.dev_sha256)
         seconds = self.cost.device_seconds
         self.cost = Cost(self.cost.num_devices)
         self._start_from(found)
@@ -362,15 +362,15 @@ class _Run:
             )
             self.cost = Cost.restored(tensors, self.cost.num_devices)
             self.watchdog.restore(tensors)
-            self.beginning.feed.restore(tensors, self._num_fed, str(path))
+            self.inputs.feed.restore(tensors, self._num_fed, str(path))
             logging.info("Resuming from %s.", path)
-        elif self.beginning.warm_start is not None:
-            description, tensors = self.beginning.warm_start
+        elif self.inputs.warm_start is not None:
+            description, tensors = self.inputs.warm_start
             model_directory.assign(self.trainer.weights, tensors, description)
             logging.info("Starting from the weights of %s.", description)
         self.trainer.copy_from_chief()
         self.watchdog.copy_from_chief(self.strategy)
-        self.beginning.feed.copy_from_chief(self.strategy)
+        self.inputs.feed.copy_from_chief(self.strategy)
         self.dev.state = self.dev.state.copied_from_chief(self.strategy)
         self.checkpointer.note_saved(self.trainer.step)
 
@@ -383,15 +383,15 @@ class _Run:
         seconds, disk = try_checkpoint(
             self.directory,
             self._tensors(),
-            self.checkpointer.most_at_once(self.dev.num_due > 0),
+            self.checkpointer.max_on_disk(self.dev.num_due > 0),
         )
         disk.require_room()
         evaluations = Repeated(self.dev.num_due, self.dev.trial_seconds())
         tried = try_shapes(
             self.trainer,
-            self.beginning.feed.plan(),
+            self.inputs.feed.plan(),
             self.micro_batch_tokens,
-            self.beginning.hardware,
+            self.inputs.hardware,
         )
         steps = self.hparams.steps
         updates = Repeated(
@@ -431,7 +431,7 @@ class _Run:
             self._go_back()
             self.watchdog.skip_until(divergence.step, skipped)
             self.progress.restart()
-            self.hang_watch.note_life()
+            self.hang_watch.heartbeat()
 
     def _divergence_of_updates(
         self, stop: StopSignal
@@ -468,7 +468,7 @@ class _Run:
             )
             if update is None:
                 break
-            self.hang_watch.note_life()
+            self.hang_watch.heartbeat()
             self._count_operations(source_ids, target_ids)
             self.progress.add(update)
             # First, so that the checkpoint knows the score.
@@ -500,7 +500,7 @@ class _Run:
             return stop.is_requested() and not self.trainer.has_other_workers
 
         first = self._num_fed
-        return self.beginning.feed.batches(
+        return self.inputs.feed.batches(
             first, first + max(0, num_left), should_stop
         )
 
@@ -548,7 +548,7 @@ class _Run:
         if self.is_chief:
             self.checkpointer.save(step, self._tensors(), is_stop)
         self.checkpointer.note_saved(step)
-        self.hang_watch.note_life()
+        self.hang_watch.heartbeat()
 
     def _tensors(self) -> dict[str, Any]:
         """Returns all that is needed to resume the run from here."""
@@ -557,13 +557,13 @@ class _Run:
             | self.dev.state.tensors()
             | self.cost.tensors()
             | self.watchdog.tensors()
-            | self.beginning.feed.tensors(self._num_fed)
+            | self.inputs.feed.tensors(self._num_fed)
             | origin.tensors(self.hparams, self._vocabulary_sha256)
         )
 
     @property
     def _vocabulary_sha256(self) -> str:
-        return self.beginning.prepared.settings.vocabulary_sha256
+        return self.inputs.prepared.settings.vocabulary_sha256
 
     def _evaluate_if_due(self, stop: StopSignal) -> None:
         """Scores the model on dev, and keeps it if it is the best."""
@@ -589,24 +589,24 @@ class _Run:
         return final_report(
             self.directory,
             self.hparams,
-            self.beginning.task,
-            self.beginning.held_out,
+            self.inputs.task,
+            self.inputs.held_out,
             cost_text,
-            self.beginning.read_checks(),
+            self.inputs.read_checks(),
         )
 
 
-def _make_trainer(beginning: _Beginning) -> Trainer:
-    options, vocabulary = beginning.options, beginning.prepared.vocabulary
-    hardware = beginning.hardware
+def _make_trainer(inputs: _RunInputs) -> Trainer:
+    options, vocabulary = inputs.options, inputs.prepared.vocabulary
+    hardware = inputs.hardware
     return Trainer(
-        beginning.hparams,
+        inputs.hparams,
         vocabulary.size,
-        beginning.strategy,
+        inputs.strategy,
         precision=options.precision,
         xla=options.xla,
-        num_target_ids=beginning.task.num_target_ids(vocabulary),
-        num_parts=best_num_parts(beginning.strategy, hardware, options.xla),
+        num_target_ids=inputs.task.num_target_ids(vocabulary),
+        num_parts=best_num_parts(inputs.strategy, hardware, options.xla),
         chunk_logits=chunk_logits(hardware),
     )
 

@@ -89,7 +89,7 @@ def _log_file(path: files.Path) -> python_logging.Handler:
 
 
 @contextlib.contextmanager
-def kept_log(directory: ModelDirectory) -> Iterator[None]:
+def log_to_file(directory: ModelDirectory) -> Iterator[None]:
     """Appends what is logged within the context to the directory's train.log.
 
     The error that ends a run is its last line. A run that did not get as far as

@@ -98,11 +98,11 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
 
 
 @contextlib.contextmanager
-def waits_for_news(strategy: tf.distribute.Strategy) -> Iterator[None]:
+def hold_back_errors(strategy: tf.distribute.Strategy) -> Iterator[None]:
     """Holds back TensorFlow errors that another worker may have caused.
 
     If one has died, the parent of this process says so and ends this process
-    (`workers.train_together`); there is no more to say.
+    (`workers.join_cluster`); there is no more to say.
     """
     try:
         yield

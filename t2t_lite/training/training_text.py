@@ -77,7 +77,7 @@ class TrainingText:
             if pair is None:
                 raise InputError(_NOT_AS_MANY.format("more"))
             try:
-                pharaoh.require_words(pharaoh.parse(line), pair)
+                pharaoh.require_links_in_range(pharaoh.parse(line), pair)
             except InputError as error:
                 raise InputError(
                     f"the alignments, line {number}: {error}"

@@ -17,7 +17,11 @@ from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.task import Task
 from t2t_lite.text.vocabulary import Vocabulary
 from t2t_lite.token_ids import EOS, PAD
-from t2t_lite.training.divergence import DivergenceError, LossMean, why_diverged
+from t2t_lite.training.divergence import (
+    DivergenceError,
+    LossMean,
+    divergence_reason,
+)
 from t2t_lite.training.options import RunOptions
 from t2t_lite.training.strategies import value_from_chief
 from t2t_lite.training.trainer import Trainer
@@ -87,7 +91,7 @@ class Watchdog:
             DivergenceError: it shows that the run diverged.
         """
         self._last = update
-        reason = why_diverged(
+        reason = divergence_reason(
             loss,
             update.gradient_norms.numpy(),
             self.loss_mean,

@@ -119,7 +119,7 @@ def _notice_lost_machines(connection: socket.socket) -> None:
             connection.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
-def train_together(options: RunOptions) -> None:
+def join_cluster(options: RunOptions) -> None:
     """Meets the other workers, if there are any, and watches over a child.
 
     It returns in that child, which then trains; this process exits with the
@@ -149,7 +149,7 @@ def train_together(options: RunOptions) -> None:
     minutes = minutes or _TIMEOUT_MINUTES
     hello = {"addresses": list(cluster.addresses)} | _versions()
     if cluster.is_chief:
-        connections = _Meeting(cluster, hello).held_for(minutes)
+        connections = _Meeting(cluster, hello).wait_for_workers(minutes)
     else:
         connections = {0: _join(cluster, hello, minutes)}
     logging.info("All %d workers are here.", len(cluster.addresses))
@@ -157,7 +157,7 @@ def train_together(options: RunOptions) -> None:
     child = os.fork()
     if child:
         os.close(parent_pipe)
-        sys.exit(_Watch(cluster, connections, child).until_the_end())
+        sys.exit(_Watch(cluster, connections, child).supervise())
     os.close(keep)
     for connection in connections.values():
         connection.close()
@@ -201,7 +201,7 @@ class _Meeting:
         self._cluster, self._hello = cluster, hello
         self._connections: dict[int, _Connection] = {}
 
-    def held_for(self, minutes: float) -> dict[int, _Connection]:
+    def wait_for_workers(self, minutes: float) -> dict[int, _Connection]:
         """Returns the connections to all others, by their index.
 
         Args:
@@ -286,7 +286,7 @@ def _join(
 ) -> _Connection:
     """Returns the connection to the chief, once all workers have come.
 
-    Args: those of `_Meeting` and its `held_for`.
+    Args: those of `_Meeting` and its `wait_for_workers`.
 
     Raises:
         InputError: the chief has not come, or refuses.
@@ -367,7 +367,7 @@ class _Watch:
         self._ends_at, self._why = math.inf, ""
         self._stops_at = math.inf
 
-    def until_the_end(self) -> int:
+    def supervise(self) -> int:
         """Returns the exit status of the child.
 
         Raises:

@@ -375,14 +375,14 @@ def test_weights_of_nothing_are_refused(given):
 def test_a_corpus_of_a_run_that_is_gone_is_called_so(folder, given):
     write("test.mrg", "a")
     given()
-    begun = {"train_trees": f"{folder}/gone.mrg"}
+    names = {"train_trees": f"{folder}/gone.mrg"}
     message = (
         "cannot read the text that the model was trained with: .*gone.mrg.*; "
         "or give text to score"
     )
     with pytest.raises(InputError, match=message):
-        corpus_flags.scored_corpus(begun)
+        corpus_flags.scored_corpus(names)
     with pytest.raises(InputError, match="records no corpus: give"):
         corpus_flags.scored_corpus({})
     given("--test_trees=test.mrg")
-    assert corpus_flags.scored_corpus(begun).splits == ("test",)
+    assert corpus_flags.scored_corpus(names).splits == ("test",)

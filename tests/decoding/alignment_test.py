@@ -91,7 +91,7 @@ def test_a_word_stands_for_what_its_pieces_attend_to(
         ]
         attended_S = weights_TS[rows].sum(axis=0)[: len(sources)]
         start, _ = sources[int(attended_S.argmax())]
-        assert word.stands_for == start
+        assert word.source_offset == start
 
 
 def test_other_pairs_change_nothing(vocabulary, aligner):
@@ -99,7 +99,7 @@ def test_other_pairs_change_nothing(vocabulary, aligner):
     together = aligner(pairs)
     assert together == [aligner([pair])[0] for pair in pairs]
     assert together[3] == []
-    assert len({word.stands_for for words in together for word in words}) > 2
+    assert len({word.source_offset for words in together for word in words}) > 2
     assert aligner(pairs[::-1]) == together[::-1]
 
 
@@ -155,7 +155,7 @@ def test_a_longer_target_than_the_model_takes_is_aligned(vocabulary, learned):
     target = sentence(40)
     (words,) = learned([as_pair(vocabulary, "a red ball", target)])
     assert len(words) == 41
-    assert {word.stands_for for word in words} <= {0, 2, 6}
+    assert {word.source_offset for word in words} <= {0, 2, 6}
 
 
 def test_words_behind_what_the_model_takes_have_no_links(vocabulary, learned):
@@ -164,8 +164,8 @@ def test_words_behind_what_the_model_takes_have_no_links(vocabulary, learned):
     ((links,),) = learned.links([pair])
     assert {target for _, target in links} == set(range(longest))
     (words,) = learned([pair])
-    behind = {word.stands_for for word in words[longest:]}
-    assert behind == {words[longest - 1].stands_for}
+    behind = {word.source_offset for word in words[longest:]}
+    assert behind == {words[longest - 1].source_offset}
 
 
 def parts_of(vocabulary, text):

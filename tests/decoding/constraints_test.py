@@ -207,9 +207,9 @@ def greedy(text):
     return ids
 
 
-def begins(ids, begun, ends_there):
+def begins(ids, begun, is_complete):
     """Returns whether ids follow a prefix until a token goes beyond its end."""
-    if ends_there:
+    if is_complete:
         return ids == (*begun, EOS)
     for n in range(len(begun)):
         rest = text_of(begun[n:], PREFIX_TEXTS)
@@ -223,15 +223,15 @@ def begins(ids, begun, ends_there):
 def test_every_prefix_of_every_text_is_kept_and_nothing_else_changes():
     """All prefixes of up to five letters, open and closed, at once."""
     prefixes = [
-        (greedy("".join(letters).encode()), ends_there)
+        (greedy("".join(letters).encode()), is_complete)
         for n in range(6)
         for letters in itertools.product("ab", repeat=n)
         if re.fullmatch("(a|ab)*", "".join(letters))
-        for ends_there in (False, True)
+        for is_complete in (False, True)
     ]
     table = random_table(seed=7, batch_size=1, T=PREFIX_T)
     pairs = ended(table[0], PREFIX_T)
-    rows = [ids + [EOS] * ends_there for ids, ends_there in prefixes]
+    rows = [ids + [EOS] * is_complete for ids, is_complete in prefixes]
     tokens = PrefixTokens(PREFIX_TEXTS)
     ids_BK = tf.ragged.constant(rows, tf.int32).to_tensor()
     constraint = tokens.constraint(
@@ -244,11 +244,11 @@ def test_every_prefix_of_every_text_is_kept_and_nothing_else_changes():
         num_best=everything(PREFIX_T),
         beam_width=everything(PREFIX_T),
     )
-    for (begun, ends_there), *one in zip(prefixes, *found, strict=True):
+    for (begun, is_complete), *one in zip(prefixes, *found, strict=True):
         expected = [
             (score, ids)
             for score, ids in pairs
-            if begins(ids, begun, ends_there)
+            if begins(ids, begun, is_complete)
         ]
         assert_finds(*one, expected)
         for _, ids in expected:

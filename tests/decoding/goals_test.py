@@ -51,18 +51,18 @@ def test_what_is_further_is_kept_however_unlikely():
     assert np.asarray(log_probs).tolist() == [[-1.0, -90.0]]
 
 
-def continuations(log_probs_WV, nearer_WP, is_over_W):
+def continuations(log_probs_WV, nearer_WP, wants_end_W):
     """Returns the log probability of each place that must be there."""
     flat = {
         w * V + v: log_probs_WV[w, v]
         for w in range(W)
         for v in range(V)
-        if not is_over_W[w]
+        if not wants_end_W[w]
     }
     wanted = set(sorted(flat, key=lambda place: -flat[place])[:K])
     for w in range(W):
         wanted |= {w * V + v for v in (EOS, *nearer_WP[w]) if v >= 0}
-        if not is_over_W[w]:
+        if not wants_end_W[w]:
             wanted.add(w * V + int(np.argmax(log_probs_WV[w])))
     found = {place: log_probs_WV[divmod(place, V)] for place in wanted}
     return {place: each for place, each in found.items() if each > NEG_INF}
@@ -74,11 +74,11 @@ def test_the_best_and_what_is_nearer_are_there_once(seed):
     log_probs_BWV = generator.normal(-4.0, 2.0, (B, W, V)).astype("float32")
     log_probs_BWV[generator.random((B, W, V)) < 0.2] = NEG_INF
     nearer_BWP = generator.integers(-1, V, (B, W, P)).astype("int32")
-    is_over_BW = generator.random((B, W)) < 0.4
-    log_probs_BWV[is_over_BW, 0] = NEG_INF  # As padding is in translations.
+    wants_end_BW = generator.random((B, W)) < 0.4
+    log_probs_BWV[wants_end_BW, 0] = NEG_INF  # As padding is in translations.
     log_probs_BN, places_BN = map(
         np.asarray,
-        best_and_nearer(log_probs_BWV, nearer_BWP, is_over_BW, K=K, eos=EOS),
+        best_and_nearer(log_probs_BWV, nearer_BWP, wants_end_BW, K=K, eos=EOS),
     )
     assert log_probs_BN.shape == places_BN.shape == (B, K + W * (2 + P))
     for b in range(B):
@@ -89,5 +89,5 @@ def test_the_best_and_what_is_nearer_are_there_once(seed):
         ]
         assert len(dict(found)) == len(found)
         assert dict(found) == continuations(
-            log_probs_BWV[b], nearer_BWP[b], is_over_BW[b]
+            log_probs_BWV[b], nearer_BWP[b], wants_end_BW[b]
         )

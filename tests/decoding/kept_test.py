@@ -247,7 +247,7 @@ def test_what_nothing_can_stand_in_for_is_named(vocabulary):
     items = [f"{{{letter * 3}}}" for letter in "abcdefghijklmnopqrstuvw"] * 5
     kept = keeper.take_out(" ".join(items))
     assert len(kept.items) == 89  # 11 to 99
-    assert kept.left == items[89:]
+    assert kept.unkept == items[89:]
     assert kept.text.endswith(" ".join(items[89:]))
 
 

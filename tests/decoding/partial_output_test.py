@@ -207,7 +207,7 @@ def test_other_work_is_refused_and_leaves_what_is_done(
 def test_a_file_of_others_says_nothing_of_the_work(tmp_path, source, content):
     path, partial = tmp_path / "output", tmp_path / "output.partial"
     partial.write_bytes(content + b"\n")
-    assert partial_output.begun_with(str(partial)) == {}
+    assert partial_output.read_header(str(partial)) == {}
     with pytest.raises(InputError, match=r"output\.partial"):
         write(path, source)
 

@@ -9,7 +9,7 @@ from tiny_translator import learn_vocabulary
 
 from t2t_lite.decoding.alignment import WordWeights
 from t2t_lite.decoding.beam_search import Hypotheses
-from t2t_lite.decoding.beginnings import ANYTHING, Beginning
+from t2t_lite.decoding.beginnings import NO_PREFIX, PiecePrefix
 from t2t_lite.decoding.engine import Engine
 from t2t_lite.decoding.line_predictor import Translation
 from t2t_lite.decoding.piece_translation import PieceTranslator, Request
@@ -56,7 +56,7 @@ def make(vocabulary):
             calls.append(texts)
             return np.array([scores[text] for text in texts])
 
-        def translate_with_terms(ids, beginnings, ends_there, terms):
+        def translate_with_terms(ids, beginnings, is_complete, terms):
             calls.append(terms)
             return hypotheses(searched)
 
@@ -81,7 +81,7 @@ def cat(vocabulary):
     return Term(tuple(ids), 1, ((1, 2),))
 
 
-def request(*terms, beginning=ANYTHING):
+def request(*terms, beginning=NO_PREFIX):
     return Request([5, 1], "abcd", beginning, terms)
 
 
@@ -164,7 +164,7 @@ def test_the_best_is_that_of_the_best_draft(make, cat):
 
 
 def test_what_a_prefix_says_stays(make, cat):
-    beginning = Beginning("the do", ends_there=False)
+    beginning = PiecePrefix("the do", is_complete=False)
     translator, calls = make(
         [[("the dog is", -1.0)]], searched=[[("the dog cat", -9.0)]]
     )
@@ -175,7 +175,7 @@ def test_what_a_prefix_says_stays(make, cat):
 
 def test_what_ends_with_its_prefix_has_no_terms(make, cat):
     translator, calls = make([[("the dog", -1.0)]])
-    beginning = Beginning("the dog", ends_there=True)
+    beginning = PiecePrefix("the dog", is_complete=True)
     found = translator.best([request(cat, beginning=beginning)])
     assert found == [[Translation("the dog", -1.0)]]
     assert calls == []

@@ -215,10 +215,8 @@ def test_workers_meet_before_a_url_is_read(url, tmp_path, monkeypatch):
         calls.append("read")
         raise InputError("that is enough")
 
-    monkeypatch.setattr(resuming, "begun_with", read)
-    monkeypatch.setattr(
-        workers, "train_together", lambda _: calls.append("met")
-    )
+    monkeypatch.setattr(resuming, "read_previous_run", read)
+    monkeypatch.setattr(workers, "join_cluster", lambda _: calls.append("met"))
     found = in_process.run("train", f"--model_dir={url}")
     assert_refused(found, "that is enough")
     assert calls == (["met", "read"] if "://" in url else ["read"])
@@ -231,4 +229,4 @@ def test_workers_cannot_meet_once_a_url_was_read(monkeypatch):
         "TF_CONFIG", json.dumps({"cluster": cluster, "task": task})
     )
     with pytest.raises(InputError, match="must connect before any URL is read"):
-        workers.train_together(RunOptions(strategy="multi_worker"))
+        workers.join_cluster(RunOptions(strategy="multi_worker"))

@@ -118,8 +118,8 @@ def next_words(batch):
     token_bytes[3::2] = [b" " + text for text in token_bytes[3::2]]
     tokens = prefix.PrefixTokens(token_bytes)
     begun_BK = keras.ops.convert_to_tensor(np.array([[2, 3], [4, 0]], "int32"))
-    batch = batch._replace(prefixes_BK3=tokens.only(begun_BK))
-    then = words.Words(token_bytes).next_one(batch)
+    batch = batch._replace(prefixes_BK3=tokens.forced(begun_BK))
+    then = words.Words(token_bytes).stop_before_next_word(batch)
     return tokens.constraint(batch, then=then)
 
 

@@ -30,7 +30,7 @@ def main(addresses, index, minutes, status=None):
     os.environ["TF_CONFIG"] = json.dumps({"cluster": jobs, "task": task})
     options = RunOptions(worker_timeout_minutes=float(minutes))
     try:
-        workers.train_together(options)
+        workers.join_cluster(options)
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -143,14 +143,14 @@ def cramped(vocabulary):
 
 
 @pytest.fixture(scope="module")
-def forest():
+def treebank():
     return [trees.read_one(line) for line in TREES] * 5
 
 
 @pytest.fixture(scope="module")
-def strict(vocabulary, forest):
+def strict(vocabulary, treebank):
     """A parser with a dictionary of tags, and room for few brackets."""
-    dictionary = tag_dictionary.learn(forest, vocabulary)
+    dictionary = tag_dictionary.learn(treebank, vocabulary)
     return parser_of(vocabulary, tag_dictionary=dictionary, max_extra_length=7)
 
 
@@ -163,9 +163,9 @@ def test_output_is_whole_where_there_is_little_room(request, name):
 
 
 @pytest.mark.slow
-def test_words_have_only_the_tags_of_a_dictionary(strict, parser, forest):
+def test_words_have_only_the_tags_of_a_dictionary(strict, parser, treebank):
     shown = collections.defaultdict(set)
-    for leaf in itertools.chain(*map(trees.pre_terminals, forest)):
+    for leaf in itertools.chain(*map(trees.pre_terminals, treebank)):
         shown[leaf.children[0]].add(leaf.label)
 
     def wrong_tags(parser):
@@ -188,9 +188,9 @@ def test_two_devices_find_the_trees_of_one(vocabulary, parser):
 
 
 def test_the_hash_of_a_parser_is_that_of_its_dictionary_too(vocabulary):
-    forest = [trees.read_one(line) for line in TREES]
+    treebank = [trees.read_one(line) for line in TREES]
     dictionaries = [None]
-    for known in (forest, forest[:1]):
+    for known in (treebank, treebank[:1]):
         dictionaries.append(tag_dictionary.learn(known, vocabulary))
     found = {
         parser_of(vocabulary, tag_dictionary=each).sha256()

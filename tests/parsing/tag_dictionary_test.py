@@ -80,7 +80,7 @@ def test_a_word_that_is_hardly_known_has_the_tags_of_new_words_too(
     assert new == dog == once == ["JJ", "NN", "NNS"]
 
 
-def random_forest(generator, num_words, num_trees):
+def random_treebank(generator, num_words, num_trees):
     """Returns Trees over words of few letters, each with one tag or two."""
     words = {
         "".join(generator.choices("abcde", k=generator.randint(1, 7))): (
@@ -99,15 +99,15 @@ def random_forest(generator, num_words, num_trees):
 
 
 def test_each_word_may_have_the_tag_that_its_own_treebank_gives_it():
-    forest = random_forest(random.Random(3), num_words=99, num_trees=200)
-    lines = [" ".join(trees.words(tree)) for tree in forest]
-    vocabulary = learning.learn(lines, "bpe", 400, trees.symbols(forest))
-    dictionary = learn(forest, vocabulary)
+    treebank = random_treebank(random.Random(3), num_words=99, num_trees=200)
+    lines = [" ".join(trees.words(tree)) for tree in treebank]
+    vocabulary = learning.learn(lines, "bpe", 400, trees.symbols(treebank))
+    dictionary = learn(treebank, vocabulary)
     found = tags_of(dictionary, vocabulary, lines)
     sizes = [len(tags) for tags in itertools.chain(*found)]
     assert min(sizes) == 1
     assert np.mean(sizes) < len(TAGS) / 2
-    for tree, tags_N in zip(forest, found, strict=True):
+    for tree, tags_N in zip(treebank, found, strict=True):
         for tag, tags in zip(trees.tags(tree), tags_N, strict=True):
             assert tag in tags
 

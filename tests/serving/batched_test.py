@@ -104,7 +104,7 @@ def test_attention_which_is_padded_is_computed_for_each_alone(echo):
 
 def test_no_more_are_computed_together_than_may_be(echo):
     async def run():
-        shared = model(echo, most_at_once=3)
+        shared = model(echo, max_batch_texts=3)
         requests = (
             predict(shared, *texts) for texts in ("ab", "cd", "e", "fghi")
         )

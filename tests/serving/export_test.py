@@ -514,8 +514,8 @@ def test_a_blank_text_begins_with_nothing(signatures):
 def test_a_prefix_with_the_mark_of_a_space_has_no_translation(signatures, name):
     prefixes = ["\u2581men", "men\n\u2581", "men"]
     found = served(signatures[name], inputs=LINES[:1] * 3, prefixes=prefixes)
-    is_there_B = np.isfinite(found["scores"].reshape(3, -1)[:, 0])
-    assert is_there_B.tolist() == [False, False, True]
+    is_valid_B = np.isfinite(found["scores"].reshape(3, -1)[:, 0])
+    assert is_valid_B.tolist() == [False, False, True]
 
 
 @pytest.mark.parametrize("name", ["translate_prefix", "alternatives"])

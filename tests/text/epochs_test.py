@@ -143,7 +143,7 @@ def counts_of(draw, num_pairs, num_epochs):
 
 
 def test_equal_weights_draw_each_pair_once_an_epoch():
-    draw = epochs.pair_drawer(Weighting([3, 5], [0.7, 0.7]), 1)
+    draw = epochs.pair_sampler(Weighting([3, 5], [0.7, 0.7]), 1)
     for epoch in (0, 1, 10**6):
         np.testing.assert_array_equal(draw(epoch), range(8))
         assert draw(epoch).dtype == np.int32
@@ -155,7 +155,7 @@ def test_equal_weights_draw_each_pair_once_an_epoch():
 def test_pairs_are_drawn_in_proportion_to_their_weights(weights):
     sizes = 40, 10, 50
     counts = np.cumsum(
-        counts_of(epochs.pair_drawer(Weighting(sizes, weights), 3), 100, 60),
+        counts_of(epochs.pair_sampler(Weighting(sizes, weights), 3), 100, 60),
         axis=0,
     )
     exact = [fractions.Fraction(weight) for weight in weights]
@@ -172,7 +172,7 @@ def test_pairs_are_drawn_in_proportion_to_their_weights(weights):
 
 def test_what_is_drawn_is_a_function_of_seed_and_epoch():
     draws = [
-        epochs.pair_drawer(Weighting([30, 30], [2, 1]), seed)
+        epochs.pair_sampler(Weighting([30, 30], [2, 1]), seed)
         for seed in (1, 2, 1)
     ]
     for epoch in (4, 0, 4):
@@ -184,7 +184,7 @@ def test_batches_of_a_simulated_run_have_the_shares_of_the_weights():
     sizes, weights = (300, 500, 200), (2, 1, 0.5)
     lengths = sentence_lengths(1000, 8)
     shapes = shapes_of(lengths)
-    draw = epochs.pair_drawer(Weighting(sizes, weights), SEED)
+    draw = epochs.pair_sampler(Weighting(sizes, weights), SEED)
     drawn = np.zeros(1000)
     step = 0
     for epoch in planned(10**6, lambda _: lengths, shapes, draw):

@@ -110,7 +110,9 @@ def test_words_that_a_vocabulary_takes_for_others_have_no_links(vocabulary):
         for n, side in enumerate(sides)
     )
     kinds = word_links.token_kinds(vocabulary)
-    found, is_left_out = word_links.of_same_words(links, pairs, ids, kinds)
+    found, is_left_out = word_links.pack_consistent_links(
+        links, pairs, ids, kinds
+    )
     assert is_left_out.tolist() == [False, True, False]
     assert found.lengths.tolist() == [2, 0, 1]
     assert found.ids.tolist() == [*word_links.packed(links[0]), 0]

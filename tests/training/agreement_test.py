@@ -99,9 +99,11 @@ def test_all_workers_refuse_options_that_need_dev_text_or_none(monkeypatch):
     """One that refuses alone leaves the others waiting for it."""
     agreed = []
     monkeypatch.setattr(
-        agreement, "_require_chiefs", lambda _, alike: agreed.append(alike)
+        agreement,
+        "_require_chiefs",
+        lambda _, must_match: agreed.append(must_match),
     )
     with pytest.raises(InputError, match="patience needs dev text"):
         agreement.require_chiefs_options(None, RunOptions(patience=3), "")
-    assert [alike["dev text"] for alike in agreed] == [""]
+    assert [must_match["dev text"] for must_match in agreed] == [""]
     agreement.require_chiefs_options(None, RunOptions(patience=3), "of dev")

@@ -9,7 +9,7 @@ from t2t_lite.errors import InputError
 from t2t_lite.training.divergence import (
     DivergenceError,
     LossMean,
-    why_diverged,
+    divergence_reason,
 )
 
 SETTLED = LossMean(mean=4.0, weight=100.0)
@@ -35,27 +35,27 @@ def test_the_first_updates_are_judged_by_no_mean():
     settled = [n for n in range(200) if mean_of([2.0] * n).is_settled]
     assert settled == [*range(69, 200)]
     early = LossMean(mean=4.0, weight=3.0)
-    assert why_diverged(4000.0, [1.0], early, factor=2.0) is None
+    assert divergence_reason(4000.0, [1.0], early, factor=2.0) is None
 
 
 @pytest.mark.parametrize("factor", [None, 2.0])
 @pytest.mark.parametrize("loss", [math.nan, math.inf])
 def test_a_loss_that_is_not_finite_diverges(loss, factor):
-    found = why_diverged(loss, [math.nan], SETTLED, factor)
+    found = divergence_reason(loss, [math.nan], SETTLED, factor)
     assert found == "the loss is not finite"
 
 
 @pytest.mark.parametrize("norm", [math.nan, math.inf])
 def test_a_norm_that_is_not_finite_diverges(norm):
-    found = why_diverged(4.0, [0.5, norm, 2.0], LossMean(), None)
+    found = divergence_reason(4.0, [0.5, norm, 2.0], LossMean(), None)
     assert found == "the gradient norm is not finite"
 
 
 def test_a_loss_diverges_above_a_factor_of_its_mean():
-    assert why_diverged(8.0, [1.0], SETTLED, factor=2.0) is None
-    found = why_diverged(8.1, [1.0], SETTLED, factor=2.0)
+    assert divergence_reason(8.0, [1.0], SETTLED, factor=2.0) is None
+    found = divergence_reason(8.1, [1.0], SETTLED, factor=2.0)
     assert found == "the loss of 8.1 is above 2 times its running mean of 4"
-    assert why_diverged(8000.0, [1.0], SETTLED, factor=None) is None
+    assert divergence_reason(8000.0, [1.0], SETTLED, factor=None) is None
 
 
 def test_a_divergence_says_at_which_step():

@@ -32,7 +32,7 @@ def test_signs_of_life_keep_it_alive(ended):
     end = time.monotonic() + 0.6
     with HangWatch(MINUTES) as watch:
         while time.monotonic() < end:
-            watch.note_life()
+            watch.heartbeat()
             time.sleep(0.001)
     assert not ended.is_set()
 
@@ -48,7 +48,7 @@ def test_without_minutes_nothing_watches(ended):
     before = threading.active_count()
     with HangWatch(None) as watch:
         assert threading.active_count() == before
-        watch.note_life()
+        watch.heartbeat()
         with watch.paused():
             pass
     assert not ended.is_set()

@@ -8,7 +8,7 @@ from absl import logging
 
 from t2t_lite.errors import InputError
 from t2t_lite.storage.model_directory import ModelDirectory
-from t2t_lite.training.run_log import kept_log
+from t2t_lite.training.run_log import log_to_file
 
 
 @pytest.fixture(autouse=True)
@@ -31,14 +31,14 @@ def lines(directory):
 
 
 def end_in_an_error(directory, message):
-    with kept_log(directory):
+    with log_to_file(directory):
         logging.info("Training.")
         raise InputError(message)
 
 
 def test_the_log_of_all_processes_of_a_run_is_kept(directory):
     for _ in range(2):
-        with kept_log(directory):
+        with log_to_file(directory):
             logging.info("Saved step-%d.", 3)
             logging.warning("the disk is slow")
         logging.info("Of no run.")
@@ -63,7 +63,7 @@ def test_a_run_that_never_began_leaves_no_log(tmp_path):
 
 def test_a_log_that_cannot_be_written_ends_no_run(directory, caplog):
     directory.log.mkdir()  # In the way.
-    with kept_log(directory):
+    with log_to_file(directory):
         logging.info("Training.")
         logging.info("Saved.")
     assert caplog.text.count("Cannot write") == 1
