@@ -270,6 +270,9 @@ def test_what_stdout_cannot_encode_is_printed_all_the_same():
 _SIGNALLED = """
 import gc, signal, time
 
+# Whoever runs the tests may have it ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 def signal_once(*_):
     gc.callbacks.remove(signal_once)
     signal.raise_signal({number})

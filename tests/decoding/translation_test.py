@@ -712,7 +712,7 @@ def test_what_is_no_model_directory_is_refused_with_what_it_is(tmp_path):
     ):
         with pytest.raises(InputError, match=message):
             translation.Translator(tmp_path / path)
-    with pytest.raises(InputError, match="no file system https://"):
+    with pytest.raises(InputError, match="no file system for https://"):
         translation.Translator("https://models.example/m")
 
 

@@ -282,7 +282,7 @@ def test_a_checkpoint_of_another_model_is_refused_by_the_variable(
     name = "transformer/embedding/embedding"
     other = saved | {name: np.zeros((V + 1, _WITH_DROPOUT.d_model))}
     before = _weights(with_dropout)
-    with pytest.raises(InputError, match=f"{name} is"):
+    with pytest.raises(InputError, match=f"{name} must be"):
         with_dropout.restore(other, "step-3")
     _assert_same(_weights(with_dropout), before)
 
