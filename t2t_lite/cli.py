@@ -53,7 +53,7 @@ def run(command: ModuleType) -> None:
     # Exits cleanly, so that half-written files are removed.
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # As under nohup.
-            signal.signal(number, lambda n, _: sys.exit(128 + n))
+            signal.signal(number, _exit)
     sys.unraisablehook = _signal_again
     flags.FLAGS.set_default("verbosity", logging.INFO)
     logging.get_absl_handler().setFormatter(LogFormatter())
@@ -93,6 +93,14 @@ def signals_end_at_once() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+class _SignalExit(SystemExit):
+    """The exit that a signal asks for, with status 128 + its number."""
+
+
+def _exit(number: int, _: Any) -> None:
+    raise _SignalExit(signal_status(number))
+
+
 def _signal_again(ignored: "sys.UnraisableHookArgs") -> None:
     """Repeats a signal whose exception Python could only ignore.
 
@@ -101,7 +109,7 @@ def _signal_again(ignored: "sys.UnraisableHookArgs") -> None:
     error = ignored.exc_value
     if isinstance(error, KeyboardInterrupt):
         number = signal.SIGINT
-    elif isinstance(error, SystemExit):
+    elif isinstance(error, _SignalExit):
         number = error.code - 128
     else:
         sys.__unraisablehook__(ignored)
