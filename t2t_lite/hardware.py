@@ -12,6 +12,7 @@ import re
 import time
 
 GIB = 2**30
+PRECISIONS = ("float32", "bfloat16", "float16")
 _MOST_PARTS = 16
 # For `faster_precision`. The first trial warms up.
 _TRIALS, _TRIAL_PRODUCTS, _TRIAL_ROWS = 6, 4, 1024

@@ -160,7 +160,7 @@ def define_weights(
     flags.DEFINE_enum(
         "precision",
         "float32",
-        ["float32", "bfloat16", "float16"] + ["auto"] * has_auto_precision,
+        [*hardware.PRECISIONS] + ["auto"] * has_auto_precision,
         "Precision of the computation; softmax and scores stay float32."
         + " auto: bfloat16 if the machine is faster with it."
         * has_auto_precision,

@@ -6,7 +6,7 @@ with only --model_dir it resumes with the settings and the text found there.
 
 from absl import flags
 
-from t2t_lite import cli, hparams, tasks
+from t2t_lite import cli, hardware, hparams, tasks
 from t2t_lite.training import options, resuming, workers
 from t2t_lite_data import corpus_flags
 
@@ -60,7 +60,7 @@ flags.DEFINE_float(
 flags.DEFINE_enum(
     "precision",
     "float32",
-    ["float32", "bfloat16", "float16", "auto"],
+    [*hardware.PRECISIONS, "auto"],
     "Precision of the computation; weights, softmax and loss stay float32. "
     "auto: bfloat16 if the machine is faster with it; a resumed run keeps that "
     "choice.",

@@ -32,6 +32,7 @@ import numpy as np
 
 from t2t_lite import files, hparams
 from t2t_lite.errors import InputError, require, require_path
+from t2t_lite.hardware import PRECISIONS
 from t2t_lite.model.flops import num_parameters
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage import (
@@ -528,7 +529,7 @@ def search_policy(precision: str) -> str:
     """
     require(
         "precision must be float32, bfloat16 or float16",
-        precision in ("float32", "bfloat16", "float16"),
+        precision in PRECISIONS,
         precision=precision,
     )
     return precision

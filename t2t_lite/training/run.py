@@ -14,7 +14,12 @@ from absl import logging
 from t2t_lite import files, tasks
 from t2t_lite.errors import InputError
 from t2t_lite.evaluation.accuracy import ReadChecks
-from t2t_lite.hardware import Hardware, faster_precision, find_hardware
+from t2t_lite.hardware import (
+    PRECISIONS,
+    Hardware,
+    faster_precision,
+    find_hardware,
+)
 from t2t_lite.hparams import HParams
 from t2t_lite.model import flops
 from t2t_lite.storage import checkpoint_files, model_directory, origin
@@ -65,8 +70,6 @@ from t2t_lite.training.trainer import Trainer
 from t2t_lite.training.training_text import TrainingText
 from t2t_lite.training.trial import first_fitting
 from t2t_lite.training.watchdog import Watchdog
-
-_PRECISIONS = ("float32", "bfloat16", "float16")
 
 
 class Result(NamedTuple):
@@ -233,8 +236,8 @@ def _with_precision(
     precision = (previous and previous.precision) or faster_precision(
         hparams.d_model, hparams.d_ff, options.xla
     )
-    index = value_from_chief(strategy, _PRECISIONS.index(precision))
-    precision = _PRECISIONS[int(index)]
+    index = value_from_chief(strategy, PRECISIONS.index(precision))
+    precision = PRECISIONS[int(index)]
     logging.info("Computing in %s.", precision)
     return dataclasses.replace(options, precision=precision)
 

@@ -6,9 +6,14 @@ vocabulary_size, the batch_size and the length of both sides.
 """
 
 import json
+import os
 import pathlib
 import sys
 import tempfile
+
+# By the kernels that bin/train takes: TensorFlow 2.13 asks for them by the same
+# name.
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 
 import measuring
 import numpy as np
