@@ -1,4 +1,4 @@
-"""Public functions are annotated, and docstrings are of one dialect."""
+"""Public functions are annotated, and all docstrings follow one style."""
 
 import ast
 import itertools
@@ -29,14 +29,14 @@ def public_functions(body, prefix=""):
 
 
 def parameters(function):
-    """Returns all of a function's parameters, as nodes of its tree."""
+    """Returns all of a function's parameters, as nodes of the syntax tree."""
     every = function.args
     named = [*every.posonlyargs, *every.args, *every.kwonlyargs]
     return named + [each for each in (every.vararg, every.kwarg) if each]
 
 
 def not_annotated(function):
-    """Yields what a function does not annotate."""
+    """Yields the names of what a function leaves without an annotation."""
     for each in parameters(function):
         if each.annotation is None and each.arg not in ("self", "cls"):
             yield each.arg
@@ -45,7 +45,7 @@ def not_annotated(function):
 
 
 def parameters_of(node):
-    """Returns the names that a docstring's Args may explain; None for any."""
+    """Returns the names that a docstring's Args may explain; None if all."""
     if isinstance(node, ast.ClassDef):
         methods = {getattr(each, "name", None): each for each in node.body}
         node = methods.get("__init__")
@@ -55,7 +55,7 @@ def parameters_of(node):
 
 
 def misspoken(node):
-    """Yields what a function's or class's docstring does not do as all do."""
+    """Yields how a function's or class's docstring departs from the style."""
     lines = (ast.get_docstring(node) or "").split("\n")
     if IMPERATIVE.match(lines[0]):
         yield f"begins with {lines[0].split()[0]!r}, not in the third person"

@@ -1,6 +1,6 @@
-"""The house rules: which wing may import which, and commands hold no logic.
+"""Wings import only what they may, and commands hold no logic.
 
-A wing is a folder of t2t_lite, or a module beside the folders.
+A wing is a folder of t2t_lite, or a module next to these folders.
 """
 
 import ast
@@ -24,43 +24,43 @@ from paths import ROOT
 
 PACKAGE = ROOT / "t2t_lite"
 
-# What each wing may import beside BASE, and why no more.
+# What each wing may import besides BASE, and the reason.
 MAY_IMPORT = {
-    # Equations of tensors: no text, no files, no TensorFlow.
+    # Equations on tensors: no text, no files; TensorFlow only within ROWS.
     "model": "",
-    # Text and ids exist before any model; only the shift of targets is shared.
+    # Text and ids exist before any model; it needs only the shift of targets.
     "text": "model",
-    # What a run keeps: weights, settings, a vocabulary.
+    # Keeps the files of a run: weights, settings, a vocabulary.
     "storage": "model text",
-    # A model, the directory it lies in, and lines of text; no trees, no scores.
+    # Needs a model, its directory and lines of text; no trees, no evaluation.
     "decoding": "model storage text",
-    # The paper's tables beside what a model of these settings takes.
+    # Compares the paper's tables with the size and cost of these models.
     "paper": "model",
-    # Compares texts with references, whatever wrote them.
+    # Compares texts with references, whatever system wrote them.
     "evaluation": "decoding model paper storage text",
-    # What a task is: its methods name what the wings give and take.
+    # The interface of a task: its methods have types of these wings.
     "task": "decoding evaluation model storage text",
-    # The first task: only the registry knows it.
+    # The first task; only the registry imports it.
     "translation_task": "decoding evaluation model storage task text",
-    # The second task: only the registry knows it.
+    # The second task; only the registry imports it.
     "parsing": "decoding evaluation model storage task text",
-    # The registry of tasks, each imported when it is opened.
+    # The registry of tasks; it imports each one only when needed.
     "tasks": "decoding parsing storage task translation_task",
-    # A task gives it targets and a score on dev.
+    # Gets its targets and its dev score from a task.
     "training": "decoding evaluation model paper storage task tasks text",
-    # A way out for a trained model; nothing depends on it.
+    # Exports and serves a trained model; no wing depends on it.
     "serving": "decoding model storage text",
-    # Other programs' models, in and out; nothing depends on them.
+    # Imports and exports other programs' models; only `engines` uses it.
     "formats": "decoding model storage text",
-    # Which program searches, each imported when it is used.
+    # Chooses the program that searches, and imports it only when needed.
     "engines": "decoding formats storage tasks",
-    # Pictures of a trained model; nothing depends on them.
+    # Draws the attention of a trained model; no wing depends on it.
     "visualization": "decoding model text",
-    # How programs run, and the flags they share: for commands only.
+    # How programs run, and the flags that they share: only for commands.
     "cli": "",
     "model_flags": "",
 }
-# The half that is written in keras.ops, for any backend.
+# The part that is written in keras.ops, for any backend of Keras.
 ANY_BACKEND = (
     "t2t_lite.errors",
     "t2t_lite.hparams",
@@ -82,7 +82,7 @@ ANY_BACKEND = (
 
 
 def modules_of(*patterns):
-    """Returns those of MODULES that match a pattern, without packages."""
+    """Returns those of MODULES that match any pattern, without packages."""
     return [
         name
         for name, path in MODULES.items()
@@ -120,7 +120,7 @@ def test_bazel_builds_the_wings_of_these_rules():
 
 
 def test_no_module_compares_names_of_tasks():
-    """What tasks do differently hangs on the Task object."""
+    """Differences between tasks belong in their Task objects."""
     comparing = {
         name
         for name in modules_of("t2t_lite.*")
@@ -186,10 +186,10 @@ def test_commands_hold_no_logic(name):
     assert definitions == ["main"]
     assert ast.get_docstring(tree)
     main = next(n for n in tree.body if isinstance(n, ast.FunctionDef))
-    assert main.end_lineno - main.lineno < 40  # One screen.
+    assert main.end_lineno - main.lineno < 40  # Fits on a screen.
 
 
-# The names of the package.
+# The package's public names.
 
 
 def test_the_package_itself_imports_no_module_of_its_own():
@@ -215,7 +215,7 @@ def test_a_public_name_is_defined_in_its_home(name):
 
 
 def test_no_public_name_is_also_a_module():
-    """Importing such a module would put it in the place of the name."""
+    """Importing such a module would replace the name with the module."""
     beside = {path.stem for path in PACKAGE.iterdir()}
     assert set(homes()).isdisjoint(beside)
 
@@ -236,5 +236,5 @@ def test_a_folder_of_its_name_is_not_taken_for_the_package(tmp_path):
 
     if not output_there():
         pytest.skip("the package is not installed")
-    (tmp_path / "t2t_lite").mkdir()  # As where this was cloned into.
+    (tmp_path / "t2t_lite").mkdir()  # Like a clone of the repository.
     assert output_there() == "4096\n"

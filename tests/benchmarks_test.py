@@ -1,4 +1,4 @@
-"""Wrong arguments of a benchmark are refused, before anything is measured."""
+"""Benchmarks refuse wrong arguments before they measure anything."""
 
 import runpy
 import subprocess
@@ -9,7 +9,7 @@ from paths import BENCHMARKS
 
 
 def refusal(folder, program, arguments):
-    """Runs a benchmark, which must refuse its arguments; returns its stderr."""
+    """Returns the stderr of a benchmark that must refuse its arguments."""
     process = subprocess.run(
         [sys.executable, BENCHMARKS / f"{program}.py", *arguments],
         capture_output=True,
@@ -93,7 +93,7 @@ def test_wrong_arguments_are_refused(program, arguments, says, tmp_path):
 def test_a_wrong_model_is_refused(
     name, arguments, tmp_path, monkeypatch, capsys
 ):
-    """In this process, which has what reads models."""
+    """Runs in this process, to import TensorFlow once for all programs."""
     program = BENCHMARKS / f"{name}.py"
     arguments = [each.format(model=tmp_path) for each in arguments]
     monkeypatch.setattr(sys, "argv", [str(program), *arguments])

@@ -1,4 +1,4 @@
-"""What the programs share, and no run of one shows."""
+"""All programs handle TensorFlow, logs, signals, streams and errors alike."""
 
 import errno
 import logging
@@ -58,7 +58,7 @@ def test_each_of_as_many_parts_runs_on_one_core(
     [
         (True, "x86_64", None, "1"),
         (True, "x86_64", "0", "0"),  # What the user has set stays.
-        (True, "aarch64", None, None),  # Not measured.
+        (True, "aarch64", None, None),  # Not measured there.
         (False, "x86_64", None, None),
     ],
 )
@@ -91,7 +91,7 @@ def test_a_log_line_is_the_time_and_the_message(level, expected):
 
 @pytest.fixture(autouse=True)
 def what_a_program_sets(monkeypatch):
-    """Gives back as it was what a program chooses for its process."""
+    """Restores what a program changes for its whole process."""
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
     before = absl_logging.get_verbosity()
     yield
@@ -126,7 +126,7 @@ def test_a_dropped_connection_ends_a_program_as_sigterm_does(monkeypatch):
     assert handlers[signal.SIGHUP] == signal.SIG_IGN
 
 
-# (what is raised, what the user reads)
+# (what is raised, what the user sees)
 _OF_THE_USER = [
     (InputError("give --output"), "give --output"),
     (OSError(errno.EACCES, "Permission denied", "x"), "x: Permission denied"),
@@ -157,7 +157,7 @@ _OF_THE_USER = [
 
 
 def test_signals_end_the_work_of_a_library_at_once():
-    """Whoever runs the tests may have them ignored: then they stay so."""
+    """Signals that are ignored stay ignored, as SIGINT does here."""
     caught = signal.signal(signal.SIGTERM, signal.default_int_handler)
     ignored = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -174,7 +174,7 @@ def test_signals_end_the_work_of_a_library_at_once():
 
 @pytest.fixture
 def run_failing(monkeypatch):
-    """Runs a program that raises what it is given."""
+    """A function that runs a program which raises the given exception."""
 
     def run(raised):
         def fail(*_, **__):
@@ -231,7 +231,13 @@ cli.run(command)
 
 
 def run_main(main, streams, **environment):
-    """Runs a main in a process whose streams the shell changes."""
+    """Returns the finished process of a `main` whose streams the shell sets.
+
+    Args:
+        main: source text of an expression.
+        streams: redirections, such as ">&-".
+        **environment: variables of the process.
+    """
     python = [sys.executable, "-c", _PROGRAM.format(main=main)]
     return subprocess.run(
         f"{shlex.join(python)} {streams}",
@@ -287,7 +293,7 @@ time.sleep(60)
     ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)]
 )
 def test_a_signal_in_a_garbage_collection_is_not_lost(number, status):
-    """Python ignores what a callback of the collector raises."""
+    """Python ignores exceptions that a callback of the collector raises."""
     main = f"exec({_SIGNALLED.format(number=int(number))!r}, {{}})"
     begun = time.monotonic()
     done = run_main(main, "")
@@ -301,7 +307,7 @@ def test_a_program_that_a_signal_ended_says_so_by_its_status():
 
 
 def test_help_without_docstrings_is_shown(capsys, monkeypatch):
-    """As under python -OO."""
+    """As with `python -OO`."""
     command = types.ModuleType("t2t_lite_commands.bare")
     command.__doc__ = None
     monkeypatch.setattr(sys.modules["__main__"], "__doc__", None)

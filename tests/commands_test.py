@@ -1,4 +1,4 @@
-"""`t2t-lite NAME` and bin/NAME run the same programs, one at a time."""
+"""`t2t-lite NAME` and bin/NAME run the same program, and load no other."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ COMMANDS = ROOT / "bin" / "commands"
 
 
 def t2t_lite(monkeypatch, *arguments):
-    """Runs the script of an installation; returns what it exits with."""
+    """Returns the exit status or message of the script that pip installs."""
     monkeypatch.setattr(sys, "argv", ["t2t-lite", *arguments])
     try:
         return t2t_lite_commands.main()
@@ -77,7 +77,7 @@ print(*(n for n in sys.modules if n.startswith("t2t_lite_commands.")))
 
 
 def test_only_the_command_that_runs_is_loaded():
-    """Two of them define flags of the same names, and absl refuses that."""
+    """Commands define flags of the same names, which absl would refuse."""
     loaded = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         env={"PYTHONPATH": str(ROOT / "bin")},

@@ -1,7 +1,7 @@
-"""What the tests share: quiet TensorFlow of one thread, and tiny models.
+"""Settings and fixtures of all tests: a quiet TensorFlow, and tiny models.
 
 A test that takes `tiny_hparams` or `tiny_model` runs once for each of
-TINY_MODELS. Their sizes all differ, so that a wrong axis fails.
+TINY_MODELS. Their sizes differ, so that a test fails if an axis is wrong.
 """
 
 import ctypes
@@ -11,27 +11,27 @@ import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
-# Tiny products are slower on two threads, and tests run side by side; what
-# runs in parts at the same time does so all the same.
+# Tiny matrix products are slower on two threads, and tests run side by side.
+# Parts of a batch are still computed in parallel.
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
-# By the kernels that bin/train takes, for runs in processes of their own to
-# end with the same bits.
+# Uses the kernels that bin/train uses, so that a run in a process of its own
+# ends with the same bits as one in this process.
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
-# Nor may one process of the tests take all the memory of a GPU.
+# Otherwise one test process would take all the memory of a GPU.
 os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
 
-import checkout  # noqa: F401, the code that these tests belong to
+import checkout  # noqa: F401, this checkout's packages
 import pytest
 from tiny_models import parameters, tiny_transformer
 
 
 def pytest_collection_finish():
-    """Has TensorFlow make graphs faster, and run them as they are.
+    """Makes TensorFlow build graphs faster, and run them unoptimized.
 
-    To optimize one takes longer than to run it a few times, and to note for
-    each operation where it was made is a twentieth of all the time. (Without
-    these lines an error says it: "defined at".) The binaries that tests start
-    as processes of their own do both.
+    Optimizing a graph takes longer than running it a few times, and recording
+    where each operation was created takes a twentieth of all the time. (Remove
+    these lines to see that place in error messages, after "defined at".)
+    Programs that tests start as processes of their own still do both.
     """
     if tensorflow := sys.modules.get("tensorflow"):
         tensorflow.config.optimizer.set_experimental_options(
@@ -44,11 +44,12 @@ def pytest_collection_finish():
 
 @pytest.fixture(scope="module", autouse=True)
 def _memory_is_given_back():
-    """Frees what the tests of a module left, for one process runs many.
+    """Frees the memory of each test module, since a process runs many modules.
 
-    TensorFlow registers each custom gradient of a graph, as the loss has one,
-    for ever under a name of its own, and with it the whole graph: 90 MB for a
-    run of a tiny model. Nobody asks for it once the graph is done with.
+    TensorFlow registers each custom gradient of a graph, such as the loss's,
+    under a unique name and never removes it. This keeps the whole graph alive:
+    90 MB for a run of a tiny model. Nothing needs the gradient once the graph
+    is no longer used.
     """
     yield
     if framework := sys.modules.get("tensorflow.python.framework.ops"):
@@ -61,13 +62,13 @@ def _memory_is_given_back():
         if names:
             gc.collect()
     libc = ctypes.CDLL(None)
-    if hasattr(libc, "malloc_trim"):  # glibc keeps what is freed.
+    if hasattr(libc, "malloc_trim"):  # glibc keeps freed memory.
         libc.malloc_trim(0)
 
 
 @pytest.fixture(params=parameters())
 def tiny_hparams(request):
-    """Each of TINY_MODELS."""
+    """The HParams of each of TINY_MODELS."""
     return request.param
 
 

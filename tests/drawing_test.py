@@ -1,4 +1,4 @@
-"""docs/architecture.md shows the wings that there are, and what they import."""
+"""docs/architecture.md explains every wing and draws the actual imports."""
 
 import runpy
 

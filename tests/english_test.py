@@ -1,4 +1,4 @@
-"""Words for a reader."""
+"""Nouns after numbers are plural, except after 1."""
 
 from t2t_lite.english import counted
 

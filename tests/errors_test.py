@@ -1,4 +1,4 @@
-"""What is missing is named, with the command that installs it."""
+"""A missing package is named, with the command that installs it."""
 
 import sys
 import tomllib

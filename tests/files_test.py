@@ -1,4 +1,4 @@
-"""What is half-written is seen by nobody, and one process has a lock."""
+"""Nobody sees a half-written file, and only one process can hold a lock."""
 
 import errno
 import fcntl
@@ -384,7 +384,7 @@ def test_a_lock_file_that_was_removed_is_made_anew(tmp_path, monkeypatch):
     flock, held = fcntl.flock, []
 
     def flock_too_late(descriptor, how):
-        if not held:  # The one before has it, and removes it at its end.
+        if not held:  # The last holder has just removed it.
             path.unlink()
         held.append(descriptor)
         flock(descriptor, how)

@@ -1,6 +1,6 @@
-"""What version 0.1.0 wrote is read to the same translations, trees and scores.
+"""Files of version 0.1.0 still give the same translations, trees and scores.
 
-golden/0.1.0/make.py made the files.
+golden/0.1.0/make.py made these files.
 """
 
 import dataclasses
@@ -88,7 +88,7 @@ def test_an_average_is_written_as_ever(tmp_path):
     path, _ = ModelDirectory(tmp_path / "model").write_average()
     found = checkpoints.read(path)
     expected = checkpoints.read(GOLDEN / "translation" / "averaged" / path.name)
-    assert found.keys() >= expected.keys()  # Newer scores come on top.
+    assert found.keys() >= expected.keys()  # Newer versions may add values.
     for name, value in expected.items():
         np.testing.assert_array_equal(found[name], value, name)
 
@@ -127,7 +127,7 @@ def test_a_model_scores_as_ever(request, name, folder, target):
     expected = EXPECTED[f"evaluate {folder}"]
     assert found["search"] | {"nbest": 1} == expected["search"]
     found, expected = (of["splits"]["dev"] for of in (found, expected))
-    assert found.keys() >= expected.keys()  # Newer scores come on top.
+    assert found.keys() >= expected.keys()  # Newer versions add scores.
     assert found["data_sha256"] == expected["data_sha256"]
     for key, value in expected.items():
         if not isinstance(value, str):
@@ -136,13 +136,13 @@ def test_a_model_scores_as_ever(request, name, folder, target):
 
 @pytest.fixture
 def begun(tmp_path):
-    """A copy of the model directory that a run can go on in."""
+    """A copy of the model directory, in which its run can be resumed."""
     shutil.copytree(GOLDEN / "translation", tmp_path / "model")
     return ModelDirectory(tmp_path / "model")
 
 
 def resume(directory, **overrides):
-    """Goes on as bin/train would with the flags that the run was begun with."""
+    """Resumes the run with the flags of `resumed` in make.py, and overrides."""
     settings = directory.settings()
     text = TrainingText(
         settings.corpus,
@@ -160,15 +160,16 @@ def resume(directory, **overrides):
 
 @pytest.mark.slow
 def test_a_run_is_resumed_to_the_same_weights(begun, monkeypatch):
-    monkeypatch.setattr(run, "final_report", lambda *_: "")  # It translates.
-    # Each part has dropout masks of its own, and a core one of the parts.
+    monkeypatch.setattr(run, "final_report", lambda *_: "")  # Would translate.
+    # Each part of a batch has its own dropout masks, and each core computes a
+    # part: the expected weights are those of two.
     monkeypatch.setattr(hardware, "num_cores", lambda *_: 2)
     resume(begun, steps=604)
     found = checkpoints.read(begun.checkpoints / "step-604")
     del found["device_seconds"]
     del found["dev_sha256"]  # Version 0.1.0 did not keep it.
     expected = dict(np.load(GOLDEN / "resumed.npz"))
-    assert found.keys() >= expected.keys()  # Newer scores come on top.
+    assert found.keys() >= expected.keys()  # Newer versions add values.
     for name, value in expected.items():
         np.testing.assert_allclose(
             found[name], value, rtol=1e-5, atol=1e-7, err_msg=name

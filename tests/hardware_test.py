@@ -1,4 +1,4 @@
-"""What a process computes on."""
+"""A process finds its device, memory, cores and faster precision."""
 
 import math
 import os
@@ -48,7 +48,7 @@ def test_a_gpu_counts_by_its_own_memory(monkeypatch):
         ("model name\t: A\nflags\t\t: sse2 avx2 fma\n", True),
         ("flags\t\t: avx2 avx512_vnni\nbugs\t\t: avx\n", False),
         ("flags\t\t: avx2 avx_vnni fma\n", False),
-        ("Features\t: asimd\n", False),  # Of ARM.
+        ("Features\t: asimd\n", False),  # An ARM CPU.
         (None, False),
     ],
 )
@@ -83,12 +83,12 @@ def test_the_faster_precision_is_found_by_trial(monkeypatch, faster):
     def seconds(precision, *sizes):
         trials.append(precision)
         assert sizes == (256, 512)
-        is_first = len(trials) <= 2  # Which is slow in either.
+        is_first = len(trials) <= 2  # Warming up is slow in both.
         return 9.0 if is_first else 1.0 + (precision != faster)
 
     monkeypatch.setattr(hardware, "_product_seconds", seconds)
     assert hardware.faster_precision(256, 512) == faster
-    assert trials[:4] == ["float32", "bfloat16"] * 2  # By turns.
+    assert trials[:4] == ["float32", "bfloat16"] * 2  # In turn.
 
 
 def test_what_is_hardly_faster_is_not_taken(monkeypatch):

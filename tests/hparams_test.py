@@ -1,4 +1,4 @@
-"""Settings: the paper's values, and errors that say what to do."""
+"""Presets have the paper's values, and errors say what to do."""
 
 import dataclasses
 import json
@@ -45,8 +45,8 @@ BIG = {
     "steps": 300_000,
     "average_last": 20,
 }
-# Section 6.3: all else is base's. Dropout and learning rates were chosen on
-# section 22; it does not give their values.
+# Section 6.3: all else is as in base. Dropout and learning rates were chosen on
+# section 22 of the treebank; the paper does not give their values.
 PARSING = {
     "num_layers": 4,
     "d_model": 1024,
@@ -87,7 +87,7 @@ def test_defaults_are_the_base_model():
     assert HParams() == preset("transformer_base")
 
 
-# Table 3 (D), and section 6.3.
+# From Table 3 (D) and section 6.3, and of presets that the paper does not have.
 EXCEPTIONS = {
     "transformer_tiny": {"label_smoothing": 0.0},
     "transformer_ls0": {"label_smoothing": 0.0},

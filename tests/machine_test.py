@@ -1,4 +1,4 @@
-"""What the benchmarks print of the processor."""
+"""Benchmarks print the processor, and its instructions for matrix products."""
 
 import platform
 

@@ -1,4 +1,4 @@
-"""What pip installs is what the code imports, and every folder of it."""
+"""pip installs all of the packages' files, and what the code imports."""
 
 import functools
 import importlib.metadata
@@ -37,12 +37,12 @@ def pyproject():
 
 
 def distributions(requirements):
-    """Returns the names before the versions of requirements."""
+    """Returns the lowercase names in requirements, without versions."""
     return {re.match(r"[\w-]+", each)[0].lower() for each in requirements}
 
 
 def foreign_packages(path):
-    """Returns the packages a module imports that pip has to install."""
+    """Returns the imported packages of a module that pip has to install."""
     return imported_packages(path) - sys.stdlib_module_names - set(PACKAGES)
 
 
@@ -73,8 +73,8 @@ def installed():
 
 
 def distributions_of(package):
-    """Returns the names of what pip installs to make a package importable."""
-    # An extra that the tests do not have is taken for what it is called.
+    """Returns the lowercase names of the distributions of a package."""
+    # A package that is not installed is taken for a distribution of its name.
     return {name.lower() for name in installed().get(package, [package])}
 
 

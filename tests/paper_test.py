@@ -1,4 +1,4 @@
-"""The paper's tables: what they count, and that each preset trains."""
+"""Parameters and operations are counted right, and each preset trains."""
 
 import collections
 import dataclasses
@@ -36,9 +36,9 @@ _OTHERS = {
 
 @pytest.fixture
 def undrawn_weights():
-    """A scope in which variables have shapes alone: no weight is drawn."""
+    """A scope in which variables have only shapes: no weight is drawn."""
     yield keras.StatelessScope(initialize_variables=False)
-    # Keras keeps a list of them, which the next scope would draw.
+    # Keras keeps a list of these variables; the next scope would draw them.
     keras.utils.clear_session()
 
 
@@ -113,7 +113,7 @@ def test_the_models_products_are_a_part_of_the_papers_figures():
 
 
 def small(hparams, **changes):
-    """Returns settings at an eighth of the width, of a tiny vocabulary."""
+    """Returns settings with an eighth of the width and a tiny vocabulary."""
     sizes = ("d_model", "d_ff", "d_k", "d_v")
     return dataclasses.replace(
         hparams,
@@ -138,10 +138,10 @@ def assert_trains(hparams):
 
 
 def names_by_model():
-    """Returns the names of the presets whose layers are the same, by these."""
+    """Returns lists of preset names, by the small settings that they share."""
     names = collections.defaultdict(list)
     for name, hparams in settings.PRESETS.items():
-        # No update of given ids depends on these.
+        # An update on given ids does not depend on these.
         of_runs = {"vocabulary_type": "bpe", "average_last": 1}
         names[small(hparams, num_layers=1, **of_runs)].append(name)
     return names
@@ -156,7 +156,7 @@ def names_by_model():
     ],
 )
 def test_each_preset_trains(hparams):
-    """One layer of it, for layers are alike; the deepest is trained below."""
+    """With one layer, since layers are alike; the deepest is trained below."""
     assert_trains(hparams)
 
 

@@ -1,4 +1,4 @@
-"""Tests RemotePath on ram://, TensorFlow's store in memory."""
+"""RemotePath works on ram://, TensorFlow's file system in memory."""
 
 import errno
 import gzip
@@ -69,7 +69,7 @@ def test_a_name_that_is_too_long_is_nowhere():
 
 
 def test_what_is_written_is_read(folder):
-    content = bytes(range(256)) * 9000  # More than is asked for at once.
+    content = bytes(range(256)) * 9000  # More than is read at once.
     path = folder / "some"
     _write(path, content)
     assert path.read_bytes() == content
@@ -129,7 +129,7 @@ def test_what_there_is_and_what_not(folder):
     _write(folder / "ab/c", b"x")
     assert (folder / "ab").is_dir()
     assert (folder / "ab/c").is_file()
-    # A store of objects may take the beginning of a name for a folder.
+    # An object store may take the beginning of a name for a folder.
     for name in ("a", "ab/", "ab/c", "nothing"):
         path = folder / name
         assert path.is_dir() == (name == "ab/")

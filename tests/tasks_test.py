@@ -1,4 +1,4 @@
-"""Each task is one object: what it refuses, learns, encodes and scores."""
+"""One object per task decides what is refused, learned, encoded and scored."""
 
 import dataclasses
 import json

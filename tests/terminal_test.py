@@ -1,4 +1,4 @@
-"""Bars appear where they disturb nobody, and typed lines survive mistakes."""
+"""Progress bars never mix with output, and typing mistakes end nothing."""
 
 import io
 import sys
@@ -14,7 +14,7 @@ from t2t_lite import terminal
     ("errors", "output", "has_bar"),
     [
         (Terminal, None, True),
-        (Terminal, io.StringIO, True),  # A file.
+        (Terminal, io.StringIO, True),  # Results go to a file.
         (Terminal, Terminal, False),
         (io.StringIO, io.StringIO, False),
         (io.StringIO, Terminal, False),
@@ -34,7 +34,7 @@ def test_log_lines_appear_above_the_bar_which_leaves_nothing():
         absl_logging.info("The end.")
     *lines, rest = screen.lines()
     said = ["Seen a.", "Seen b.", "Seen c.", "The end."]
-    # After the time and so on.
+    # Each line begins with absl's prefix.
     assert [
         line[-len(end) :] for line, end in zip(lines, said, strict=True)
     ] == said
@@ -59,7 +59,7 @@ def test_input_is_typed_where_stdin_is_a_terminal(
 
 
 class _Keyboard(io.RawIOBase):
-    """Gives what is typed line by line."""
+    """A raw stream that gives typed lines one by one."""
 
     def __init__(self, lines):
         self._lines = iter(lines)

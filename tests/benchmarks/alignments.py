@@ -2,9 +2,10 @@
 
     python tests/benchmarks/alignments.py MODEL [--average_last=1]
 
-Prints the alignment error rate, by the head that the settings name: of all
-pairs, and of those with reordering, whose links cross, such as subordinate
-clauses and separable verbs.
+Prints the alignment error rate of the head that the settings name, or else of
+the mean over the last layer's heads: on all pairs, on those with reordering,
+whose links cross, as in subordinate clauses and with separable verbs, and on
+the others.
 """
 
 import argparse
@@ -14,7 +15,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
 
-import checkout  # noqa: F401, the code that this belongs to
+import checkout  # noqa: F401, this checkout's packages
 import measuring
 
 from t2t_lite.storage import settings_file
@@ -23,7 +24,7 @@ from t2t_lite_data import embedded
 
 
 def is_reordered(links) -> bool:
-    """Returns whether two links of a pair cross."""
+    """Returns whether any two links of a pair cross."""
     return any(
         (s - other_s) * (t - other_t) < 0
         for (s, t), (other_s, other_t) in itertools.combinations(links, 2)
@@ -31,7 +32,7 @@ def is_reordered(links) -> bool:
 
 
 def main() -> None:
-    """Prints a line for all pairs, and one for each kind."""
+    """Prints a line for the head, and one for each kind of pairs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model")
     parser.add_argument("--average_last", type=int, default=1)

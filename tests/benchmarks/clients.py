@@ -1,11 +1,12 @@
-"""Times a server's answers to many clients, each with one line at a time.
+"""Times a server's answers to many clients, which send one line at a time.
 
     bin/serve --model_dir=DIR --name=NAME
     python tests/benchmarks/clients.py NAME LINES [--port=8501] [--clients=16]
         [--requests=2000] [--rounds=3]
 
-Prints for each round how long all took, the median and the 99th percentile of
-an answer, and how many lines had more than one answer (there should be none).
+Prints for each round how long all requests took, the median and the 99th
+percentile of the time of an answer, and how many lines were answered in more
+than one way (there should be none).
 """
 
 import argparse
@@ -20,7 +21,7 @@ import measuring
 
 
 def ask(url: str, lines: list[str], number: int) -> tuple[str, str]:
-    """Returns a line and its translation."""
+    """Returns one of the lines, and the server's translation of it."""
     line = lines[number % len(lines)]
     body = json.dumps({"inputs": [line]}).encode()
     with urllib.request.urlopen(url, body, timeout=60) as response:

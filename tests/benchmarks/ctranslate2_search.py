@@ -1,10 +1,10 @@
-"""Prints the seconds of CTranslate2's beam search with weights of this package.
+"""Prints the seconds of CTranslate2's beam search with this package's weights.
 
     python ctranslate2_search.py FOLDER WORKERS THREADS OUTPUT
 
-`translating.py` writes FOLDER/task.json and FOLDER/weights.npz and runs this
-with the Python of an environment that has CTranslate2 and nothing of this
-package. `convert` is the converter to its format.
+`translating.py` writes FOLDER/task.json and FOLDER/weights.npz, and runs this
+with the Python of an environment that has CTranslate2 but not this package.
+`convert` converts the weights to CTranslate2's format.
 """
 
 import json
@@ -62,10 +62,10 @@ def _sinusoids(length, d_model):
 
 
 def _fill(layer, path, weights):
-    """Gives one layer of a spec the weights below `path`."""
+    """Sets one layer of a spec to the weights whose names begin with `path`."""
 
     def matrix(*names):
-        # Rows are inputs here, and outputs there.
+        # Rows are inputs in this package, and outputs in CTranslate2.
         parts = [weights[f"{path}/{name}"].T for name in names]
         return np.ascontiguousarray(np.concatenate(parts))
 
@@ -118,7 +118,7 @@ def search_options(task, workers):
             "max_decoding_length": task["num_tokens"],
             "max_batch_size": -(-len(task["sources"]) // workers),
         }
-    # Batches are of sentences of like length, as ours are.
+    # Batches have sentences of similar length, as in this package.
     return options | {"max_batch_size": 1024, "batch_type": "tokens"}
 
 

@@ -1,12 +1,12 @@
-"""Times the input pipeline alone, from text to padded batches, and its memory.
+"""Measures time and memory of the input pipeline alone, from text to batches.
 
     python tests/benchmarks/feeding_benchmark.py --source=EN --target=DE
     python tests/benchmarks/feeding_benchmark.py --synthetic_pairs=4500000
 
 EN and DE are files or globs, as for bin/train. --synthetic_pairs takes made-up
-text instead, of lines as long as those of news. Beside each time stands the
-memory of the process; how full the batches of ten epochs are follows. Importing
-TensorFlow and learning the vocabulary come first and are part of no figure.
+text instead, with lines as long as those of news. Each time is printed with the
+memory of the process. How full the padded batches of ten epochs are is printed,
+too. Importing TensorFlow and learning the vocabulary come first, untimed.
 """
 
 import pathlib
@@ -16,7 +16,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
 
-import checkout  # noqa: F401, the code that this belongs to
+import checkout  # noqa: F401, this checkout's packages
 import machine
 import measuring
 import numpy as np
@@ -50,13 +50,13 @@ _MEGABYTE = 1_000_000
 
 
 class Clock:
-    """Prints lines with the seconds since it was made."""
+    """A clock that prints lines with the seconds since it was created."""
 
     def __init__(self):
         self.start, self.cpu_start = time.perf_counter(), time.process_time()
 
     def print_line(self, what, num_pairs=None):
-        """Prints the time and the memory until now, and pairs a second."""
+        """Prints the time so far, the pairs per second, and the memory."""
         seconds = time.perf_counter() - self.start
         cpu_seconds = time.process_time() - self.cpu_start
         speed = f"{num_pairs / seconds:,.0f} pairs/s" if num_pairs else ""
@@ -68,9 +68,9 @@ class Clock:
 
 
 def memory_text():
-    """Returns what the process has in memory, and had at most.
+    """Returns the memory that the process has, and the most it has had.
 
-    "own" is what it allocated, "mapped" are files, which the system may drop.
+    "own" is what it allocated; "mapped" is files, which the system may drop.
     """
     own, mapped, most = map(megabytes, ("RssAnon", "RssFile", "VmHWM"))
     return f"own {own:.0f}, mapped {mapped:.0f}, most {most:.0f} MB"
@@ -81,7 +81,7 @@ def megabytes(field):
 
 
 def synthetic_pairs(num_pairs):
-    """Yields pairs of made-up lines whose lengths vary as those of news."""
+    """Yields pairs of made-up lines whose lengths vary like those of news."""
     generator = np.random.default_rng(1)
     words = [
         "".join(map(chr, generator.integers(97, 123, length)))
@@ -104,13 +104,13 @@ def synthetic_pairs(num_pairs):
 
 
 def pair_reader():
-    """Returns a function that returns the pairs anew."""
+    """Returns a function that starts reading the pairs anew in each call."""
     given = [bool(FLAGS.source), bool(FLAGS.target)]
     if given != [not FLAGS.synthetic_pairs] * 2:
         raise InputError("give --source and --target, or --synthetic_pairs")
     if FLAGS.synthetic_pairs:
         return lambda: synthetic_pairs(FLAGS.synthetic_pairs)
-    text_files.paired_files(FLAGS.source, FLAGS.target)  # They must be there.
+    text_files.paired_files(FLAGS.source, FLAGS.target)  # Must exist.
     return lambda: text_files.pairs(FLAGS.source, FLAGS.target)
 
 
@@ -121,7 +121,7 @@ def learn_vocabulary(read_pairs):
 
 
 class Feed:
-    """The batches of a corpus, by way of the cache."""
+    """Batches of a corpus, by way of the token cache."""
 
     def __init__(self, cache_dir, read_pairs, vocabulary):
         data_sha256 = token_files.hash_pairs(read_pairs())
@@ -140,7 +140,7 @@ class Feed:
         self.plan = batching.BatchPlan(buckets, seed=1)
 
     def batches(self, first_step, num_pairs):
-        """Yields batches until they hold so many pairs."""
+        """Yields batches until they hold `num_pairs` pairs."""
         dataset = batching.training_batches(
             self.pairs, self.plan, first_step, 2 * _FAR_STEP
         )
@@ -151,7 +151,7 @@ class Feed:
                 return
 
     def time_epochs(self, clock, what, epochs):
-        """Prints the time to the first batch and to the last one."""
+        """Prints the time to the first and the last batch, and the memory."""
         own = [megabytes("RssAnon")]
         num_pairs, batches = epochs * self.report.kept, 0
         for batches, _ in enumerate(self.batches(0, num_pairs), start=1):
@@ -212,7 +212,7 @@ def main(_):
     machine.print_machine()
     import tensorflow as tf
 
-    list(tf.data.Dataset.range(1))  # So that TensorFlow is all there.
+    list(tf.data.Dataset.range(1))  # Finishes loading TensorFlow.
     vocabulary = learn_vocabulary(read_pairs)
     with tempfile.TemporaryDirectory() as folder:
         measure(FLAGS.cache_dir or folder, read_pairs, vocabulary)

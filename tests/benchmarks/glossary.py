@@ -3,9 +3,10 @@
     python tests/benchmarks/glossary.py MODEL SOURCE TARGET
         [--average_last=1] [--terms=50] [--rounds=1]
 
-MODEL is a model directory. The terms are words of SOURCE and TARGET that stand
-in lines of each other. Once they are translated as there, and once by made-up
-words, those of TARGET spelled backwards; the references then have these, too.
+MODEL is a model directory. The terms are words that tend to occur in the same
+lines, one in SOURCE and the other in TARGET. One glossary translates them by
+these words of TARGET, another by made-up words: the same, spelled backwards.
+The references for the second have the made-up words, too.
 """
 
 import argparse
@@ -17,22 +18,22 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
 
-import checkout  # noqa: F401, the code that this belongs to
+import checkout  # noqa: F401, this checkout's packages
 import measuring
 
 from t2t_lite_data import text_files
 
 _WORD = re.compile(r"\w+")
 _FEWEST_LINES = 3
-_SHORTEST = 4  # Characters of a term.
+_SHORTEST = 4  # Characters of a term's words.
 
 
 def learn_terms(pairs, count):
-    """Returns {source word: target word} of those that go together best.
+    """Returns {source word: target word} of those that best go together.
 
     Args:
         pairs: (source, target) lines.
-        count: how many words, at most.
+        count: how many terms, at most.
     """
     sides = [
         [{*_WORD.findall(line)} for line in side]
@@ -66,7 +67,7 @@ def learn_terms(pairs, count):
 
 
 def asked_of(line, terms):
-    """Returns a Counter of the targets that a line's translation must have."""
+    """Returns a Counter of the target words that a translation must have."""
     found = collections.Counter()
     for word in _WORD.findall(line):
         target = terms.get(word) or terms.get(word.lower())
@@ -76,7 +77,7 @@ def asked_of(line, terms):
 
 
 def count_misses(sources, texts, terms):
-    """Returns how many terms are missing, and how many there are too many."""
+    """Returns how many terms are missing, and how many are too many."""
     missing = too_many = 0
     for line, text in zip(sources, texts, strict=True):
         found = collections.Counter(_WORD.findall(text))
@@ -87,7 +88,7 @@ def count_misses(sources, texts, terms):
 
 
 def main() -> None:
-    """Prints a line for each way."""
+    """Prints a line without a glossary, and one for each glossary."""
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("model", "source", "target"):
         parser.add_argument(name)

@@ -2,15 +2,16 @@
 
     python tests/benchmarks/gpu.py [peak] [update] [search] [parts]
 
-An update is of 25,000 target tokens in sentences of 32, and as many source
-tokens, V = 37,000, dropout and label smoothing as in the preset; a search of
-sources of 25 tokens, V = 32,000, beam 4, exactly 32 tokens out, with random
-weights. Parts, which are measured if named, are those of an update of 2,048
-tokens of transformer_base on the CPU; several of them run on a thread each, one
-on all cores. Each heading is a process of its own; below it are the seconds of
-the first call, in which graphs are traced and compiled, and the median of later
-ones. The share is of the peak, if that is measured too: of a product of two
-8192 x 8192 matrices in the same precision.
+An update has 25,000 target tokens in sentences of 32, as many source tokens,
+V = 37,000, and dropout and label smoothing as in the preset. A search has
+random weights, sources of 25 tokens, V = 32,000, beam 4, and exactly 32 tokens
+out. `parts`, which must be named to be measured, divides an update of 2,048
+tokens of transformer_base on the CPU: several parts run on one thread each (on
+up to 16 cores), a single part on all cores. Each heading is a process of its
+own. Below it are the seconds of the first call, in which graphs are traced and
+compiled, and the median of later calls. If the peak is measured too, the share
+of an update is printed: the peak is the speed of products of two 8192 x 8192
+matrices in the same precision.
 """
 
 import json
@@ -21,7 +22,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
 
-import checkout  # noqa: F401, the code that this belongs to
+import checkout  # noqa: F401, this checkout's packages
 import machine
 import measuring
 import translating
@@ -55,7 +56,7 @@ _PARTS = [
 
 
 def peak(precision):
-    """Returns the operations a second of square products, of 20 in a row."""
+    """Returns the most operations per second of 20 square products in a row."""
     import tensorflow as tf
 
     n, count = 8192, 20
@@ -75,7 +76,7 @@ def peak(precision):
 
 
 def update(preset, precision="bfloat16", xla=False, chunk_logits=None):
-    """Returns what an update takes, by its number of micro-batches."""
+    """Returns an update's time and memory by its number of micro-batches."""
     from t2t_lite import hardware, hparams
     from t2t_lite.training import micro_batches
     from t2t_lite.training.strategies import make_strategy
@@ -108,7 +109,7 @@ def update(preset, precision="bfloat16", xla=False, chunk_logits=None):
 
 
 def parts(num_parts, precision):
-    """Returns what an update takes on the CPU, a batch in `num_parts` parts."""
+    """Returns the time of an update on the CPU, in `num_parts` parts."""
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     from t2t_lite import cli, hparams
 
@@ -129,7 +130,7 @@ def parts(num_parts, precision):
 
 
 def search(precision, xla):
-    """Returns what searches take, by how many sentences there are."""
+    """Returns the time of a search by its number of sentences."""
     import tensorflow as tf
 
     found = {}
@@ -151,7 +152,7 @@ def search(precision, xla):
 
 
 def require_gpu():
-    """Exits with one line where TensorFlow sees no GPU."""
+    """Exits with one line if TensorFlow sees no GPU."""
     import tensorflow as tf
 
     if not tf.config.list_physical_devices("GPU"):
@@ -182,7 +183,7 @@ _WORK = {
 
 
 def report(work, arguments, found, peaks):
-    """Prints a line of what was measured."""
+    """Prints what was measured; adds a peak to `peaks`."""
     name = " ".join(f"{key}={value}" for key, value in arguments.items())
     if work == "peak":
         peaks[arguments["precision"]] = found["flops"]
@@ -202,7 +203,7 @@ def report(work, arguments, found, peaks):
 
 
 def speed(arguments, seconds, peaks):
-    """Returns tokens and operations a second of an update, for a reader."""
+    """Returns the tokens and operations per second of an update, as text."""
     from t2t_lite.hparams import PRESETS
     from t2t_lite.model.flops import update_flops
 

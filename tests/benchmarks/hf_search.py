@@ -1,10 +1,10 @@
-"""Prints the seconds of `generate` of Hugging Face's Marian, of the same sizes.
+"""Prints the seconds of `generate` of a Hugging Face model of the same sizes.
 
     python hf_search.py FOLDER OUTPUT
 
-`translating.py` writes FOLDER/task.json and runs this with the Python of an
-environment that has transformers and torch and nothing of this package. The
-weights are its own, random ones: what it finds is not compared.
+`translating.py` writes FOLDER/task.json, and runs this with the Python of an
+environment that has transformers and torch but not this package. The model is a
+MarianMTModel with random weights of its own, so its outputs are not compared.
 """
 
 import json
@@ -20,7 +20,7 @@ _PAD, _EOS = 0, 1
 
 
 def make_model(hparams, vocabulary_size):
-    """Returns a Marian model with the sizes of an HParams, as a dict."""
+    """Returns a MarianMTModel with the sizes in a dict of HParams' fields."""
     sizes = {
         f"{side}_{name}": hparams[field]
         for side in ("encoder", "decoder")

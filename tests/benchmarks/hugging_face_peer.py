@@ -1,20 +1,21 @@
-"""Compares models of this package with Hugging Face's, in and out.
+"""Compares imported and exported models with Hugging Face's.
 
     python tests/benchmarks/hugging_face_peer.py --peer_python=PYTHON
 
 PYTHON is that of an environment with transformers, torch, sentencepiece and
 sacremoses. It makes tiny random `MarianMTModel`s in several configurations,
-OPUS-MT's first, and gives their logits on padded batches; they are read here,
-written again, loaded there, and read here again. The last is a model of this
-package, with the paper's epsilon, which the class does not have.
+OPUS-MT's first, and computes their logits on padded batches. This package
+imports and exports each model; PYTHON loads the export, and this package
+imports it again. The last model is one of this package, with the paper's
+epsilon, which `MarianMTModel` does not have.
 
 --seeds=N makes N models of each configuration, 3 by default.
---golden=DIR writes instead what tests/formats/hugging_face_test.py reads:
+--golden=DIR instead writes what tests/formats/hugging_face_test.py reads:
 
     python tests/benchmarks/hugging_face_peer.py --peer_python=PYTHON \
         --golden=tests/golden/hugging_face
 
-This file runs there, too: with "make" and "load".
+PYTHON runs this file, too, with "make" or "load".
 """
 
 import argparse
@@ -34,8 +35,8 @@ sys.path[:0] = [str(_HERE), str(_HERE.parents[1] / "bin")]
 
 _SPECIAL = ("</s>", "<unk>", "<pad>")
 _LANGUAGES = [">>deu<<", ">>nld<<"]
-_BIASED = 0.3  # The deviation of random weights, so that logits differ.
-_EXTRA = 5  # How many more tokens than its source an output may have.
+_BIASED = 0.3  # The deviation of noise in weights, so that logits differ.
+_EXTRA = 5  # How many tokens an output may have beyond its source's.
 _LINES = """\
 The old bridge was closed after the storm.
 She reads a book by the window every evening.
@@ -107,11 +108,11 @@ _CASES = {
 }
 
 
-# There: transformers and torch.
+# What the peer's Python runs, with transformers and torch.
 
 
 def make(folder):
-    """Makes the models of the cases below `folder`, and their logits."""
+    """Writes a model and its outputs for each case in `folder`."""
     import torch
     from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
@@ -126,7 +127,7 @@ def make(folder):
 
 
 def _randomize(model):
-    """Gives every weight another value, but those that must stay."""
+    """Changes all weights except those that must keep their values."""
     import torch
 
     with torch.no_grad():
@@ -148,7 +149,7 @@ def _randomize(model):
 
 
 def load(folder):
-    """Loads the folders below, and writes what they give and what they say."""
+    """Loads each model in `folder`; writes its outputs and all warnings."""
     import logging
     import warnings
 
@@ -175,7 +176,7 @@ def load(folder):
 
 
 def _write_outputs(folder, model, tokenizer):
-    """Writes logits on pairs.json, ids of lines.json, and translations."""
+    """Writes logits and translations of pairs.json, and ids of lines.json."""
     import torch
 
     pairs = json.loads((folder / "pairs.json").read_text())
@@ -210,11 +211,11 @@ def _write_outputs(folder, model, tokenizer):
     (folder / "text.json").write_text(json.dumps(text))
 
 
-# Here: this package.
+# What runs here, with this package.
 
 
 def _sentence_piece(lines, num_pieces, normalizer):
-    """Returns a SentencePiece model as OPUS-MT's are."""
+    """Returns a SentencePiece model like those of OPUS-MT."""
     import sentencepiece
 
     model = io.BytesIO()
@@ -238,14 +239,14 @@ def _pieces_of(model):
 
 
 def _ids(pieces, special, random):
-    """Returns a vocab.json: special pieces first, <pad> last."""
+    """Returns the content of a vocab.json: special pieces first, <pad> last."""
     pieces = sorted(set(pieces))
     random.shuffle(pieces)
     return {p: i for i, p in enumerate([*special, *pieces, "<pad>"])}
 
 
 def write_case(folder, name, seed, normalizer="nmt_nfkc"):
-    """Writes all files of a case but its weights."""
+    """Writes all files of a case except its weights."""
     folder.mkdir(parents=True)
     settings = _OPUS | _CASES[name] | {"seed": seed}
     random = np.random.default_rng(seed)
@@ -255,13 +256,13 @@ def write_case(folder, name, seed, normalizer="nmt_nfkc"):
     }
     for side, model in models.items():
         (folder / f"{side}.spm").write_bytes(model)
-    # Some pieces are no id's, as where training has never met them.
+    # Some pieces have no id, like those that training never met.
     pieces = {s: _pieces_of(m)[:-3] + _LANGUAGES for s, m in models.items()}
     special = settings.pop("special")
     if settings["separate_vocabs"]:
         ids = {s: _ids(p, special, random) for s, p in pieces.items()}
         for each in ids.values():
-            # Anywhere, but both must have the same <pad> and </s>.
+            # Any ids will do, but <pad> and </s> need the same on both sides.
             _swap(each, "<pad>", 2)
             _swap(each, "</s>", 7)
         _swap(ids["source"], "<unk>", 11)
@@ -297,7 +298,7 @@ def _write_json(path, values):
 
 
 def _random_pairs(settings, random):
-    """Returns ids of sources, padded, and of decoder inputs."""
+    """Returns ids of padded sources, and of decoder inputs."""
     pad, start = settings["pad_token_id"], settings["decoder_start_token_id"]
     eos = settings["eos_token_id"]
 
@@ -318,7 +319,7 @@ def _random_pairs(settings, random):
 
 
 class Loaded:
-    """A model that was read here, and its ids there."""
+    """An imported model, and its own id for each of Hugging Face's."""
 
     def __init__(self, folder):
         from t2t_lite.formats import hugging_face_import
@@ -333,7 +334,7 @@ class Loaded:
         self.target = _ours(of_target, vocabulary.target)
 
     def transformer(self):
-        """Returns the Transformer."""
+        """Returns the Transformer with the imported weights."""
         from t2t_lite.model.transformer import Transformer
         from t2t_lite.storage.model_directory import assign
 
@@ -348,14 +349,14 @@ class Loaded:
         return model
 
     def logits(self):
-        """Returns logits on the pairs of the folder, in the order there."""
+        """Returns logits on pairs.json, in the order of Hugging Face's ids."""
         pairs = json.loads((self.folder / "pairs.json").read_text())
         inputs = self.source[pairs["source"]], self.target[pairs["target"]]
         logits_BTV = np.asarray(self.transformer()(inputs))
         return logits_BTV[..., self.target]
 
     def outputs(self):
-        """Returns the ids of translations: (found here, found there)."""
+        """Returns ids of translations: (this package's, Hugging Face's)."""
         from t2t_lite.decoding.search import search
         from t2t_lite.decoding.search_options import SearchOptions
 
@@ -370,13 +371,14 @@ class Loaded:
         ]
 
     def scores(self, outputs):
-        """Returns the log probability of each output, here."""
+        """Returns the log probability of each output by this package."""
         import keras
 
         pairs = json.loads((self.folder / "pairs.json").read_text())
         model, scores = self.transformer(), []
         for ids, source in zip(outputs, pairs["source"], strict=True):
-            inputs = np.array([[1, *ids[:-1]]])  # The first is whatever starts.
+            # Decoding starts from EOS, or from zeros in place of any id.
+            inputs = np.array([[1, *ids[:-1]]])
             source_ids = self.source[source][None]
             logits_TV = np.array(model((source_ids, inputs))[0])
             logits_TV[:, 0] = -np.inf  # <pad>, which is never an output.
@@ -391,7 +393,7 @@ class Loaded:
         return scores
 
     def num_equal_ids(self, side):
-        """Returns how many lines have the ids there, and of how many."""
+        """Returns (number of lines with equal ids, number of lines, others)."""
         vocabulary = self.model.vocabulary
         if side == "target":
             vocabulary = vocabulary.target
@@ -409,13 +411,13 @@ class Loaded:
 
 
 def _ended(ids):
-    """Returns ids up to their end, without padding."""
+    """Returns ids up to EOS, without padding."""
     ids = [i for i in ids.tolist() if i]
     return ids[: ids.index(1) + 1] if 1 in ids else ids
 
 
 def _ours(ids, vocabulary):
-    """Returns the id here of each id there."""
+    """Returns this package's id for each of Hugging Face's, in order."""
     tokens = vocabulary.tokens(range(vocabulary.size))
     ours = {token.removeprefix("\u2581>>"): i for i, token in enumerate(tokens)}
     return np.array(
@@ -429,7 +431,7 @@ def _ours(ids, vocabulary):
 
 
 def compare(folder, peer_python, names, seeds):
-    """Prints a line for each model, in, out and in again."""
+    """Imports, exports and reimports each model, and prints a line for it."""
     for name in names:
         for seed in range(seeds):
             write_case(folder / "in" / f"{name}-{seed}", name, seed)
@@ -449,7 +451,7 @@ def compare(folder, peer_python, names, seeds):
 
 
 def write_paper_model(folder):
-    """Writes a random model as this package trains them.
+    """Exports a random model with the paper's settings, but of tiny sizes.
 
     Returns:
         (the folder, PortableModel, its logits on the pairs of the folder).
@@ -481,7 +483,7 @@ def write_paper_model(folder):
 
 
 def _report_paper(folder, model, logits_BTV):
-    """Returns what the other epsilon costs, and whether ids are the same."""
+    """Returns a line: what the other epsilon costs, and how many ids agree."""
     text = json.loads((folder / "text.json").read_text())
     lines = json.loads((folder / "lines.json").read_text())
     found = model.vocabulary.encode(lines)
@@ -544,7 +546,7 @@ def _report(loaded, again):
 
 
 def _compare_outputs(loaded):
-    """Returns how many translations are equal, once others are printed."""
+    """Prints the translations that differ; returns how many are equal."""
     found, there = loaded.outputs()
     ours, theirs = loaded.scores(found), loaded.scores(there)
     for n, (output, other) in enumerate(zip(found, there, strict=True)):
@@ -560,9 +562,9 @@ def _run(peer_python, what, folder):
 
 
 def write_golden(folder, peer_python):
-    """Writes two tiny models and their logits."""
+    """Writes two tiny models and their outputs."""
     for name in ("opus", "separate"):
-        # The tables of the other rule are larger than all the rest.
+        # The tables of nmt_nfkc are larger than all the other files.
         write_case(folder / name, name, seed=0, normalizer="identity")
     _run(peer_python, "make", folder)
     for case in folder.glob("*/case.json"):
@@ -573,7 +575,7 @@ def main():
     if sys.argv[1:2] in (["make"], ["load"]):
         {"make": make, "load": load}[sys.argv[1]](pathlib.Path(sys.argv[2]))
         return
-    import checkout  # noqa: F401, the code that this belongs to
+    import checkout  # noqa: F401, this checkout's packages
     import measuring
 
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])

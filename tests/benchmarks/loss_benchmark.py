@@ -1,20 +1,21 @@
-"""Compares the loss in chunks with all logits at once: memory and time.
+"""Compares the loss in chunks with the plain loss: memory and time.
 
     python tests/benchmarks/loss_benchmark.py [TOKENS ...]
 
-For each number of target tokens (4096 by default) both ways compute the loss
-and its gradients by the decoder's output and by the embedding, at V = 37,000
-and d_model = 512; one position in ten is padding. Each measurement is a process
-of its own, and the ways take turns for three rounds. Printed are how far the
-peak of the process' memory lies above what it held before, the seconds of a
-call, the medians of both and their ratios. Linux only.
+The plain loss computes all logits at once. For each number of target tokens
+(4096 by default), both ways compute the loss and its gradients with respect to
+the decoder's output and the embedding, at V = 37,000 and d_model = 512; one
+position in ten is padding. Each measurement is a process of its own, and the
+ways take turns for three rounds. Printed are how far the process's peak memory
+is above what it held before, the seconds of the fastest of three calls, the
+medians of both and their ratios. Linux only.
 
     python tests/benchmarks/loss_benchmark.py --update
 
 measures an update of transformer_base at 1024 tokens, both ways, and prints the
-largest micro-batches of base and big that fit 16 GiB by the estimate of
-t2t_lite.training.micro_batches; the plain loss counts as many copies of its
-logits as it was measured to keep.
+largest micro-batches of base and big that fit in 16 GiB by the estimate of
+t2t_lite.training.micro_batches. For the plain loss, the estimate counts as many
+copies of the logits as that loss was measured to keep.
 """
 
 import argparse
@@ -26,7 +27,7 @@ import sys
 _ROOT = pathlib.Path(__file__).absolute().parents[2]
 sys.path[:0] = [str(_ROOT / "bin"), str(_ROOT / "tests" / "helpers")]
 
-import checkout  # noqa: F401, the code that this belongs to
+import checkout  # noqa: F401, this checkout's packages
 import machine
 import measuring
 
@@ -39,7 +40,7 @@ _PLAIN_COPIES = {"float32": 3.2, "bfloat16": 4.1}
 
 
 def peak_and_seconds(function):
-    """Returns (bytes above those held before, seconds of the fastest call)."""
+    """Returns (peak bytes above those held before, seconds of fastest call)."""
     measuring.reset_peak_memory()
     before = measuring.memory_bytes("VmRSS")
     seconds = [measuring.timed(function)[0] for _ in range(_CALLS)]
@@ -49,7 +50,7 @@ def peak_and_seconds(function):
 def plain_cross_entropy(
     x_BTD, embedding, target_ids, smoothing, loss_scale=None
 ):
-    """Returns what loss.projected_cross_entropy does, by all the logits."""
+    """Returns what loss.projected_cross_entropy does, from all the logits."""
     from keras import ops
 
     from t2t_lite.model import loss
@@ -88,7 +89,7 @@ def measure_loss(way, tokens, precision):
             total, _ = function(x, embedding, ids, 0.1)
         return tape.gradient(total, [x, embedding])
 
-    gradients(x[:1], ids[:1])  # Traced, and the libraries set up.
+    gradients(x[:1], ids[:1])  # Traces, and sets libraries up.
     return peak_and_seconds(lambda: gradients(x, ids)[1][0].numpy())
 
 
@@ -110,7 +111,7 @@ def measure_update(way, tokens, precision):
 
 
 def compare(what, tokens, precision):
-    """Prints what both ways measure, their medians and the ratios of these."""
+    """Prints what both ways take, their medians and the medians' ratios."""
     program = sys.executable, __file__, "--measure"
     results = measuring.measure_rounds(
         {way: [*program, what, way, tokens, precision] for way in _WAYS},
@@ -128,7 +129,7 @@ def compare(what, tokens, precision):
 
 
 def print_largest_micro_batches():
-    """Prints how many target tokens fit 16 GiB, both ways."""
+    """Prints how many target tokens fit in 16 GiB, both ways."""
     for name in ("transformer_base", "transformer_big"):
         for precision in ("float32", "bfloat16"):
             most = {way: fitting_tokens(way, name, precision) for way in _WAYS}
@@ -144,7 +145,7 @@ def fitting_tokens(way, preset, precision):
 
 
 def estimated_bytes(way, preset, precision, tokens):
-    """Returns the estimated peak of an update by so many tokens at a time."""
+    """Returns the estimated peak of an update in micro-batches of `tokens`."""
     from t2t_lite.hardware import Hardware
     from t2t_lite.hparams import PRESETS
     from t2t_lite.model import loss

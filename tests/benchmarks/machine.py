@@ -1,12 +1,12 @@
-"""Which machine a figure is of: no figure means anything without it."""
+"""Prints the machine of a benchmark: without it, figures mean nothing."""
 
 import os
 import pathlib
 import platform
 import re
 
-_CPUINFO = pathlib.Path("/proc/cpuinfo")  # Linux has it.
-# What decides how fast a product of matrices is, and its flag in Linux.
+_CPUINFO = pathlib.Path("/proc/cpuinfo")  # On Linux.
+# What decides how fast matrices are multiplied, and its flag on Linux.
 _INSTRUCTIONS = {
     "AVX-512": "avx512f",
     "AVX-512 for bfloat16": "avx512_bf16",
@@ -15,7 +15,7 @@ _INSTRUCTIONS = {
 
 
 def print_machine(details: str = "") -> None:
-    """Prints which machine this is, once, before any figure.
+    """Prints which machine this is; call it once, before any figure.
 
     Args:
         details: what else the figures depend on.

@@ -1,24 +1,25 @@
-"""Compares imported models with Marian itself, in nats a token.
+"""Compares imported models with Marian itself, in nats per token.
 
     python tests/benchmarks/marian_peer.py --peer_python=PYTHON
     python tests/benchmarks/marian_peer.py --peer_python=PYTHON \\
         --model=FOLDER --source=FILE --target=FILE
 
 PYTHON is that of an environment with pymarian (`pip install pymarian`). Without
---model, tiny random models are compared: one vocabulary and two, tied and
-untied, relu, swish and gelu, pre- and post-norm, with and without a projection,
-with layers that share weights, with a map of pieces to ids. With it, one model
-of Marian, a folder with one decoder.yml, on its own pairs: a line of --target
-translates the same line of --source.
+--model, tiny random models are compared: with one vocabulary and with two, tied
+and untied, with relu, swish and gelu, pre- and post-norm, with and without a
+projection, with layers that share weights, and with a map of pieces to ids.
+With --model, a folder with one decoder.yml, one model of Marian is compared on
+the given pairs: a line of --target translates the same line of --source.
 
-Each line of output is a model, the largest difference of a pair's logarithm of
-probability by its tokens, and the mean one. Anything above 1e-4 is an error.
+Each line of output is a model, with the largest and the mean difference between
+the log probabilities of a pair, per token. Anything above 1e-4 is an error.
 
---golden prints Marian's scores of the tiny models, which tests/formats/
-marian_test.py has. --beam_width=N compares translations too, the best of N
-without a length penalty. Those of pre-norm models may differ: marian-decoder
-does not normalize keys and values as training does. Marian's beam also drops
-ends that rank below its width, which may be better than all it finds later.
+--golden prints Marian's scores of the tiny models, for
+tests/formats/marian_test.py. --beam_width=N compares translations too, found by
+a beam of N without a length penalty. Those of pre-norm models may differ:
+marian-decoder does not normalize keys and values as training does. Marian's
+beam also drops finished hypotheses that rank below its width, though they may
+be better than all that it finds later.
 """
 
 import argparse
@@ -34,7 +35,7 @@ import measuring
 _ROOT = pathlib.Path(__file__).absolute().parents[2]
 sys.path[:0] = [str(_ROOT / "bin"), str(_ROOT / "tests" / "helpers")]
 
-import checkout  # noqa: F401, the code that this belongs to
+import checkout  # noqa: F401, this checkout's packages
 import numpy as np
 import tiny_marian
 
@@ -45,13 +46,13 @@ _PAIRS_AT_ONCE = 32
 class Case(NamedTuple):
     """A model, and pairs to compare."""
 
-    folder: pathlib.Path  # which decoder.yml is in
+    folder: pathlib.Path  # with a decoder.yml
     sources: list[str]
     targets: list[str]
 
 
 def tiny_cases(folder):
-    """Returns a Case for each of tiny_marian's models, by name."""
+    """Returns Cases by name: tiny_marian's models, and one with a map."""
     for name in tiny_marian.MODELS:
         tiny_marian.write(folder / name, *tiny_marian.make(name))
     write_map(folder / "map")
@@ -86,7 +87,7 @@ def files_of(folder):
 
 
 class Segmentation:
-    """How Marian's input looks: text, or pieces where it has but their ids."""
+    """Marian's input and output: text, or pieces if it has only their ids."""
 
     def __init__(self, vocabulary, side):
         self.is_needed = vocabulary.suffix != ".spm"
@@ -104,7 +105,7 @@ class Segmentation:
         return list(map(" ".join, self.processor.encode(lines, out_type=str)))
 
     def join(self, lines):
-        """Returns lines that Marian has written as text."""
+        """Returns the text of lines that Marian wrote."""
         if not self.is_needed:
             return lines
         return self.processor.decode([line.split(" ") for line in lines])
@@ -114,10 +115,10 @@ def run_marian(peer_python, command, case, *options):
     """Returns the lines that one of Marian's programs writes.
 
     Args:
-        peer_python: of an environment with pymarian.
+        peer_python: Python of an environment with pymarian.
         command: "score" or "decode".
         case: Case.
-        *options: of the command.
+        *options: other options of the command.
     """
     model, *vocabularies = files_of(case.folder)
     sides = {"source": case.sources, "target": case.targets}
@@ -138,12 +139,12 @@ def run_marian(peer_python, command, case, *options):
 
 
 def marian_scores(peer_python, case):
-    """Returns Marian's logarithms of the probability of each target."""
+    """Returns Marian's log probability of each target."""
     return np.array([*map(float, run_marian(peer_python, "score", case))])
 
 
 def marian_translations(peer_python, case, beam_width):
-    """Returns Marian's best translation of each source, without penalties."""
+    """Returns Marian's best translations, without a length penalty."""
     options = ["-b", beam_width, "-n", 0, "--allow-unk"]
     lines = run_marian(peer_python, "decode", case, *options)
     *_, vocabulary = files_of(case.folder)
@@ -168,7 +169,7 @@ def imported(folder):
 
 
 def our_scores(case):
-    """Returns (logarithms of the probability of each target, its tokens)."""
+    """Returns (this package's log probability, tokens) of each target."""
     found, model = imported(case.folder)
     vocabulary = found.vocabulary
     source_ids = vocabulary.encode(case.sources)
@@ -199,7 +200,7 @@ def _padded(sequences):
 
 
 def our_translations(case, beam_width):
-    """Returns our best translation of each source, without penalties."""
+    """Returns this package's best translations, without a length penalty."""
     from t2t_lite.decoding.translation import Translator
     from t2t_lite.formats.imported import write
     from t2t_lite.formats.marian import read
@@ -215,7 +216,7 @@ def our_translations(case, beam_width):
 
 
 def compare_translations(case, peer_python, beam_width):
-    """Returns how many are the same, and which of the others score higher."""
+    """Returns a line: how many are the same, and how many score higher."""
     ours = our_translations(case, beam_width)
     theirs = marian_translations(peer_python, case, beam_width)
     scores, other_scores = (
@@ -270,7 +271,7 @@ def main():
 
 
 def run(cases, args):
-    """Returns whether all models agree with Marian."""
+    """Prints the comparison, or golden scores; returns whether all agree."""
     if args.golden:
         scores = {
             name: marian_scores(args.peer_python, case).tolist()

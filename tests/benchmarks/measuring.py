@@ -1,7 +1,7 @@
 """Measurements in processes of their own that take turns, for benchmarks.
 
-A machine that is shared is now faster, now slower: what is compared has to be
-measured in the same minutes, round by round, and only ratios carry over.
+A shared machine is sometimes faster and sometimes slower: what is compared has
+to be measured in the same minutes, round by round, and only ratios carry over.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from typing import Any
 
 
 def positive_int(text: str) -> int:
-    """Returns the int of an argument, for argparse."""
+    """Returns the int of an argument, which must be positive, for argparse."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
@@ -36,12 +36,12 @@ def existing_path(text: str) -> pathlib.Path:
 def work_parser(
     description: str, work: Sequence[str]
 ) -> argparse.ArgumentParser:
-    """Returns a parser of what a benchmark is to measure, any of `work`."""
+    """Returns a parser for what a benchmark should measure, any of `work`."""
     parser = argparse.ArgumentParser(
         description=description,
         formatter_class=argparse.RawTextHelpFormatter,
     )
-    # Where nothing is given, argparse looks for [] among the choices.
+    # If nothing is given, argparse looks for [] among the choices.
     parser.add_argument("work", nargs="*", choices=[[], *work])
     parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
     return parser
@@ -61,7 +61,7 @@ def usage_errors(parser: argparse.ArgumentParser) -> Iterator[None]:
 def median_seconds(
     function: Callable[[], Any], warm_up: int = 2, calls: int = 5
 ) -> float:
-    """Returns the median seconds of a call, after some that do not count."""
+    """Returns the median seconds of a call, after calls to warm up."""
     for _ in range(warm_up):
         function()
     return statistics.median(timed(function)[0] for _ in range(calls))
@@ -75,7 +75,7 @@ def timed(function: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def memory_bytes(field: str) -> int:
-    """Returns a figure of this process' memory, by its name in Linux.
+    """Returns a figure of this process's memory, by its name in Linux.
 
     Args:
         field: VmRSS, what the process holds; VmHWM, the most it has held;
@@ -86,7 +86,7 @@ def memory_bytes(field: str) -> int:
 
 
 def reset_peak_memory() -> None:
-    """Makes VmHWM what this process holds now."""
+    """Sets VmHWM to what this process holds now."""
     pathlib.Path("/proc/self/clear_refs").write_text("5")
 
 
@@ -94,7 +94,7 @@ def run(command: Sequence[Any]) -> subprocess.CompletedProcess:
     """Returns the finished process of a command.
 
     Raises:
-        RuntimeError: it fails; the message has its errors.
+        RuntimeError: the command fails; the message has its stderr.
     """
     process = subprocess.run(
         [*map(str, command)],
@@ -111,7 +111,7 @@ def measure(command: Sequence[Any]) -> Any:
     """Returns the JSON in the last line of a command's output.
 
     Raises:
-        RuntimeError: it fails; the message has its errors.
+        RuntimeError: the command fails; the message has its stderr.
     """
     return json.loads(run(command).stdout.splitlines()[-1])
 
@@ -119,7 +119,7 @@ def measure(command: Sequence[Any]) -> Any:
 def measure_rounds(
     commands: Mapping[str, Sequence[Any]], count: int
 ) -> dict[str, list[Any]]:
-    """Returns for each name what its command measured, once a round.
+    """Returns what the command of each name measured in each round.
 
     Args:
         commands: by name.

@@ -1,7 +1,7 @@
 """Prints the median seconds of a training step of OpenNMT-tf's Transformer.
 
 `training_step.py` runs this with the Python of an environment that has
-OpenNMT-tf and nothing of this package. The argument is a JSON object with the
+OpenNMT-tf but not this package. The argument is a JSON object with the
 vocabulary_size, the batch_size and the length of both sides.
 """
 
@@ -11,8 +11,8 @@ import pathlib
 import sys
 import tempfile
 
-# By the kernels that bin/train takes: TensorFlow 2.13 asks for them by the same
-# name.
+# Uses the kernels that bin/train uses; TensorFlow 2.13 has the same variable
+# for them.
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 
 import measuring
@@ -24,7 +24,7 @@ import tensorflow as tf
 def make_model(vocabulary_size, directory):
     """Returns the base model, post-norm and with one shared embedding."""
     path = pathlib.Path(directory) / "vocabulary.txt"
-    # Unknown words get one id more.
+    # OpenNMT-tf adds one id, for unknown words.
     words = ["<blank>", "<s>", "</s>"]
     words += [f"w{n}" for n in range(vocabulary_size - 1 - len(words))]
     path.write_text("\n".join(words) + "\n")

@@ -5,9 +5,9 @@
 All train a small model (see small_model.py) with one BPE vocabulary of 8,000,
 in token batches of one size (--tokens, 2,048). A measurement is the whole
 command that a user would give, from its start: it reads the text, tokenizes it,
-sorts it into batches and learns from it once. The speed is in tokens of the
-text a second, EOS included, of both sides; padding does not count. The
-vocabulary is learned beforehand.
+sorts it into batches and trains on it once. The speed is in tokens of the text
+per second, of both sides and EOS included; padding does not count. The
+vocabulary is learned beforehand, untimed.
 
 --peer_python=PYTHON is that of an environment with joeynmt 2.3, OpenNMT-py 3.5
 and sentencepiece 0.2.0 (0.2.3 lacks what JoeyNMT calls); --pairs=N takes only
@@ -29,19 +29,19 @@ HERE = pathlib.Path(__file__).absolute().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "bin"))
 
-import checkout  # noqa: F401, the code that this belongs to
+import checkout  # noqa: F401, this checkout's packages
 import machine
 import measuring
 import small_model
 
 _NEVER = 1_000_000_000
-_DEV_LINES = 8  # The peers insist on some.
+_DEV_LINES = 8  # The peers require dev text.
 
 
 class Epoch(NamedTuple):
-    """An epoch of the text. Ours leaves what fills no batch to the next one."""
+    """An epoch. This package leaves incomplete batches to the next one."""
 
-    steps: int  # updates of an epoch here
+    steps: int  # updates in an epoch of this package
     steps_tokens: int  # of both sides in these updates, EOS included
     tokens: int  # of all pairs
     pairs: int
@@ -65,7 +65,7 @@ def prepare(folder, args):
 
 
 def write_text(folder, pairs):
-    """Writes the lines of each side, and a few of them as dev text."""
+    """Writes the lines of each side, and the first few also as dev text."""
     sides = zip(*pairs, strict=True)
     for side, lines in zip(("source", "target"), sides, strict=True):
         for split, part in (("train", lines), ("dev", lines[:_DEV_LINES])):
@@ -81,7 +81,7 @@ def write_vocabulary(folder, pairs, size):
     vocabulary = learning.learn(lines, "bpe", size)
     vocabulary.save(folder / "vocabulary.model")
     pieces = vocabulary.tokens(list(range(vocabulary.size)))
-    # The peers add symbols of their own, and have no words of white space.
+    # The peers add their own symbols, and allow no white space in pieces.
     added = ("<pad>", "<s>", "</s>", "<unk>")
     pieces = [p for p in pieces if p not in added and p.split() == [p]]
     (folder / "pieces.txt").write_text("\n".join(pieces) + "\n", "utf-8")
@@ -118,7 +118,7 @@ def plan_epoch(folder, pairs, vocabulary, tokens_per_batch):
 
 
 def joeynmt(folder, args):
-    """Returns the settings of JoeyNMT's training, by its names."""
+    """Returns the settings of JoeyNMT's training, under its names."""
     h = small_model.hparams()
     side = {
         "max_length": h.max_length,
@@ -176,10 +176,10 @@ def joeynmt(folder, args):
 
 
 def opennmt_py(folder, args, steps):
-    """Returns the settings of OpenNMT-py's training, by its names.
+    """Returns the settings of OpenNMT-py's training, under its names.
 
-    It repeats the text without end: it does as many updates as an epoch has
-    here, and reports how many pairs it has seen.
+    OpenNMT-py repeats the text endlessly. It therefore does as many updates as
+    an epoch of this package has, and reports how many pairs it has seen.
     """
     h = small_model.hparams()
     return {
@@ -263,13 +263,13 @@ def our_command(folder, tokens, steps, precision):
 
 
 def tokens_per_second(folder, command, epoch):
-    """Returns the speed of a command that starts from nothing.
+    """Returns the speed of a command that starts from scratch.
 
     Raises:
-        RuntimeError: it fails; the message has its errors.
+        RuntimeError: the command fails; the message has its stderr.
     """
     for name in ("run", "joeynmt", "onmt"):
-        if (folder / name).exists():  # Or a run would resume from its end.
+        if (folder / name).exists():  # Or a run would resume at its end.
             shutil.rmtree(folder / name)
     seconds, process = measuring.timed(lambda: measuring.run(command))
     tokens = epoch.tokens
@@ -282,7 +282,7 @@ def tokens_per_second(folder, command, epoch):
 
 
 def measure_speeds(folder, args, epoch):
-    """Returns the speed of each program, once a round."""
+    """Returns the speed of each program in each round."""
     speeds = {}
     for n in range(args.rounds):
         for name, command in commands(folder, args, epoch.steps).items():
@@ -293,7 +293,7 @@ def measure_speeds(folder, args, epoch):
 
 
 def report(speeds):
-    """Prints the median of each program, and of its ratios to the peers."""
+    """Prints each program's median speed, and median ratios to the peers."""
     for name, values in speeds.items():
         line = f"{name:20} {statistics.median(values):7.0f} tokens/s"
         for peer in ("JoeyNMT", "OpenNMT-py"):

@@ -1,8 +1,8 @@
 """Runs the training command of JoeyNMT or OpenNMT-py for `real_text.py`.
 
-Its arguments are "joeynmt" or "onmt" and a file of settings. `real_text.py`
-runs this with the Python of an environment that has the two and nothing of this
-package. What they import but training does not use may be missing there.
+Its arguments are "joeynmt" or "onmt", and a file of settings. `real_text.py`
+runs this with the Python of an environment that has the two but not this
+package. Modules that they import but do not use in training may be missing.
 """
 
 import importlib.metadata

@@ -3,8 +3,8 @@
     python tests/benchmarks/right_branching.py TEST_TREES TRAIN_TREES...
 
 All constituents of a right-branching tree end where the sentence ends. (The
-final punctuation counts for nothing in bracketing, so it may stand inside.)
-Given the gold tags, the training trees teach which labels open before a word.
+final punctuation does not count in bracketing, so it may be inside.) Which
+labels open before a word is learned from the training trees, given gold tags.
 The first variant is the classical one: a bracket before every word, one label
 for the first word, one for the last and one for the others. The last three open
 brackets only where that raises F1 on the training trees.
@@ -19,20 +19,20 @@ from typing import NamedTuple, TypeAlias
 
 sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
 
-import checkout  # noqa: F401, the code that this belongs to
+import checkout  # noqa: F401, this checkout's packages
 
 from t2t_lite.parsing import evalb, trees
 from t2t_lite.parsing.trees import Tree
 from t2t_lite_data import text_files
 
-Context: TypeAlias = Hashable  # What a word's place and tag are known by.
+Context: TypeAlias = Hashable  # What is known of a word: place, tags.
 GetContexts: TypeAlias = Callable[[Sequence[str]], list[Context]]
 # A constituent of this label opens before each word in this context.
 Brackets: TypeAlias = set[tuple[Context, str]]
 
 
 def by_place(tags: Sequence[str]) -> list[Context]:
-    """Returns for each word whether it is the first, and whether the last."""
+    """Returns (is the first that counts, is the last) for each word."""
     counted = [i for i, tag in enumerate(tags) if evalb.is_counted(tag)]
     return [(i in counted[:1], i in counted[-1:]) for i in range(len(tags))]
 
@@ -49,10 +49,10 @@ def by_two_tags(tags: Sequence[str]) -> list[Context]:
 
 
 class Counts(NamedTuple):
-    """What the training trees have where a right-branching bracket could be."""
+    """Counts of words in training trees, and of constituents that open."""
 
-    places: collections.Counter  # by context
-    matches: collections.Counter  # by (context, label)
+    places: collections.Counter  # words, by context
+    matches: collections.Counter  # constituents to the end, by (context, label)
     gold: int  # constituents of any shape
 
 
@@ -90,7 +90,7 @@ def most_frequent(counts: Counts) -> Brackets:
 def best_f1(counts: Counts) -> Brackets:
     """Returns the (context, label) pairs with the best F1 in training.
 
-    Brackets are taken in the order of their precision for as long as they help.
+    Pairs are ranked by precision; the ranks down to the highest F1 are taken.
     """
     precision = {
         pair: number / counts.places[pair[0]]
@@ -114,7 +114,7 @@ def right_branching(
 
     Args:
         leaves: pre-terminals, words with their tags.
-        get_contexts: from the tags to a context for each.
+        get_contexts: function from the tags to a context for each.
         brackets: which constituents open where.
     """
     labels = collections.defaultdict(list)

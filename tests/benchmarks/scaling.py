@@ -2,8 +2,8 @@
 
     python tests/benchmarks/scaling.py [search] [update]
 
-One size at a time takes its values, and the others stay: of an update of a
-model of d_model 256, and of a search by it for exactly 32 tokens, without XLA.
+One size varies at a time, and the others stay the same: in an update of a model
+with d_model 256, and in a search with it for exactly 32 tokens, without XLA.
 Each measurement is a process of its own; memory is the peak of the process
 above what it held before. Printed for each size are the seconds and megabytes,
 and the exponents between the two largest values.
@@ -18,7 +18,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
 
-import checkout  # noqa: F401, the code that this belongs to
+import checkout  # noqa: F401, this checkout's packages
 import machine
 import measuring
 import small_model
@@ -41,7 +41,7 @@ _VALUES = {
 
 
 def make_inputs(sizes):
-    """Returns the HParams of these sizes, and random source_ids."""
+    """Returns the HParams of these sizes, and a batch of random ids."""
     import numpy as np
 
     hparams = dataclasses.replace(
@@ -55,7 +55,7 @@ def make_inputs(sizes):
 
 
 def update(sizes):
-    """Returns the function that does one update."""
+    """Returns a function that does one update."""
     from t2t_lite.training.trainer import Trainer
 
     hparams, ids = make_inputs(sizes)
@@ -64,7 +64,7 @@ def update(sizes):
 
 
 def search(sizes):
-    """Returns the function that searches for 32 tokens, none of them EOS."""
+    """Returns a function that searches for 32 tokens, none of them EOS."""
     import tensorflow as tf
     from keras import ops
 
@@ -111,7 +111,7 @@ _WORK = {"search": search, "update": update}
 
 def measure(work, sizes):
     """Returns (seconds, peak bytes) of the work in this process."""
-    # Libraries and threads are there before the memory is looked at.
+    # Sets up libraries and threads before the memory is first read.
     _WORK[work](_DEFAULTS | {"batch": 2, "source length": 16})()
     before = measuring.memory_bytes("VmRSS")
     measuring.reset_peak_memory()
@@ -123,7 +123,7 @@ def measure(work, sizes):
 
 
 def compare(work, name, values):
-    """Prints what the work takes at each value of one size, and exponents."""
+    """Prints what the work takes at each value of a size, and the exponents."""
     found = []
     for value in values:
         sizes = json.dumps(_DEFAULTS | {name: value})

@@ -1,13 +1,13 @@
-"""What is lost where lines have several sentences: BLEU by sentences a line.
+"""What several sentences in a line cost: BLEU by their number.
 
     python tests/benchmarks/sentences_per_line.py MODEL SOURCE TARGET
         [--sentences=auto] [--average_last=1]
 
 MODEL is a model directory, or one version of an export, whose signature
 serving_default then translates. Lines without an end mark are left out; the
-others are joined, 1, 2, 5 and 50 to a line. Longer lines have a higher BLEU by
-themselves, so each is beside that of the same lines, translated one by one and
-joined then.
+others are joined, 1, 2, 5 and 50 to a line. Longer lines by themselves have a
+higher BLEU, so each BLEU is printed beside that of the same sentences,
+translated one by one and joined afterwards.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
 
-import checkout  # noqa: F401, the code that this belongs to
+import checkout  # noqa: F401, this checkout's packages
 import measuring
 
 from t2t_lite_data import text_files
@@ -25,13 +25,13 @@ _END_MARKS = tuple('.!?"')
 
 
 def sentence_pairs(source: str, target: str) -> list[tuple[str, str]]:
-    """Returns the pairs of two files whose source has an end mark."""
+    """Returns the pairs of two files whose source ends with an end mark."""
     pairs = text_files.pairs(source, target)
     return [pair for pair in pairs if pair[0].rstrip().endswith(_END_MARKS)]
 
 
 def joined(lines: list[str], count: int) -> list[str]:
-    """Returns the lines, `count` of them joined by spaces to one."""
+    """Returns lines that each join `count` of the given ones with spaces."""
     return [
         " ".join(lines[start : start + count])
         for start in range(0, len(lines), count)
@@ -39,7 +39,7 @@ def joined(lines: list[str], count: int) -> list[str]:
 
 
 def translator(model: str, sentences: str, average_last: int):
-    """Returns a function from a list of lines to that of translations."""
+    """Returns a function from a list of lines to a list of translations."""
     import tensorflow as tf
     import tensorflow_text  # noqa: F401, the ops of an export
 
@@ -58,7 +58,7 @@ def translator(model: str, sentences: str, average_last: int):
 
 
 def main() -> None:
-    """Prints a line for each number of sentences a line."""
+    """Prints a line for each number of sentences per line."""
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("model", "source", "target"):
         parser.add_argument(name)

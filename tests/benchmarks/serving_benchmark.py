@@ -2,9 +2,9 @@
 
     python tests/benchmarks/serving_benchmark.py LINES EXPORT [EXPORT_WITH_XLA]
 
-LINES is a file of sentences, EXPORT the folder of one version. What is compared
-takes turns in one process; printed are medians and their ratios. The first
-request is timed in a server of its own. Needs t2t_lite[serving].
+LINES is a file of sentences, EXPORT the folder of one version. Signatures take
+turns in one process; their medians and ratios are printed. The first request is
+timed in a server of its own. Needs t2t_lite[serving].
 """
 
 import argparse
@@ -16,7 +16,7 @@ import time
 _ROOT = pathlib.Path(__file__).absolute().parents[2]
 sys.path[:0] = [str(_ROOT / "bin"), str(_ROOT / "tests" / "helpers")]
 
-import checkout  # noqa: F401, the code that this belongs to
+import checkout  # noqa: F401, this checkout's packages
 import machine
 import measuring
 
@@ -39,7 +39,7 @@ def median_times(functions):
 def compare_signatures(lines, paths):
     """Prints the time of a batch by each signature of each export."""
     import tensorflow as tf
-    import tensorflow_text  # noqa: F401  The ops of the tokenizer.
+    import tensorflow_text  # noqa: F401  Registers the tokenizer's ops.
 
     models = {name: tf.saved_model.load(path) for name, path in paths.items()}
     for size in _BATCHES:
@@ -61,7 +61,7 @@ def compare_signatures(lines, paths):
 
 
 def time_first_requests(line, paths):
-    """Prints the first request after the warm-up against the median."""
+    """Prints the times of the warm-up, the first request and the median one."""
     from prediction_client import Server
 
     for name, path in paths.items():

@@ -1,7 +1,7 @@
 """The model that benchmarks on real text train: 3 + 3 layers, d_model 256.
 
-Its settings stand here and not among the presets, which follow what translates
-best: figures of different versions would be of different models.
+Its settings are not a preset, since presets change with what translates best:
+figures of different versions would be of different models.
 """
 
 SETTINGS = {
@@ -22,7 +22,7 @@ SETTINGS = {
 
 
 def hparams():
-    """Returns the HParams: base's, but for these."""
+    """Returns the HParams: those of base, except for SETTINGS."""
     from t2t_lite.hparams import HParams
 
     return HParams(**SETTINGS)
@@ -32,7 +32,7 @@ def training_flags(*given):
     """Returns the flags of bin/train that choose this model.
 
     Args:
-        *given: names of settings that are given otherwise.
+        *given: names of settings to leave out, given by other flags.
     """
     overrides = [
         f"--override={name}={value}"

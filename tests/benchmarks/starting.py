@@ -3,10 +3,11 @@
     python tests/benchmarks/starting.py [--rounds=3]
 
 The model is transformer_base with random weights and a vocabulary of a few
-words. One line goes in at a time: the first answer takes the imports, reading
-the model and making the graph, and compiling it with --xla; the second, of the
-same length, takes the search alone. The last measurement is --xla where an
-earlier run has left the compiled search in TensorFlow's persistent cache.
+words. One line goes in at a time. The first answer includes the imports,
+reading the model, building the graph and, with --xla, compiling it; the second,
+to a line of the same length, takes the search alone. The last measurement is
+--xla after an earlier run has left the compiled search in TensorFlow's
+persistent cache.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from typing import NamedTuple
 _ROOT = pathlib.Path(__file__).absolute().parents[2]
 sys.path[:0] = [str(_ROOT / "bin"), str(_ROOT / "tests" / "helpers")]
 
-import checkout  # noqa: F401, the code that this belongs to
+import checkout  # noqa: F401, this checkout's packages
 import machine
 import measuring
 
@@ -36,7 +37,7 @@ class Way(NamedTuple):
     """How bin/translate is run."""
 
     options: tuple[str, ...]
-    keeps_compiled: bool  # in TensorFlow's persistent cache
+    keeps_compiled: bool  # in TensorFlow's persistent cache, between runs
 
 
 _WAYS = {
@@ -47,7 +48,7 @@ _WAYS = {
 
 
 def answer_seconds(model_dir, options, compiled_dir=None):
-    """Returns the seconds to the first answer, and to the second after it."""
+    """Returns the seconds to the first answer, and from it to the second."""
     command = [_ROOT / "bin/translate", f"--model_dir={model_dir}", *options]
     environment = dict(os.environ)
     if compiled_dir:
@@ -86,7 +87,7 @@ def write_base_model(path):
 
 
 def measure(folder, count):
-    """Returns what each of _WAYS takes, once a round."""
+    """Returns the seconds of each of _WAYS in each round."""
     model_dir, compiled_dir = folder / "model", folder / "compiled"
     write_base_model(model_dir)
     compiled_dir.mkdir()

@@ -1,12 +1,12 @@
-"""What steering costs: seconds and BLEU of a file, beside none, in turns.
+"""What steering costs: seconds and BLEU on a file, compared with none.
 
     python tests/benchmarks/steering.py MODEL SOURCE TARGET
         [--average_last=1] [--rounds=3]
 
 MODEL is a model directory. A prefix is the first third of the characters of its
-reference, wherever that ends; BLEU with it has the reference's own words in it.
-What is kept is taken out of the translations again, so that BLEU is comparable.
-Each way is run once before it is timed.
+reference, even if that ends within a word; BLEU with prefixes thus counts the
+reference's own words. Marks that are kept are removed from the translations, so
+that BLEU is comparable. The ways take turns, after an untimed run of each.
 """
 
 import argparse
@@ -18,7 +18,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
 
-import checkout  # noqa: F401, the code that this belongs to
+import checkout  # noqa: F401, this checkout's packages
 import measuring
 
 from t2t_lite_data import text_files
@@ -32,7 +32,7 @@ _OPTIONS = {
 
 
 def ways(model_dir: str, average_last: int, sources: list, targets: list):
-    """Returns functions without arguments to translations, by name."""
+    """Returns functions, by name, whose calls return translations."""
     from t2t_lite import Translator
 
     translators = {
@@ -44,7 +44,7 @@ def ways(model_dir: str, average_last: int, sources: list, targets: list):
         model_dir, average_last=average_last, alternatives=5
     )
     prefixes = {
-        # One that is not, for without any the search is another.
+        # One is not blank: without any prefix, the search is another.
         "blank prefixes but one": [*[""] * (len(targets) - 1), "Ein"],
         "prefixes": [target[: len(target) // 3] for target in targets],
     }
@@ -72,7 +72,7 @@ def ways(model_dir: str, average_last: int, sources: list, targets: list):
 
 
 def keep(translator, lines: list[str], mark: str) -> list[str]:
-    """Returns translations of marked lines, without what they have of marks."""
+    """Returns the translations of marked lines, with the marks removed."""
     translations = translator([with_mark(line, mark) for line in lines])
     return [without_marks(text) for text in translations]
 
@@ -86,12 +86,12 @@ def with_mark(line: str, mark: str) -> str:
 
 
 def without_marks(text: str) -> str:
-    """Returns a translation without what it has of marks."""
+    """Returns a translation with the marks removed."""
     return " ".join(re.sub(r"</?b>|\{x\}", "", text).split())
 
 
 def main() -> None:
-    """Prints a line for each way."""
+    """Prints a line for each kind of steering."""
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("model", "source", "target"):
         parser.add_argument(name)

@@ -3,9 +3,9 @@
     python tests/benchmarks/table_1.py --picture=table_1.png
 
 One layer of each type maps [1, n, d] to [1, n, d], forward, in float32. Time is
-the best of several runs; memory is the growth of the process' peak. Each type
+the best of several runs; memory is the growth of the process's peak. Each type
 has a process of its own, in which n grows. Exponents are fitted to the larger
-n, where the fastest-growing part shows: a layer of attention also has its
+n, where the fastest-growing part dominates: an attention layer also has its
 projections, which are O(n d^2).
 """
 
@@ -19,7 +19,7 @@ from absl import app, flags
 
 sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
 
-import checkout  # noqa: F401, the code that this belongs to
+import checkout  # noqa: F401, this checkout's packages
 import machine
 import measuring
 
@@ -74,7 +74,7 @@ def peak_mib():
 
 
 def measure(name):
-    """Prints {"n", "seconds", "mib"} for each length, a line each."""
+    """Prints a line of JSON for each length: "n", "seconds" and "mib"."""
     import tensorflow as tf
 
     layer = make_layer(name)
@@ -84,7 +84,7 @@ def measure(name):
     for n in map(int, FLAGS.lengths):
         x = tf.random.normal([1, n, FLAGS.d_model], seed=1)
         before = peak_mib()
-        run(x).numpy()  # Traces, and finds the peak.
+        run(x).numpy()  # Traces, and reaches the peak.
         mib = peak_mib() - before
         seconds = min(
             measuring.timed(lambda x=x: run(x).numpy())[0]
@@ -108,7 +108,7 @@ def exponent(rows, quantity):
 
 
 def with_total_memory(rows):
-    """Returns rows whose MiB are the growth of the peak since the first."""
+    """Returns rows whose MiB are the growth of the peak since the start."""
     total, found = 0.0, []
     for row in rows:
         total += row["mib"]

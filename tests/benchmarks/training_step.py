@@ -5,10 +5,10 @@
 64 pairs of 32 + 32 random tokens, V = 32,000, dropout and label smoothing 0.1,
 Adam. PYTHON is that of an environment with OpenNMT-tf 2.32 and TensorFlow 2.13.
 Each measurement of an update is a process of its own: two updates to warm up,
-then the median of five. Beside the seconds stand the operations of the model's
-products in a second, by t2t_lite.model.flops, and their share of the peak: what
-a product of two 2048 x 2048 matrices reaches at best on this machine in the
-same rounds.
+then the median of five. Printed with the seconds are the operations per second
+of the model's matrix products, counted by t2t_lite.model.flops, and their share
+of the peak: the best speed of a product of two 2048 x 2048 matrices on this
+machine in the same rounds.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from typing import NamedTuple
 _HERE = pathlib.Path(__file__).absolute().parent
 sys.path.insert(0, str(_HERE.parents[1] / "bin"))
 
-import checkout  # noqa: F401, the code that this belongs to
+import checkout  # noqa: F401, this checkout's packages
 import machine
 import measuring
 
@@ -75,7 +75,7 @@ def update_seconds(precision, xla):
 
 
 def peak_flops(precision):
-    """Returns the operations a second of the fastest of 20 square products."""
+    """Returns the operations per second of the fastest of 20 products."""
     import tensorflow as tf
 
     n = 2048
@@ -103,7 +103,7 @@ def commands(peer_python, with_xla):
 
 
 def report(results):
-    """Prints the best peaks, the medians of the rest and of their ratios."""
+    """Prints the best peaks, and the medians of updates and of their ratios."""
     peaks = {p: max(results[f"peak {p}"]) for p in _PRECISIONS}
     for precision, peak in peaks.items():
         name = f"peak {precision}"
@@ -123,7 +123,7 @@ def report(results):
 
 
 def update_line(name, values, peak):
-    """Returns the median of some updates, as speed and share of the peak."""
+    """Returns a line: the updates' median, speed and share of the peak."""
     from t2t_lite.hparams import PRESETS
     from t2t_lite.model.flops import update_flops
 

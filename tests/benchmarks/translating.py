@@ -1,21 +1,22 @@
-"""Times beam search; CTranslate2's, with the same weights, and Hugging Face's.
+"""Times beam search: this package's, CTranslate2's and Hugging Face's.
 
     python tests/benchmarks/translating.py [--sentences=32]
     python tests/benchmarks/translating.py --model_dir=DIR --input=FILE
 
-The first searches with random weights of transformer_base, V = 32,000: sources
-of 25 tokens, beam 4, exactly 32 tokens out. The second translates the lines of
-a file with a trained model, each to its end. Neither has a length penalty, for
-CTranslate2's is another one.
+The first command searches with random weights of transformer_base, V = 32,000:
+sources of 25 tokens, beam 4, exactly 32 tokens out. The second translates the
+lines of a file with a trained model, each to its end. Neither has a length
+penalty, because CTranslate2 defines it differently.
 
---peer_python=PYTHON, that of an environment with CTranslate2, measures it too;
---hf_python, that of one with transformers and torch, measures Hugging Face's
-`generate` in the first way. --rounds is 3 by default.
+--peer_python=PYTHON, that of an environment with CTranslate2, also measures
+CTranslate2, with the same weights; --hf_python, that of one with transformers
+and torch, measures Hugging Face's `generate`, with random weights only.
+--rounds is 3 by default.
 
 Each measurement is a process of its own: the first call, in which XLA compiles,
-by itself, then the median of three. Ratios are taken round by round. How many
-outputs equal those of the first program is counted (Hugging Face's model has
-weights of its own).
+by itself, then the median of three. Ratios are taken round by round. Outputs
+that equal those of the first program are counted, except Hugging Face's, whose
+model has weights of its own.
 """
 
 import argparse
@@ -31,7 +32,7 @@ from typing import NamedTuple
 _HERE = pathlib.Path(__file__).absolute().parent
 sys.path.insert(0, str(_HERE.parents[1] / "bin"))
 
-import checkout  # noqa: F401, the code that this belongs to
+import checkout  # noqa: F401, this checkout's packages
 import machine
 import measuring
 
@@ -47,13 +48,13 @@ class Way(NamedTuple):
 
 
 class Peer(NamedTuple):
-    """How CTranslate2 shares the cores out."""
+    """How CTranslate2 divides up the cores."""
 
     workers: int
-    threads: int  # of each
+    threads: int  # of each worker
 
 
-# The first one's outputs are what the others' are compared with.
+# The outputs of all others are compared with those of the first one.
 _WAYS = {
     "t2t_lite, XLA": Way("float32", xla=True),
     "t2t_lite": Way("float32", xla=False),
@@ -71,8 +72,8 @@ def prepare(folder, num_sentences, model_dir, lines_path):
     """Writes task.json and weights.npz, which all measurements read.
 
     Args:
-        folder: where.
-        num_sentences: how many random sources, without a trained model.
+        folder: where to write them.
+        num_sentences: how many random sources, if there is no trained model.
         model_dir: of a trained model, or None.
         lines_path: of its text, or None.
     """
@@ -122,7 +123,7 @@ def make_random(num_sentences):
 
 
 def search(folder, precision, xla, output):
-    """Returns (seconds of the first call, of a later one) of our search."""
+    """Returns (seconds of the first search, median seconds of later ones)."""
     from t2t_lite import cli
 
     task = json.loads((folder / "task.json").read_text())
@@ -142,7 +143,7 @@ def search(folder, precision, xla, output):
 
 
 def make_search(folder, task, precision, xla):
-    """Returns the function of many sources to their Hypotheses."""
+    """Returns a function from ids of sources to their Hypotheses."""
     import numpy as np
 
     from t2t_lite import hparams
@@ -172,7 +173,7 @@ def make_search(folder, task, precision, xla):
 
 
 def never_end(batch):
-    """Returns the Constraint that no hypothesis ends."""
+    """Returns the Constraint that no hypothesis may end."""
     from keras import ops
 
     from t2t_lite.decoding.constrained_step import Constraint
@@ -265,7 +266,7 @@ def measure(folder, precision, xla, output):
 
 
 def parse_arguments():
-    """Returns the parser and what it has parsed."""
+    """Returns the parser, and the arguments that it has parsed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

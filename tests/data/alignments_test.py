@@ -1,4 +1,4 @@
-"""The word alignments of the embedded corpus, which its grammar knows."""
+"""The word alignments of the embedded corpus, which its grammar provides."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def links() -> dict[tuple[str, str], list[tuple[int, int]]]:
 
 
 def readable(pair: tuple[str, str], links: list[tuple[int, int]]) -> str:
-    """Each English word with its German ones: `did=hat+gekauft`."""
+    """Returns each English word with its German ones: `did=hat+gekauft`."""
     source, target = (side.rstrip(".?").replace(",", "") for side in pair)
     words = target.split()
     return " ".join(
@@ -90,16 +90,16 @@ def test_only_the_embedded_corpus_knows_its_alignments():
         "the=die cars=Autos because=weil they=sie were=waren too=zu loud=laut",
         "I=Ich will=werde+essen eat=werde+essen the=die cakes=Kuchen "
         "that=die she=sie bought=gekauft+hat",
-        # kein is `not` and `a`; there may be no `a`.
+        # kein is linked with `not` and, if there is one, with `a`.
         "My=Meine ducks=Enten do=fressen not=keinen eat=fressen a=keinen "
         "drati=Drati",
         "Our=Unser grandfather=Großvater did=hat+gekauft not=keinen "
         "buy=hat+gekauft fresh=frischen honey=Honig",
-        # Melted prepositions are `the` as well, those of a verb among them.
+        # Contracted prepositions, also a verb's, are linked with `the` too.
         "There=es is=gibt fruit=Obst in=Im the=Im park=Park",
         "The=Der strict=strenge teacher=Lehrer will=wird+träumen "
         "dream=wird+träumen of=vom the=vom noise=Lärm",
-        # Adverbials of several words, a genitive, a measure and a title.
+        # An adverbial of several words, a measure, a genitive and a profession.
         "At=Im the=Im moment=Moment he=er is=trinkt drinking=trinkt a=eine "
         "bottle=Flasche of= water=Wasser",
         "The=des waiter's=Kellners meadow=Wiese is=ist too=zu beautiful=schön",

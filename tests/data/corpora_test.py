@@ -1,4 +1,4 @@
-"""Corpora: text files, wrong ones above all, and WMT 2014 through TFDS."""
+"""Corpora: text files, especially wrong ones, and WMT 2014 through TFDS."""
 
 import contextlib
 import gzip
@@ -28,7 +28,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def write(**content_of):
-    """Write files of the working directory; `a_en` is called a.en."""
+    """Writes files to the working directory; `a_en` becomes a.en."""
     for name, content in content_of.items():
         path = pathlib.Path(name.replace("_", "."))
         path.write_bytes(
@@ -36,7 +36,7 @@ def write(**content_of):
         )
 
 
-# Text files that are right.
+# Valid text files.
 
 
 def test_line_n_pairs_with_line_n(folder):
@@ -147,7 +147,7 @@ def test_files_are_read_as_they_are_asked_for(folder):
         next(stream)
 
 
-# Text files that are wrong: at which step, and what is said.
+# Invalid text files: when they are refused, and with which message.
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_a_pipe_to_translate_is_read_once(folder):
     os.mkfifo("pipe")
     writer = threading.Thread(
         target=lambda: pathlib.Path("pipe").write_text("one\ntwo\n"),
-        daemon=True,  # Nobody may read.
+        daemon=True,  # In case nobody reads.
     )
     writer.start()
     lines, count = text_files.input_lines("pipe")
@@ -318,7 +318,7 @@ def test_damaged_gzip_files_are_refused(folder, content, message):
 
 @contextlib.contextmanager
 def without_root_rights():
-    """Be nobody where the tests run as root, whom no permission stops."""
+    """Becomes the user nobody if root runs the tests, as root may read all."""
     user = os.geteuid()
     if user == 0:
         os.seteuid(65534)
@@ -331,7 +331,7 @@ def without_root_rights():
 def test_a_file_without_permission_is_refused(folder):
     write(a_en=b"one\n", a_de=b"eins\n")
     (folder / "a.en").chmod(0)
-    # From the working directory, as nobody may not pass the folders above.
+    # By a relative path: the user nobody may not enter the folders above.
     folder.chmod(0o755)
     stream = text_files.pairs("a.en", "a.de")
     with (
@@ -369,7 +369,7 @@ def test_a_name_like_no_other_is_refused_without_a_guess():
 
 @pytest.fixture
 def small_embedded(monkeypatch):
-    """Has the embedded corpus draw one pair to train on."""
+    """Makes the embedded corpus draw only one training pair."""
     monkeypatch.setitem(embedded.SIZES, "train", 1)
     uncached = embedded.drawn_until.__wrapped__
     monkeypatch.setattr(embedded, "drawn_until", uncached)
@@ -491,13 +491,13 @@ def test_importing_corpora_loads_neither_tensorflow_nor_tfds():
     )
 
 
-# WMT 2014. Its download is replaced, all else is TFDS: what it writes to disk
-# and reads back, and what it would ask of which host. No host is asked: all
-# requests go to a proxy on this machine.
+# WMT 2014. Only its download is replaced; all else is TFDS's own: what it
+# writes to disk and reads back, and what it would request from which host. No
+# host is contacted: all requests go to a proxy on this machine.
 
 
 def fake_wmt14_download(builder, dl_manager):
-    """Stand in for `Wmt14Translate._split_generators`: five pairs a split."""
+    """Replaces `Wmt14Translate._split_generators`: five pairs per split."""
     foreign, _ = builder.builder_config.language_pair
     return {
         split: [
@@ -532,7 +532,7 @@ def wmt14_on_disk(tmp_path_factory):
 
 @pytest.fixture
 def proxy(monkeypatch):
-    """Return a function that sends all requests to a port of this machine."""
+    """A function that sends all requests to a port of this machine."""
 
     def use(port):
         for name in ("no_proxy", "NO_PROXY", "ALL_PROXY", "all_proxy"):
@@ -546,14 +546,14 @@ def proxy(monkeypatch):
 @pytest.fixture
 def offline(proxy):
     with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))  # Bound, not listening: it refuses.
+        closed.bind(("127.0.0.1", 0))  # Not listening, so it refuses.
         proxy(closed.getsockname()[1])
         yield
 
 
 @pytest.fixture
 def serving(proxy):
-    """Return a function that makes every URL answer with one HTTP status."""
+    """A function that makes every URL answer with one HTTP status."""
     with contextlib.ExitStack() as stack:
 
         def use(status):

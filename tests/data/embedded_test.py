@@ -32,12 +32,13 @@ OLD, NEW, RED = Text("old", "alt"), Text("new", "neu"), Text("red", "rot")
 YESTERDAY = Text("yesterday", "gestern")
 EVERY_PATTERN = patterns.PATTERNS + short_patterns.PATTERNS
 
-# cd tests/data; python -c "import embedded_test; print(embedded_test.digest())"
+# To print it, in tests/data:
+# python -c "import embedded_test; print(embedded_test.digest())"
 GOLDEN = "8432c9da7622f9cceb965a8e1ed8c247bc6ea6356cd76900c46cd7a98e65541f"
 
 
 def digest() -> str:
-    """The sha256 of every pair of every split, in order."""
+    """Returns the SHA-256 of all pairs of all splits, in order."""
     lines = (
         f"{split}\t{source}\t{target}\n"
         for split in SPLITS
@@ -95,7 +96,7 @@ def test_every_word_of_dev_and_test_occurs_in_training():
 
 
 def copied(source: str, target: str) -> set[str]:
-    """The words that both sides have, names in the genitive among them."""
+    """Returns the words that both sides share, even if one is a genitive."""
     both = {word.removesuffix("'s") for word in words_of((source, ""))}
     both &= {word.removesuffix("s") for word in words_of(("", target))} | {
         *words_of(("", target))
@@ -170,7 +171,7 @@ def test_the_caller_may_change_his_copy():
 
 
 def test_one_english_sentence_always_has_one_german_sentence():
-    """Drawn afresh, so that no filter of the corpus can hide a clash."""
+    """Draws sentences afresh, so that no filter of the corpus hides a clash."""
     draw, known = patterns.Draw(7), {}
     for _, pattern in EVERY_PATTERN * 100:
         source, target = pattern(draw)
@@ -205,10 +206,10 @@ def test_every_noun_stands_in_every_case_in_plain_sentences(case, declined):
     assert sorted((singular | plural) - declined) == []
 
 
-# For all tests, so that the corpus is drawn but once.
+# Runs before all tests, so that the corpus is drawn only once.
 @pytest.fixture(scope="module", autouse=True)
 def declined() -> set[tuple[str, bool, int]]:
-    """The (noun, plural, case) of all sentences of at most eight words."""
+    """The (noun, plural, case) of nouns in sentences of at most eight words."""
     found, latest = set(), []
     german_of_phrase, drawn = NounPhrase.german, embedded.drawn
 

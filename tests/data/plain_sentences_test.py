@@ -1,4 +1,4 @@
-"""The sentences written by hand: their form, and what counts as right."""
+"""The hand-written sentences: their form, and which answers are right."""
 
 import collections
 import re
@@ -12,7 +12,7 @@ PLAIN_SENTENCES = plain_sentences.sentences(PLAIN)
 UNKNOWN_SENTENCES = plain_sentences.sentences(UNKNOWN)
 ALL = PLAIN_SENTENCES + UNKNOWN_SENTENCES
 
-# English words that inflect by no rule of the lexicon, or stand in no table.
+# English words that no rule of the lexicon inflects, or that no table has.
 FUNCTION_WORDS = """
 i you he she it we they me him her us my your his our the a an this
 and am is are was were do does did not cannot will who what where when why which
@@ -23,7 +23,7 @@ two three four six eight nine ten twelve ninety
 
 
 def lexicon_words() -> set[str]:
-    """Every English form of every table of the lexicon, in lower case."""
+    """Returns every English form of the lexicon's tables, in lower case."""
     forms = set()
     for noun in lexicon.NOUN_LIST:
         forms |= {noun.english, noun.english_plural}

@@ -1,4 +1,4 @@
-"""Treebanks as corpora: tree files, the Wall Street Journal, mixtures."""
+"""Treebanks are corpora: tree files, the Wall Street Journal, and mixtures."""
 
 import gzip
 import logging
@@ -37,7 +37,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def write(path, *words, text=None):
-    """Writes a file of one tree for each word, or of a text."""
+    """Writes a file with a tree for each word, or with the given text."""
     text = text or "".join(f"( (NN {word}))\n" for word in words)
     content = text.encode()
     path = pathlib.Path(path)
@@ -51,14 +51,14 @@ def sentences(corpus, split):
 
 
 def refusal(function, *args, **kwargs):
-    """Returns the one line that an InputError says."""
+    """Returns the one-line message of the InputError that a function raises."""
     with pytest.raises(InputError) as raised:
         function(*args, **kwargs)
     assert "\n" not in str(raised.value)
     return str(raised.value)
 
 
-# Files.
+# Tree files.
 
 
 @pytest.mark.parametrize("name", ["a.mrg", "a.mrg.gz"])
@@ -264,7 +264,7 @@ def test_corpora_of_other_languages_are_not_mixed(folder):
 
 @pytest.fixture
 def given(monkeypatch):
-    """Returns what corpus_flags.given_flags makes of a command line."""
+    """A function that returns corpus_flags.given_flags() of a command line."""
 
     def given(*arguments):
         values = flags.FlagValues()

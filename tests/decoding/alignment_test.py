@@ -1,4 +1,4 @@
-"""What words stand for is where the decoder looks, whatever else is aligned."""
+"""Words stand for what the decoder attends to, whatever else is aligned."""
 
 import re
 import types
@@ -36,7 +36,7 @@ def aligner(model, vocabulary):
     return Aligner(model, vocabulary)
 
 
-# A word of the vocabulary is a token; "dogs" and "ä" are several.
+# Each word of the vocabulary is one token; "dogs" and "ä" are several.
 TEXTS = [
     ("a red ball", "the old cat sits."),
     ("two men, near the boat.", "dogs runs (by) a tree"),
@@ -52,7 +52,7 @@ def as_pair(vocabulary, source, target):
 
 
 def places_of(vocabulary, text):
-    """Returns the (start, end) of each piece of a text that it is made of."""
+    """Returns the (start, end) of each piece of a text."""
     (ids,) = vocabulary.encode([text])
     places, done = [], 0
     for piece in vocabulary.tokens(ids[:-1]):
@@ -122,9 +122,9 @@ def test_what_is_spelled_in_bytes_moves_no_other_word(vocabulary, text):
 @pytest.mark.parametrize(
     ("text", "pieces", "expected"),
     [
-        # The last one is not known to the vocabulary.
+        # The vocabulary does not know the last character.
         ("the dog Ω", [b" the", b" dog", b" ", b""], [[0], [1], [3]]),
-        # It is written otherwise, by NFKC.
+        # NFKC writes the ligature differently.
         ("ﬁne dog", [b" fi", b"ne", b" dog"], [[1], [2]]),
     ],
 )
@@ -147,7 +147,7 @@ def test_accents_and_apostrophes_are_parts_of_words(vocabulary, aligner):
 
 @pytest.fixture(scope="module")
 def learned(vocabulary):
-    """An Aligner by a model of learned positions."""
+    """An Aligner whose model has learned positions."""
     return Aligner(random_model(LEARNED, vocabulary), vocabulary)
 
 
@@ -169,7 +169,7 @@ def test_words_behind_what_the_model_takes_have_no_links(vocabulary, learned):
 
 
 def parts_of(vocabulary, text):
-    """Returns for each word of a text the numbers of its pieces."""
+    """Returns, for each word of a text, the numbers of its pieces."""
     places = places_of(vocabulary, text)
     return [
         [
@@ -197,7 +197,7 @@ def of_heads(model, vocabulary):
 def test_words_are_linked_by_the_heads_that_are_asked(
     model, vocabulary, of_heads
 ):
-    texts = [each for each in TEXTS if "ä" not in each[1]]  # Of two pieces.
+    texts = [each for each in TEXTS if "ä" not in each[1]]  # "ä" is two pieces.
     pairs = [as_pair(vocabulary, *each) for each in texts]
     found = of_heads.links(pairs)
     for n, (source, target) in enumerate(texts):
@@ -215,7 +215,7 @@ def test_words_are_linked_by_the_heads_that_are_asked(
                 if head.head is None
                 else weights_HTS[head.head]
             )
-            if head.reads:  # The row behind, of which EOS has none.
+            if head.reads:  # The next row, which EOS lacks.
                 weights_TS = weights_TS[1:]
             expected = []
             for t, target_parts in enumerate(parts_of(vocabulary, target)):

@@ -1,4 +1,4 @@
-"""Alternatives against brute force, on models that are tables of logits."""
+"""Alternatives are those that brute force finds, on tables of logits."""
 
 import itertools
 import types
@@ -16,12 +16,12 @@ from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.decoding.steering import Steering
 from t2t_lite.tensor import NEG_INF
 
-# What each id of a table adds to a text: each character is a kind of its own.
+# The text of each id of a table; the three characters differ in their kind.
 TEXTS = [b"", b"", b" ", b" a", b"a", b"."]
 TOKENS = range(2, len(TEXTS))
 T, ALPHA, COUNT = 4, 0.6, 12
 OPTIONS = SearchOptions(len(TOKENS) ** T, ALPHA, max_extra_length=50)
-# All of up to two characters.
+# All texts of up to two characters.
 PREFIXES = [
     "".join(letters).encode()
     for n in range(3)
@@ -30,7 +30,7 @@ PREFIXES = [
 
 
 def sequences(longest):
-    """Returns all tuples of tokens, EOS not among them."""
+    """Returns all tuples of up to `longest` tokens other than EOS."""
     return [
         ids
         for n in range(longest + 1)
@@ -43,7 +43,7 @@ def text_of(ids):
 
 
 def longest_tokens(text):
-    """Returns the ids of the longest tokens, from the left."""
+    """Returns the ids of a text: from the left, the longest tokens that fit."""
     ids = []
     while text:
         fits = [i for i in TOKENS if text.startswith(TEXTS[i])]
@@ -53,7 +53,7 @@ def longest_tokens(text):
 
 
 def follows(ids, begun):
-    """Returns whether ids are those of a prefix until one goes beyond them."""
+    """Returns whether ids follow a prefix, up to a token that has its rest."""
     for n in range(len(begun)):
         if text_of(ids[n : n + 1]).startswith(text_of(begun[n:])):
             return True
@@ -63,13 +63,13 @@ def follows(ids, begun):
 
 
 def begins_new(ids, token):
-    """Returns whether something new begins behind the text of some ids."""
+    """Returns whether a token begins something new after some ids."""
     last, first = text_of(ids)[-1:], TEXTS[token][:1]
     return token == EOS or (last not in (b"", b" ") and first != last)
 
 
 def is_one_word(path, begun):
-    """Returns whether nothing new begins in what goes beyond a prefix."""
+    """Returns whether all that a path adds to a prefix is one word."""
     return not any(
         begins_new(path[:n], path[n])
         for n in range(len(path))
@@ -78,9 +78,9 @@ def is_one_word(path, begun):
 
 
 def next_words(table_NV, begun):
-    """Returns the paths to all next words behind a prefix, likeliest first.
+    """Returns the paths to all next words after a prefix, likeliest first.
 
-    Each is a tuple of ids, with EOS where the translation ends.
+    Each is a tuple of ids, with EOS if the translation ends there.
     """
     found = {}
     for path in sequences(T - 1):
@@ -100,7 +100,7 @@ def next_words(table_NV, begun):
 
 
 def best_end(table_NV, path):
-    """Returns (score, ids) of the best translation that goes a path."""
+    """Returns (score, ids) of the best translation that begins with a path."""
     rests = [()]
     if path[-1:] != (EOS,):
         rests = [(*ids, EOS) for ids in sequences(T - len(path) - 1)]
@@ -116,7 +116,7 @@ def best_end(table_NV, path):
 
 
 def table_translator(table_NV):
-    """Returns what makes functions as `ids_translator` does, of a table."""
+    """Returns a function like `ids_translator`, with a table as its model."""
 
     def make(options, constraint, given):
         def translate(ids, places_BK3):
@@ -147,7 +147,7 @@ def table_translator(table_NV):
 
 def test_the_likeliest_next_words_behind_every_prefix_have_their_best_ends():
     (table_NV,) = random_table(seed=3, batch_size=1, V=len(TEXTS), T=T)
-    table_NV[:, 0] = NEG_INF  # The padding.
+    table_NV[:, 0] = NEG_INF  # Padding.
     alternatives = AlternativesSearch(
         table_translator(table_NV),
         OPTIONS,
@@ -178,7 +178,7 @@ def test_the_likeliest_next_words_behind_every_prefix_have_their_best_ends():
 
 def test_words_without_an_end_come_last():
     (table_NV,) = random_table(seed=3, batch_size=1, V=len(TEXTS), T=T)
-    table_NV[:, 0] = NEG_INF  # The padding.
+    table_NV[:, 0] = NEG_INF  # Padding.
     steering = Steering(OPTIONS, types.SimpleNamespace(token_bytes=TEXTS))
 
     def without_some(options, **arguments):

@@ -1,4 +1,4 @@
-"""The beam search against brute force, on models that are tables of logits."""
+"""The beam search finds what brute force finds, on tables of logits."""
 
 import dataclasses
 import itertools
@@ -66,7 +66,7 @@ def test_each_row_keeps_to_its_own_max_length():
 
 
 def test_unfinished_hypotheses_come_after_finished_ones():
-    """Even where they score better: EOS is unlikely here."""
+    """Even if they score better: EOS is unlikely here."""
     table = random_table(seed=5)
     table[..., EOS] -= 6
     ids, scores = search(table, [T, T], beam_width=6, num_best=6)
@@ -87,7 +87,7 @@ def test_scores_are_log_probabilities_over_the_length_penalty(alpha):
     for b, w in itertools.product(range(2), range(3)):
         words = without_padding(ids[b, w])
         if EOS not in words:
-            continue  # Its length is not to be seen from its ids.
+            continue  # Its ids do not show its length.
         penalty = ((5 + len(words)) / 6) ** alpha
         np.testing.assert_allclose(
             scores[b, w], log_prob(table[b], words) / penalty, rtol=1e-5
@@ -95,7 +95,10 @@ def test_scores_are_log_probabilities_over_the_length_penalty(alpha):
 
 
 def test_beam_of_one_is_greedy():
-    """Where EOS is the best token or none: as the second best, it is kept."""
+    """If EOS is possible only where it is the best token.
+
+    As the second best, it would finish a hypothesis, which is kept.
+    """
     table = random_table(seed=7, batch_size=9, V=5, T=5)
     is_best = table.argmax(axis=-1) == EOS
     table[..., EOS] = np.where(is_best, table[..., EOS], -1e9)
@@ -148,7 +151,7 @@ def test_hypotheses_beside_the_best_depend_on_no_batch_mate():
 
 @pytest.mark.parametrize(
     ("margin", "steps"),
-    # With the rate of EOS near 1, nothing that goes on can be better.
+    # If EOS is almost certain, no longer hypothesis can be better.
     [(20.0, 1), (-20.0, 5)],
 )
 def test_search_takes_only_as_many_steps_as_it_needs(margin, steps):
@@ -179,7 +182,7 @@ def test_search_takes_only_as_many_steps_as_it_needs(margin, steps):
     [
         (0.40, 0.55, 0.0, True),
         (0.55, 0.40, 0.0, False),
-        # Only the penalty of the longest makes up for the probability.
+        # Only the penalty of the largest length makes up for the probability.
         (0.50, 0.45, 1.0, True),
         (0.60, 0.10, 1.0, False),
     ],
@@ -187,7 +190,7 @@ def test_search_takes_only_as_many_steps_as_it_needs(margin, steps):
 def test_search_goes_on_while_a_longer_hypothesis_can_win(
     p_end, p_go_on, alpha, is_longer_better
 ):
-    """Either EOS at once, or 2, 2, 2, 2, EOS, all but the first certain."""
+    """EOS at once, or 2, 2, 2, 2, EOS with all but the first token certain."""
     table = np.full((1, 341, 4), -30.0, "float32")
     prefix = 0
     for t in range(5):
@@ -228,7 +231,7 @@ def test_first_token_given_to_the_step_is_eos_then_the_newest():
 
 
 def test_reorder_gets_the_parents():
-    """A cache of all tokens so far must end as the hypotheses themselves."""
+    """A cache of all tokens so far must end up equal to the hypotheses."""
     table = random_table(seed=12, V=4, T=6)
     table[..., EOS] = -1e9  # So that all hypotheses are alive at the end.
     step, empty, reorder = table_step(table)
@@ -316,7 +319,7 @@ def test_dropping_finished_sentences_changes_nothing():
 
 
 def test_batch_mates_change_nothing():
-    """Nor do their larger lengths, nor room that nobody needs."""
+    """Nor do their larger maximum lengths, or room that no sentence needs."""
     table = random_table(seed=13, batch_size=3, V=5, T=5)
     lengths = [2, 5, 4]
     kwargs = {"beam_width": 3, "num_best": 3}
@@ -336,7 +339,7 @@ def test_a_token_that_must_not_follow_never_does(never):
     table[..., 2] = never
     ids, scores = search(table, [T, T], num_best=ALL)
     is_found = np.isfinite(scores)
-    # Of two tokens and EOS: 1 + 2 + 4 + 8 end, and 16 do not.
+    # With two tokens and EOS, 1 + 2 + 4 + 8 end, and 16 do not.
     assert is_found.sum(axis=1).tolist() == [31, 31]
     assert not (ids[is_found] == 2).any()
 
@@ -356,7 +359,7 @@ def test_empty_places_score_minus_infinity(never):
 
 @pytest.mark.parametrize("never", [-1e9, -np.inf])
 def test_an_impossible_end_is_no_finished_hypothesis(never):
-    """At lengths at which the penalty is above 2, too."""
+    """Even at lengths at which the penalty is above 2."""
     longest, V = 30, 5
 
     def step(ids_BW, cache):
@@ -406,7 +409,10 @@ def test_xla_and_a_graph_find_what_eager_does():
 
 
 def without_padding_id(step):
-    """Returns `step` that finds no padding, as the search of a model does."""
+    """Returns `step` with log probabilities that rule out padding.
+
+    The search of a model does the same.
+    """
 
     def step_without(ids_BW, cache):
         logits_BWV, cache = step(ids_BW, cache)
@@ -440,7 +446,7 @@ def by_steps(model, source, lengths_B, room=None, **rules):
 
 
 def by_full_passes(model, source, lengths_B):
-    """Returns what a step finds that has no cache but the history."""
+    """Returns what full passes find, with the history as the only cache."""
 
     def full_pass(ids_BW, cache):
         position, history_BWT = cache
@@ -479,13 +485,13 @@ def by_full_passes(model, source, lengths_B):
     ],
 )
 def test_cached_decoding_finds_what_full_passes_do(hparams):
-    """Of one layer; test_cached_steps_equal_one_teacher_forced_pass has more.
+    """In one layer; test_cached_steps_equal_one_teacher_forced_pass has more.
 
-    The cache has room for all tokens, or grows where shapes may change.
+    The cache has room for all tokens, or grows if shapes may change.
     """
     model = tiny_transformer(hparams)
     source = np.array([[2, 9, 4, 3, 1], [5, 8, 1, 0, 0]])
-    lengths_B = ops.convert_to_tensor([4, LONGEST])  # The last one goes on.
+    lengths_B = ops.convert_to_tensor([4, LONGEST])  # The second may be longer.
     with_shapes_that_change = tf.function(
         lambda *ids: by_steps(model, *ids, drop_finished=True),
         input_signature=[
@@ -507,7 +513,7 @@ def never_twice(num_rows, beam_width):
     """Returns the Constraint that no token follows itself."""
     return Constraint(
         state=tf.fill([num_rows, beam_width], -1),
-        # The first token that it is given stands before all others.
+        # What is given first is not a token of the hypothesis.
         advance=lambda newest_BW, ids_BW: tf.where(newest_BW == -1, -2, ids_BW),
         allowed=lambda newest_BW, _: ops.not_equal(
             newest_BW[..., None], ops.arange(V)
@@ -541,10 +547,10 @@ def test_a_constraint_leaves_out_what_it_forbids_and_no_more(alpha):
 
 
 def test_a_constrained_beam_keeps_the_models_probabilities():
-    """What may only go on with the unlikely falls behind.
+    """A hypothesis that may only continue with unlikely tokens falls behind.
 
-    After 0 all but 0 is unlikely; after 2, 3 is as good as sure. Shared out
-    among what is allowed, 0 and what follows would win.
+    After 0, all but 0 is unlikely; after 2, 3 is almost certain. If the
+    probabilities were normalized over the tokens allowed, 0, 2, EOS would win.
     """
     table = np.zeros((1, 21, V), "float32")
     table[0, 0] = [0.1, -9.0, 0.0, -9.0]

@@ -1,4 +1,4 @@
-"""Constraints against brute force: what they leave out, and no more."""
+"""Constraints rule out exactly what brute force shows that they must."""
 
 import itertools
 import re
@@ -25,7 +25,7 @@ from t2t_lite.decoding.suppression import WordAutomaton
 from t2t_lite.errors import InputError
 
 T = 4
-# What each id of a table adds to a text.
+# The text of each id of a table.
 TEXTS = [b" a", b"", b"a", b"b"]
 
 
@@ -49,12 +49,12 @@ def text_of(ids, texts=TEXTS):
 
 
 def ended(table_NV, T=T):
-    """Returns [(score, ids)] of what ends, best first."""
+    """Returns [(score, ids)] of what finishes, best first."""
     return [pair for pair in exhaustive(table_NV, T, 0.6) if EOS in pair[1]]
 
 
 def assert_finds(ids_WT, scores_W, expected):
-    """What was found is what is expected, and nothing else that ends."""
+    """Checks that the finished hypotheses are just the expected ones."""
     found = [without_padding(ids_T) for ids_T in ids_WT]
     is_possible = scores_W > -np.inf
     is_ended = [EOS in ids for ids in found] & is_possible
@@ -127,7 +127,7 @@ def test_words_are_left_out_however_they_are_segmented(words):
     found = assert_constrained(
         constraint, lambda ids: not re.search(pattern, text_of(ids))
     )
-    # Nor where translations stop for lack of room.
+    # Not even in translations that stop for lack of room.
     texts = [text_of(ids) for ids in found]
     assert any(texts)
     assert not any(re.search(pattern, text) for text in texts)
@@ -146,7 +146,7 @@ _WORDS = st.lists(
 @settings(deadline=None, max_examples=300)
 @given(_WORDS, st.lists(st.text(_CHARACTERS, max_size=3), max_size=6))
 def test_the_automaton_finds_what_a_regular_expression_does(words, tokens):
-    """Word for word, and of pieces as they come."""
+    """As whole words, however tokens divide the text."""
     texts = [t.encode() for t in [*_CHARACTERS, *tokens]]
     token_bytes = [b"", b"", *texts]
     automaton = WordAutomaton(words, token_bytes)
@@ -154,7 +154,7 @@ def test_the_automaton_finds_what_a_regular_expression_does(words, tokens):
     for i in [*range(2 + len(_CHARACTERS), len(token_bytes)), EOS]:
         is_found |= automaton._completes_SV[state, i]
         state = automaton._after_SV[state, i]
-    # Where a word's own end is no letter, none need stand beside it.
+    # Where a word begins or ends with a sign, a letter may be next to it.
     pattern = "|".join(
         (r"(?<!\w)" if re.match(r"\w", word) else "")
         + re.escape(word)
@@ -194,7 +194,7 @@ PREFIX_TEXTS = [b"", b"", b"a", b"ab"]  # Id 0 is in no prefix.
 
 
 def greedy(text):
-    """Returns the ids of the longest tokens, from the left."""
+    """Returns the ids of a text: from the left, the longest tokens that fit."""
     ids = []
     while text:
         _, token = max(
@@ -208,7 +208,10 @@ def greedy(text):
 
 
 def begins(ids, begun, is_complete):
-    """Returns whether ids follow a prefix until a token goes beyond its end."""
+    """Returns whether ids follow a prefix, up to a token that has its rest.
+
+    After a complete prefix, only EOS may follow.
+    """
     if is_complete:
         return ids == (*begun, EOS)
     for n in range(len(begun)):
@@ -221,7 +224,7 @@ def begins(ids, begun, is_complete):
 
 
 def test_every_prefix_of_every_text_is_kept_and_nothing_else_changes():
-    """All prefixes of up to five letters, open and closed, at once."""
+    """All prefixes of up to five letters, complete or not, in one batch."""
     prefixes = [
         (greedy("".join(letters).encode()), is_complete)
         for n in range(6)
@@ -257,7 +260,7 @@ def test_every_prefix_of_every_text_is_kept_and_nothing_else_changes():
 
 
 def ended_with(constraint):
-    """Returns the set of all hypotheses that end, each a tuple of ids."""
+    """Returns the set of all finished hypotheses, each a tuple of ids."""
     ids_BWT, scores_BW = search(
         random_table(seed=5, batch_size=1, T=T),
         [T],
@@ -273,7 +276,7 @@ def ended_with(constraint):
 
 
 def test_nothing_else_is_asked_of_what_a_prefix_says():
-    """No token twice, but for those of the prefix "aa"."""
+    """No token may occur twice, except those of the prefix "aa"."""
     other, a, ab = 0, 2, 3
     tokens = PrefixTokens(PREFIX_TEXTS)
     of_batch = batch(prefixes_BK3=tokens.places(tf.constant([[a, a]])))
@@ -288,7 +291,7 @@ def test_nothing_else_is_asked_of_what_a_prefix_says():
 
 
 def test_a_suppressed_word_may_stand_in_a_prefix():
-    """Behind it the search goes on as behind another word."""
+    """After it, the search continues as after any other word."""
     texts = [b"", b"", b" a", b" b"]
     tokens = PrefixTokens(texts)
     a, b = 2, 3

@@ -27,13 +27,13 @@ from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.decoding.translation import LineTranslator
 from t2t_lite.errors import InputError
 
-# A process of tests has one CPU; it serves for two.
+# The tests' process has one CPU device, which stands in for two.
 TWO = ["/device:CPU:0"] * 2
 
 
 @pytest.fixture(scope="module")
 def translators():
-    """What searches on one device, and on two."""
+    """The LineTranslators on one device, and on two."""
     vocabulary = learn_vocabulary()
     model = random_model(ONE_LAYER, vocabulary)
     options = SearchOptions.from_hparams(ONE_LAYER, nbest=2, tokens_at_once=48)
@@ -101,7 +101,7 @@ def test_one_device_needs_no_copy():
 
 @pytest.fixture
 def threads_at_work():
-    """A function that returns the threads begun in the test and not ended."""
+    """A function that returns the pool threads of the test that still run."""
     before = threading.enumerate()
     return lambda: [
         thread
@@ -111,7 +111,7 @@ def threads_at_work():
 
 
 class _Search:
-    """A search that finds the ids themselves, and checks that it is alone."""
+    """A search that finds the ids themselves; it fails if called while busy."""
 
     def __init__(self, meeting=None):
         self.calls, self._meeting, self._is_busy = 0, meeting, False
@@ -129,7 +129,7 @@ class _Search:
 
 
 def _alone(lengths_N):
-    """Yields each row as a batch, the last first."""
+    """Yields each row as a batch of its own, last row first."""
     for n in range(len(lengths_N))[::-1]:
         yield np.array([n])
 
@@ -163,7 +163,7 @@ def test_what_a_device_raises_comes_out_and_ends_the_work(threads_at_work):
         divided(ids)
     assert not threads_at_work()
     assert sum(search.calls for search in searches) < 9 * 13
-    divided(ids[:3])  # The device is free again.
+    divided(ids[:3])  # The devices are free again.
 
 
 def test_blocks_come_in_order_however_long_each_takes():
@@ -225,7 +225,7 @@ def test_there_are_as_many_devices_as_are_asked_for():
 
 @pytest.fixture(scope="module")
 def two_cpus(tmp_path_factory):
-    """What a process with two CPUs found: the folder, and what it printed."""
+    """The folder that a process with two CPUs wrote, and what it printed."""
     folder = tmp_path_factory.mktemp("two_cpus")
     done = subprocess.run(
         [sys.executable, HELPERS / "devices_check.py", folder],

@@ -1,4 +1,4 @@
-"""Models that translate together: the mean of their log probabilities."""
+"""Models translate together by the mean of their log probabilities."""
 
 import dataclasses
 import json
@@ -37,7 +37,7 @@ TWO = ["/device:CPU:0"] * 2
 TEXTS = [line for line in LINES if line]
 SHORT = [text for text in TEXTS if len(text) < 30]
 VOCABULARY = learn_vocabulary()
-# With a cache of another size and another window, and another start.
+# Another inner size, activation and window, and another start of the decoder.
 OTHER = dataclasses.replace(
     ONE_LAYER,
     d_ff=16,
@@ -52,14 +52,14 @@ OPTIONS = SearchOptions.from_hparams(
 
 @pytest.fixture(scope="module")
 def models():
-    """Those of the last checkpoints of `directories`."""
+    """The models of the last checkpoints of `directories`."""
     hparams = (ONE_LAYER, 4), (OTHER, 5)
     return [random_model(each, VOCABULARY, seed) for each, seed in hparams]
 
 
 @pytest.fixture(scope="module")
 def engine(models):
-    """What searches with both models."""
+    """The Engine that searches with both models."""
     return model_engine(Ensemble(models), VOCABULARY, OPTIONS, xla=False)
 
 
@@ -81,7 +81,7 @@ def as_ids(lines):
 
 
 def log_probs(model, source_ids, ids_WT):
-    """Returns the log probability of each sequence, by whole passes."""
+    """Returns the log probability of each sequence, from full passes."""
     sources = np.repeat([source_ids], len(ids_WT), axis=0)
     logits_WTV = model((sources, shift_right(ids_WT))).numpy()
     logits_WTV[..., PAD] = -np.inf
@@ -98,12 +98,12 @@ def test_a_score_is_the_mean_of_the_models_log_probabilities(models, engine):
         each = [log_probs(model, source_ids, ids_WT) for model in models]
         mean_W = np.mean(each, axis=0)
         np.testing.assert_allclose(found.scores_BW[n], mean_W, atol=1e-4)
-        assert np.ptp(each, axis=0).max() > 1  # They do not agree.
+        assert np.ptp(each, axis=0).max() > 1  # The models disagree.
 
 
 @pytest.mark.slow
 def test_xla_finds_the_same(models, engine):
-    ids = as_ids(SHORT)  # Of one shape.
+    ids = as_ids(SHORT)  # All of one shape.
     compiled = ids_translator(Ensemble(models), OPTIONS, xla=True)
     found, expected = compiled(ids), engine.translate_ids(ids)
     np.testing.assert_array_equal(found.ids_BWT, expected.ids_BWT)
@@ -268,7 +268,7 @@ def test_models_of_other_languages_are_refused(
             settings = json.loads(path.read_text()) | {name: value}
             path.write_text(json.dumps(settings))
 
-    set_both(value, None)  # What is not known is not compared.
+    set_both(value, None)  # A value that is not known is not compared.
     require_together(members)
     set_both(value, "en")
     with pytest.raises(InputError, match=f"must have the same {name}"):

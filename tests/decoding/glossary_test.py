@@ -1,4 +1,4 @@
-"""Which terms of a text a glossary finds, and what it asks for."""
+"""A glossary finds the terms of a text, and asks for their translations."""
 
 import types
 
@@ -69,7 +69,7 @@ def test_the_longest_terms_are_found_in_whole_words(
         ("a red dog, RED!", ["red", "RED"]),
         ("the red  boat", ["red  boat"]),
         ("a dog's red", ["red"]),
-        # NFKC writes these longer or shorter: all between two spaces counts.
+        # If NFKC changes the length of a chunk, the span is all of the chunk.
         ("wait\N{HORIZONTAL ELLIPSIS} a red dog", ["red"]),
         ("a red\N{HORIZONTAL ELLIPSIS} dog", ["red\N{HORIZONTAL ELLIPSIS}"]),
         (
@@ -113,7 +113,7 @@ def test_a_target_term_within_another_comes_beside_it(glossary, vocabulary):
     assert found == {"the cat": 1}
     found, _ = asked(glossary, vocabulary, "two, Man, Man")
     assert found == {"the cat": 1, "cat": 3}
-    # Part of a word is another one.
+    # "dog" is not found in "dogs": it is another word.
     found, _ = asked(glossary, vocabulary, "cats, boat on the hill")
     assert found == {"dogs": 1, "dog": 1}
 
@@ -138,7 +138,7 @@ def test_terms_that_make_no_sense_are_refused(vocabulary, pairs, message):
 
 
 def test_what_a_vocabulary_cannot_spell_is_refused():
-    """As those of imported models without bytes."""
+    """As with vocabularies of imported models that have no byte pieces."""
     target = types.SimpleNamespace(
         unknown_id=2, encode=lambda texts, num_threads: [[3, 2, EOS]]
     )

@@ -1,4 +1,4 @@
-"""What a search towards a goal goes on with, beside plain Python."""
+"""A search toward a goal continues with what plain Python chooses."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ B, W, V, P, K, EOS = 4, 3, 7, 2, 6, 1
 
 
 def in_turns(alive_K, progress_K, beam_width):
-    """Returns (log probability, place) of those that go on, best first."""
+    """Returns (log probability, place) of those that continue, best first."""
     groups = {}
     for place in np.argsort(-alive_K, kind="stable"):
         groups.setdefault(progress_K[place], []).append(place)
@@ -52,7 +52,7 @@ def test_what_is_further_is_kept_however_unlikely():
 
 
 def continuations(log_probs_WV, nearer_WP, wants_end_W):
-    """Returns the log probability of each place that must be there."""
+    """Returns {place: log probability} of the expected continuations."""
     flat = {
         w * V + v: log_probs_WV[w, v]
         for w in range(W)
@@ -75,7 +75,7 @@ def test_the_best_and_what_is_nearer_are_there_once(seed):
     log_probs_BWV[generator.random((B, W, V)) < 0.2] = NEG_INF
     nearer_BWP = generator.integers(-1, V, (B, W, P)).astype("int32")
     wants_end_BW = generator.random((B, W)) < 0.4
-    log_probs_BWV[wants_end_BW, 0] = NEG_INF  # As padding is in translations.
+    log_probs_BWV[wants_end_BW, 0] = NEG_INF  # Impossible, like padding.
     log_probs_BN, places_BN = map(
         np.asarray,
         best_and_nearer(log_probs_BWV, nearer_BWP, wants_end_BW, K=K, eos=EOS),

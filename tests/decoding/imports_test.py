@@ -1,4 +1,4 @@
-"""What translating a line loads: TensorFlow, and nothing of the other wings."""
+"""Translating a line loads nothing of the other wings."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ from tiny_translator import ONE_LAYER, learn_vocabulary, write_model
 
 pytestmark = pytest.mark.slow
 
-# Not matplotlib: Keras itself imports it where it is installed.
+# Without matplotlib, which Keras itself imports if it is installed.
 UNUSED = {
     "sacrebleu",
     "sacremoses",

@@ -1,4 +1,4 @@
-"""Lines that are translated as they are come back with all that they keep."""
+"""Lines translated to themselves come back with all that they keep."""
 
 import re
 
@@ -21,7 +21,7 @@ def vocabulary():
 
 
 def same_words(pairs):
-    """An Aligner of translations that are their sources."""
+    """Returns what an Aligner would for translations equal to their sources."""
     return [
         [
             Word(*match.span(), pair.source.index(pair.target) + match.start())
@@ -32,12 +32,12 @@ def same_words(pairs):
 
 
 def there_and_back(vocabulary, lines, splitting, kinds=("tags",)):
-    """Returns lines that are taken apart, left as they are and put together."""
+    """Returns lines that were taken apart, left unchanged and put back."""
     kept = KeptLines(Keeper(kinds, vocabulary), lines)
     splitter = LineSplitter(vocabulary, MAX_LENGTH, splitting)
     pieces = splitter.split_lines(kept.lines)
     texts = [text[_TOKEN.match(text).end() :] for text in pieces.texts]
-    # The second best has its words in another order.
+    # The second best differs at most in white space.
     by_piece = [
         [Translation(text, -1.0), Translation(" ".join(text.split()), -2.0)]
         for text in texts

@@ -13,7 +13,7 @@ from t2t_lite.text import learning
 
 @pytest.fixture(scope="module")
 def vocabulary():
-    """One that knows all numbers of two digits."""
+    """A Vocabulary that knows all numbers of two digits."""
     numbers = " ".join(map(str, range(10, 100)))
     lines = [f"{numbers} send it to the dog, by the boat", "Aa Bb see at for ."]
     return learning.learn(lines, "bpe", 500)
@@ -24,7 +24,7 @@ def keeper(vocabulary):
     return Keeper(KEPT, vocabulary)
 
 
-# (kind, a line with what is kept between bars)
+# (kind, a line in which bars enclose what is kept)
 _FOUND = [
     ("urls", "see |https://a.org/b?c=d#e|."),
     ("urls", "(|http://a.org/b_(c)| is it)"),
@@ -36,7 +36,7 @@ _FOUND = [
     ("placeholders", "by |{date}| and |${x}|, |{{ a b }}|"),
     ("placeholders", "|%s| of |%(n)d|, |%1$s|, |{0}|; |{}|"),
     ("placeholders", "100% sure, 5 %silly, { a }"),
-    # Those that touch each other are one.
+    # Adjacent ones are kept as one.
     ("placeholders", "|{a}{b}|, |{{a}}{{b}}| |%s%d|"),
     ("quantities", "|5 km|, |3,5 kg|, |-2 °C|, |20%|, |€5|, |1.000,50 €|"),
     ("quantities", "|10 m²| in |3 h|, |5 GB|; |5-10 km|, |10 000 km|"),
@@ -78,7 +78,7 @@ def test_stand_ins_are_words_that_the_line_has_not(keeper):
     assert "@" not in kept.text
 
 
-# (line, what is translated)
+# (line, what is translated, with letters for the stand-ins)
 _TOGETHER = [
     ("Buy 5 ${items} now, 5 %d, 3 %(n)s", "Buy 5 A now, 5 B, 3 C"),
     ("<b>{a}</b><i>{b}</i> c", "A B c"),
@@ -112,7 +112,7 @@ def test_all_is_put_back(vocabulary):
     assert keeper.put_back(kept, f"({second}) x{first}, {first}.") == (
         f"({{date}}) x{first}, ann@a.org."
     )
-    # The model has written the number itself, too.
+    # If the model writes the same number itself, the first one is replaced.
     found = keeper.put_back(kept, f"{first} und {first}")
     assert found == f"ann@a.org und {first}"
 
@@ -128,7 +128,7 @@ def test_signs_touch_an_item_again(vocabulary):
     assert keeper.put_back(kept, kept.text) == line
     assert keeper.put_back(kept, f"({words[0]})") == "({name})"
     assert keeper.put_back(kept, f"„ {words[1]}“") == "„{b}“"
-    # But none that is not such a sign.
+    # Other signs keep their space.
     assert keeper.put_back(kept, f"a. {words[0]}.") == "a. {name}."
 
 
@@ -153,7 +153,7 @@ def test_german_ordinals_do_not_stand_in():
 
 @pytest.mark.parametrize("line", ["a" * 50_000, "9" * 50_000, "+1" * 25_000])
 def test_long_words_take_no_time(keeper, line):
-    # Quadratic, it took half a minute.
+    # In quadratic time, it took half a minute.
     assert keeper.take_out(line).text == line
 
 
@@ -167,7 +167,7 @@ def test_the_search_is_asked_for_those_of_a_sentence(keeper, vocabulary):
     assert {term.count for term in terms} == {1}
     terms, _ = keeper.terms(kept, f"a {words[2]}.", "", room=20)
     assert vocabulary.decode([term.ids for term in terms]) == [words[2]]
-    # What the translation begins with has it already.
+    # The prefix has them all already.
     assert keeper.terms(kept, kept.text, kept.text, room=20) == ([], [])
 
 
@@ -188,7 +188,7 @@ def test_prefixes_have_stand_ins_too(keeper):
     kept = keeper.take_out("{a} {a}")
     found = keeper.in_prefix("{a} {a} {a}", kept)
     assert found == " ".join([*kept.items, "{a}"])
-    # One that is cut, or at the end, is whole, and goes no on.
+    # An item at the end, cut or not, is completed, and a space follows it.
     kept = keeper.take_out("http://a.org http://a.org/b")
     short, long = kept.items
     found = keeper.in_prefix("at http://a.org/b and http://a.org to", kept)
@@ -197,16 +197,17 @@ def test_prefixes_have_stand_ins_too(keeper):
     assert keeper.in_prefix("at http://a.org/b", kept) == f"at {long} "
 
 
-# (line, prefix, the translation's beginning, with names for stand-ins)
+# (line, prefix, the prefix for the search, with letters for the stand-ins)
 _PREFIXES = [
-    # Words and numbers begin no item, whatever they end with.
+    # Words and numbers are not completed, even if they end as items begin.
     ("See https://a.org", "Das ist nicht", "Das ist nicht"),
     ("Mail ann@a.org", "Wer kann", "Wer kann"),
     ("Buy 20 kg", "Im Jahr 2020", "Im Jahr 2020"),
     ("Run 5 km", "Nach 15 km", "Nach 15 km"),
     ("at 100 km", "Seite 10", "Seite 10"),
-    # One that is whole is not made another.
+    # A whole item is not extended to a longer one.
     ("http://a.org http://a.org/b", "at http://a.org", "at A "),
+    # A tag that is cut off is left out.
     ("{a} <b>c</b>", "{a} <b>d</b", "A d"),
 ]
 
@@ -254,7 +255,7 @@ def test_what_nothing_can_stand_in_for_is_named(vocabulary):
 def test_words_stand_in_where_there_are_no_numbers():
     keeper = Keeper(["placeholders"], learn_vocabulary())
     kept = keeper.take_out("the water {a} {b}")
-    # The longest first, and none of the line's.
+    # The longest words first, except those of the line.
     assert [*kept.items] == ["grass", "house"]
 
 

@@ -1,4 +1,4 @@
-"""Lines that are translated as they are have each word linked to itself."""
+"""Lines translated to themselves have each word linked to itself."""
 
 import pytest
 from tiny_translator import MAX_LENGTH, learn_vocabulary, sentence
@@ -12,7 +12,7 @@ TOKEN = ">>deu<< "
 
 
 class SameWords:
-    """An Aligner of translations that are their sources, in any order."""
+    """An Aligner that links each target word to the same word of its source."""
 
     def links(self, pairs):
         found = []
@@ -32,7 +32,7 @@ def vocabulary():
 
 
 def aligned(vocabulary, lines, splitting, aligner=None):
-    """Returns lines as they are, and turned round by piece, with links."""
+    """Returns lines as they are, and reversed piece by piece, with links."""
     splitter = LineSplitter(vocabulary, MAX_LENGTH, splitting)
     pieces = splitter.split_lines(lines)
     texts = [text.removeprefix(TOKEN) for text in pieces.texts]
@@ -70,7 +70,7 @@ def assert_each_word_is_linked_to_itself(lines, linked):
             assert [t for _, t in links] == list(range(len(targets)))
             for source, target in links:
                 assert words[source] == targets[target]
-            # Different sentences have the same words.
+            # Not to the same word of another sentence: no two share one.
             assert len({source for source, _ in links}) == len(targets)
 
 
@@ -97,7 +97,7 @@ def test_a_language_token_moves_no_link(vocabulary):
 
 
 class FirstWords:
-    """An Aligner of translations of which each word is the first one's."""
+    """An Aligner that links every target word to the first source word."""
 
     def links(self, pairs):
         return [

@@ -1,4 +1,4 @@
-"""Lines that are too long: cut where a reader would, and nothing is lost."""
+"""Lines that are too long are cut where a reader would, without loss."""
 
 import math
 
@@ -74,7 +74,7 @@ def test_a_sentence_too_long_is_cut_between_words_with_a_warning(
 
 
 def test_a_word_stays_whole_where_a_sentence_is_cut(splitter, vocabulary):
-    line = " ".join(["xyzzy"] * 13)  # Bytes: no piece of the vocabulary.
+    line = " ".join(["xyzzy"] * 13)  # Spelled in bytes, not in one piece.
     (ids,) = vocabulary.encode(["xyzzy"])
     assert len(ids) > 5
     pieces = splitter.split_lines([line]).ids

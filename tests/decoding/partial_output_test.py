@@ -1,4 +1,4 @@
-"""An output that was interrupted anywhere ends as if it had not been."""
+"""An output interrupted anywhere is completed as if it had not been."""
 
 import errno
 import gzip
@@ -17,7 +17,7 @@ LINES = [f"é{n}\u2028" for n in range(8)]  # The last window is not full.
 
 
 class StoppedError(Exception):
-    """What ends a process before its work is done."""
+    """Stands for whatever ends a process before its work is done."""
 
 
 @pytest.fixture
@@ -41,16 +41,16 @@ def write(
     window=WINDOW,
     **options,
 ):
-    """Writes what LINES give; returns the numbers of those that it took.
+    """Writes the output of LINES; returns the numbers of the lines written.
 
     Args:
-        path: of the output.
-        source: of the input.
-        prefixes: path of the prefixes, if there are any.
-        stop_at: int, the number of the line at which it is stopped, if it is.
+        path: that of the output.
+        source: path of the input.
+        prefixes: path of the prefixes; None for none.
+        stop_at: int, the number of the line to be interrupted at, or None.
         nbest: int.
         window: int.
-        **options: what else shapes the output, and "model".
+        **options: what else shapes the output; "model" is the model's hash.
     """
     predictor = types.SimpleNamespace(
         options=SearchOptions(4, 0.6, 50, nbest),

@@ -1,4 +1,4 @@
-"""Pieces with terms: which are put in, which searched for, what comes first."""
+"""Pieces get their terms in place of words, or else by a search."""
 
 import math
 import re
@@ -23,7 +23,7 @@ def vocabulary():
 
 @pytest.fixture
 def make(vocabulary):
-    """A function of what searches find to (PieceTranslator, calls).
+    """A function from what searches find to (PieceTranslator, calls).
 
     The n-th word of a translation attends to the n-th character of its source.
     """
@@ -107,7 +107,7 @@ def test_a_term_is_put_in_and_the_score_is_that_of_what_comes_of_it(make, cat):
     ("draft", "scores", "num_calls"),
     [
         ("the", {}, 1),  # No second word.
-        ("the cat cat", {}, 1),  # Too many.
+        ("the cat cat", {}, 1),  # One too many.
         ("the dog", {"the cat": -math.inf}, 2),
     ],
 )

@@ -1,4 +1,4 @@
-"""What is drawn at random, against the probabilities that it is drawn from."""
+"""Samples follow the probabilities that they are drawn from."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from t2t_lite.decoding.sampling import Sampling, row_keys, sample
 V, T = 6, 3
 ROWS, W = 400, 50
 COUNT = ROWS * W
-# Of 1 in 1,000 by chance, for up to V - 1 degrees of freedom.
+# Exceeded by chance 1 time in 1,000, by degrees of freedom up to V - 1.
 LARGEST_CHI_SQUARED = {1: 10.8, 2: 13.8, 3: 16.3, 4: 18.5, 5: 20.5}
 
 
@@ -19,7 +19,7 @@ _ALL = Sampling()
 
 
 def draw(sampling=_ALL, table=None, T=T, seed=0, **others):
-    """Returns (ids_BWT, scores_BW) of the same table for all rows."""
+    """Returns (ids_BWT, scores_BW) of samples, all rows from the same table."""
     if table is None:
         table = random_table(seed=2, batch_size=1, V=V, T=T, spread=1.0)
     step, empty, _ = table_step(np.repeat(table, ROWS, axis=0))
@@ -39,7 +39,7 @@ def draw(sampling=_ALL, table=None, T=T, seed=0, **others):
 
 
 def assert_drawn_from(counts, p):
-    """Chi-squared: counts are those of so many draws from p."""
+    """Checks by chi-squared that counts fit that many draws from p."""
     assert not counts[p == 0].any()
     expected = p[p > 0] * counts.sum()
     chi_squared = ((counts[p > 0] - expected) ** 2 / expected).sum()
@@ -76,7 +76,7 @@ def test_tokens_are_drawn_from_the_softmax(sampling):
 
 
 def test_later_tokens_are_drawn_independently_of_earlier_ones():
-    """Of those that begin with a token, the next has its own softmax."""
+    """The tokens after each first token follow a softmax of their own."""
     table = random_table(seed=2, batch_size=1, V=V, T=T, spread=1.0)
     ids, _ = draw(table=table)
     for first in (0, 2, 3):
@@ -102,7 +102,7 @@ def test_scores_are_those_of_the_model_best_first():
         tokens = ids_T.tolist()
         if EOS in tokens:
             tokens = tokens[: tokens.index(EOS) + 1]
-        # Id 0 is a token of the table; here it is one that is not counted.
+        # Id 0 is a token of the table, but `sample` takes it for padding.
         if 0 not in tokens:
             expected = log_prob(table[0], tokens)
             expected /= reference.length_penalty(len(tokens), 0.6)

@@ -1,4 +1,4 @@
-"""Batches of ids: every sequence in one, in few shapes."""
+"""Batches hold every sequence exactly once, in few shapes."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ MAX_LENGTHS = [
 
 
 def run_squares(lengths, max_length, fixed_shapes, capacity=None):
-    """Returns the results of a run that squares, and the batches it got."""
+    """Returns the results of a `run` that squares rows, and its batches."""
     batches = []
 
     def run(rows_R, num_rows, length):
@@ -44,7 +44,7 @@ def test_batches_hold_every_sequence_in_shapes_that_fit(
     capacity = shapes.capacity(shapes.ANYWHERE, beam_width)
     allowed = shapes.batch_shapes(max_length, capacity)
     most_tokens, most_rows = (2048, 128) if beam_width < 9 else (384, 8)
-    # Of long lines, and for wide beams, few fill many batches.
+    # If lines are long or the beam is wide, a few fill many batches.
     many = 30 if max_length > 100 or beam_width > 8 else 150
     for num_lines in (1, 2, 7, many):
         lengths = generator.integers(2, max_length + 1, num_lines)
@@ -58,14 +58,14 @@ def test_batches_hold_every_sequence_in_shapes_that_fit(
             assert max(lengths[rows], default=0) <= length <= max_length
             shortest = min(lengths[rows], default=length)
             if fixed_shapes:
-                # A half longer than it has to be, at most, or 8 tokens.
+                # At most half as long again as the shortest, plus 8 tokens.
                 assert length <= max(8, shortest * 1.5 + 8)
                 assert (num_rows, length) in allowed
             else:
                 assert length <= max(32, shortest * 2 + 1)
                 assert num_rows == len(rows)
         sizes = [(num_rows, length) for _, num_rows, length in batches]
-        if not fixed_shapes:  # The halves of a batch run at once.
+        if not fixed_shapes:  # The halves of a batch run side by side.
             halves = list(zip(sizes[::2], sizes[1::2], strict=True))
             assert all(a - b in (0, 1) for (a, _), (b, _) in halves)
             assert all(a == b for (_, a), (_, b) in halves)

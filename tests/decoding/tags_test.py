@@ -1,4 +1,4 @@
-"""Tags go around the words that stand for theirs, each once, and balanced."""
+"""Tags go around the words that stand for theirs, once each and balanced."""
 
 import collections
 import random
@@ -14,17 +14,17 @@ _TAG = re.compile(r"<(/?)(\w+)[^<>]*?(/?)>")
 
 
 def words_of(text, offsets):
-    """Returns the Words of a text, given what each stands for."""
+    """Returns the Words of a text, given the source offset of each."""
     places = [match.span() for match in _WORD.finditer(text)]
     return [Word(*p, n) for p, n in zip(places, offsets, strict=True)]
 
 
 def as_it_is(text):
-    """Returns the Words of a text that stands for itself."""
+    """Returns the Words of a text, each of which stands for itself."""
     return words_of(text, [m.start() for m in _WORD.finditer(text)])
 
 
-# (line, what is translated, the line with its tags again if it is not the same)
+# (line, what is translated, the line with its tags put back; None if unchanged)
 _LINES = [
     ("Click <b>here</b> now.", "Click here now.", None),
     ("<p>One.</p> <p>Two.</p>", "One. Two.", None),
@@ -35,31 +35,33 @@ _LINES = [
     ("a <b></b>c", "a c", None),
     ("<b></b>", "", None),
     ("(<b>a</b>)", "(a)", None),
-    # Where letters touch it, a single tag keeps them apart.
+    # A single tag, or an end tag before a start tag, separates words.
     ("one<br>two", "one two", "one<br> two"),
     ("one<br/><br/>two", "one two", "one<br/><br/> two"),
     ("<p>One</p><p>Two</p>", "One Two", "<p>One</p> <p>Two</p>"),
     ("<td>a.</td><td>C</td>", "a. C", "<td>a.</td> <td>C</td>"),
     ("One.<br/>Two.", "One. Two.", "One.<br/> Two."),
+    # An element that begins or ends within a word goes around it.
     ("one<b>two</b>", "onetwo", "<b>onetwo</b>"),
-    # One that begins or ends within a word is around it.
     ("<b>un</b>able c", "unable c", "<b>unable</b> c"),
     ("un<b>able</b> c", "unable c", "<b>unable</b> c"),
     ("a re<b>d c</b>at d", "a red cat d", "a <b>red cat</b> d"),
     ("a<b> b </b>c", "a b c", "a <b>b</b> c"),
-    # What is no element stays where it is.
+    # Tags that form no element stay where they are.
     ("a </b> c <i> d", "a c d", None),
     ("<i>a <b>c</i> d</b>", "a c d", None),
     ("<B>a</b>", "a", None),
-    # These are no tags.
+    # These are not tags.
     ("1 < 2 and 3 > 2", "1 < 2 and 3 > 2", None),
     ("if a <b and c> d", "if a <b and c> d", None),
+    # A ">" within quotes does not end a tag.
     ("<img src='a>b' alt=\"c\"/> d", "d", None),
-    # Where there are no spaces between words, characters are.
+    # In scripts without spaces, each character is a word.
     ("请点击<b>这里</b>继续。", "请点击这里继续。", None),
+    # Lines without tags stay as they are.
     (">>deu<< I <3 you", ">>deu<< I <3 you", None),
     ("a  b\nc \u00a0 d", "a  b\nc \u00a0 d", None),
-    # But for the seams of tags, spaces stay as they are.
+    # Spaces stay as they are, except next to tags.
     ("a  b <b>c  d</b>\ne", "a  b c  d\ne", None),
     ("<Br>a</Br>", "a", None),
 ]
@@ -73,7 +75,7 @@ def test_tags_are_taken_out_and_put_back(line, text, whole):
     assert found == (whole or line)
 
 
-# (source, translation, the source's word that each of its words stands for,
+# (source, translation, the source word that each word of it stands for,
 # the translation with tags)
 _ALIGNED = [
     # Two words change places.
@@ -81,20 +83,20 @@ _ALIGNED = [
     # One word becomes two, and two become one.
     ("a <b>c</b> d", "x y z w", "a c c d", "x <b>y z</b> w"),
     ("a <b>c d</b>", "x y", "a d", "x <b>y</b>"),
-    # A word within the element stands for none of its own.
+    # A word for something outside comes between those for the element.
     ("a <b>c d e</b>", "x y z w", "a c a d", "x <b>y</b> z w"),
     ("a <b>c d e f</b>", "x y z w v", "a c d a e", "x <b>y z</b> w v"),
-    # Elements change places, one within another stays there.
+    # Elements change places; one within another stays within it.
     ("<i>a</i> <b>c</b>", "x y", "c a", "<b>x</b> <i>y</i>"),
     ("<b>a <i>c</i></b> d", "x y z", "d c a", "x <b><i>y</i> z</b>"),
-    # Those that cross stand one behind the other.
+    # Elements that would cross go one after the other.
     ("<i>a e</i> <b>c d</b>", "x y z", "a c e", "<i>x</i> <b>y</b> z"),
-    # One that no word stands for goes before what follows it.
+    # A tag or element that no word stands for goes before what follows it.
     ("a <b>c</b> d", "x y", "a d", "x <b></b>y"),
     ("a <x/>c d", "x y z", "d c a", "x <x/>y z"),
     ("a <b>c</b>", "x", "a", "x<b></b>"),
     ("a <b>c</b>", "", "", "<b></b>"),
-    # Signs that touch a word are not drawn in.
+    # Signs go by what they stand for, not by the word that they touch.
     ("a <b>c</b>.", "(x) y.", "c c c a .", "<b>(x)</b> y."),
     ("a <b>c</b> d", "x y, z", "a c d d", "x <b>y</b>, z"),
 ]
@@ -171,7 +173,7 @@ def test_elements_may_lie_as_deep_as_they_like():
     "line", ["<br>" * 9000 + "<b>a</b>" * 9000, "<b>" * 9000 + "</i>" * 9000]
 )
 def test_many_tags_take_no_time(line):
-    # Quadratic, it took half a minute.
+    # In quadratic time, it took half a minute.
     assert tags.take_out(line).text in ("a " * 8999 + "a", "")
 
 

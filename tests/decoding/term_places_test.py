@@ -1,4 +1,4 @@
-"""Where terms that a translation lacks are put."""
+"""Terms that a translation lacks go where attention says that they belong."""
 
 import re
 
@@ -12,7 +12,7 @@ from t2t_lite.decoding.alignment import Pair, WordWeights
 from t2t_lite.decoding.term_places import TermPlaces
 from t2t_lite.decoding.terms import Term
 
-SOURCE = "A B C D"  # Each letter is a piece, and so is the space behind it.
+SOURCE = "A B C D"  # A piece is a letter, with the space after it.
 
 
 @pytest.fixture(scope="module")
@@ -26,14 +26,14 @@ def places(vocabulary):
 
 
 def term(vocabulary, text, sources):
-    """Returns the Term of a text for some stretches of SOURCE."""
+    """Returns the Term of a text for some spans of SOURCE."""
     ((*ids, _),) = vocabulary.encode([text], num_threads=1)
     spans = [(SOURCE.index(s[0]), SOURCE.index(s[-1]) + 1) for s in sources]
     return Term(tuple(ids), len(spans), tuple(spans))
 
 
 def weights_of(text, *attended):
-    """Returns WordWeights; {letter of SOURCE: weight} for each word."""
+    """Returns WordWeights, given {letter of SOURCE: weight} for each word."""
     words = [match.span() for match in re.finditer(r"\w+|[^\w\s]", text)]
     pieces = SOURCE.split()
     weights_WS = np.array(
@@ -93,7 +93,7 @@ def test_a_term_is_put_where_its_source_is_attended_to_the_most(
 @pytest.mark.parametrize(
     ("text", "source", "expected"),
     [
-        ("cat", "AB", "cat is old"),  # Both attend about as much to both.
+        ("cat", "AB", "cat is old"),  # "the" and "dog" attend to "A B" most.
         ("cat", "B", "the cat is old"),
         ("red cat", "B", "the red cat old"),
     ],

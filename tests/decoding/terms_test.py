@@ -1,4 +1,4 @@
-"""Terms that translations must contain, against brute force on tables."""
+"""A search with required terms finds what brute force over tables finds."""
 
 import itertools
 
@@ -25,7 +25,7 @@ from t2t_lite.tensor import NEG_INF
 
 T = 5
 WORDS = [b"", b"", b" a", b" b", b" c"]  # Each token is a word.
-PARTS = [b"", b"", b" a", b"a", b" b"]  # "a" goes on with a word.
+PARTS = [b"", b"", b" a", b"a", b" b"]  # "a" continues a word.
 
 
 def text_of(ids, texts):
@@ -33,7 +33,7 @@ def text_of(ids, texts):
 
 
 def counts(ids, term, texts):
-    """Returns how often a term stands in a text as words of their own."""
+    """Returns how often a term occurs in a text as whole words."""
     words = text_of(ids, texts).split()
     looked_for = text_of(term, texts).split()
     n = len(looked_for)
@@ -41,7 +41,7 @@ def counts(ids, term, texts):
 
 
 def batch_of(asked, texts, beam_width):
-    """Returns the Batch of sentences, each with the Terms asked of it."""
+    """Returns a Batch of sentences, given the Terms asked of each."""
     B = len(asked)
     return Batch(
         source_ids_BS=np.ones((B, 1), "int32"),
@@ -54,7 +54,7 @@ def batch_of(asked, texts, beam_width):
 
 
 def all_found_by(table, constraint, beam_width):
-    """Returns [(score, ids)] of what ends, for each sentence of a table."""
+    """Returns [(score, ids)] of what finished, for each sentence of a table."""
     ids_BWT, scores_BW = search(
         table,
         [T] * len(table),
@@ -75,27 +75,27 @@ def all_found_by(table, constraint, beam_width):
 
 
 def found_by(table, constraint, beam_width):
-    """Returns [(score, ids)] of what ends, of a constrained search."""
+    """Returns what `all_found_by` does, for the only sentence of a table."""
     (found,) = all_found_by(table, constraint, beam_width)
     return found
 
 
 def all_found_with(table, asked, texts, beam_width):
-    """Returns what `all_found_by` does, with the Terms of each sentence."""
+    """Returns what `all_found_by` does, given the Terms of each sentence."""
     of_batch = batch_of(asked, texts, beam_width)
     constraint = terms.constraint(Words(texts), of_batch)
     return all_found_by(table, constraint, beam_width)
 
 
 def found_with(table, asked, texts, beam_width):
-    """Returns [(score, ids)] of what ends, of a search with some Terms."""
+    """Returns what `all_found_with` does, for the only sentence of a table."""
     (found,) = all_found_with(table, [asked], texts, beam_width)
     return found
 
 
 def table_of(texts, seed, batch_size=1):
     table = random_table(seed, batch_size, V=len(texts), T=T)
-    table[..., 0] = NEG_INF  # The padding.
+    table[..., 0] = NEG_INF  # Padding.
     return table
 
 
@@ -113,7 +113,7 @@ ASKED = [
 @pytest.mark.parametrize("asked", ASKED)
 def test_all_that_has_its_terms_is_found_best_first(asked):
     table = table_of(WORDS, seed=2)
-    table[..., EOS] -= 10  # Nothing would rather end than go on.
+    table[..., EOS] -= 10  # The model never prefers to end.
     expected = [
         (score, ids)
         for score, ids in exhaustive(table[0], T, alpha=0.6)
@@ -133,11 +133,11 @@ def test_all_that_has_its_terms_is_found_best_first(asked):
 @pytest.mark.parametrize("texts", [WORDS, PARTS])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_narrow_beam_finds_what_has_all_its_terms(texts, seed):
-    """However unlikely they are; each as often as is asked for."""
+    """However unlikely they are, each occurs as often as asked for."""
     asked = [*ASKED, [Term((2, 3), 1), Term((4,), 2)]]
     table = table_of(texts, seed, batch_size=len(asked))
     if texts is PARTS:
-        table[:, 0, 3] = NEG_INF  # A text begins with a word.
+        table[:, 0, 3] = NEG_INF  # No text begins within a word.
         asked = [[t for t in each if 3 not in t.ids] for each in asked]
     for n, each in enumerate(asked):
         table[n][:, [term.ids[0] for term in each]] -= 20
@@ -150,13 +150,13 @@ def test_a_narrow_beam_finds_what_has_all_its_terms(texts, seed):
 
 
 def test_where_a_model_would_end_only_terms_go_on():
-    """Wherever that is, if one is missing."""
+    """Wherever the model would end with a term missing, the term comes next."""
     table = table_of(WORDS, seed=6)
     table[:, :, EOS] += 20
-    table[:, 0, EOS] -= 40  # But not at once.
+    table[:, 0, EOS] -= 40  # But not at the start.
     found = found_with(table, [Term((2, 3), 1)], WORDS, beam_width=3**T)
     texts = {text_of(ids, WORDS) for _, ids in found}
-    ends = {"", " b", " c"}  # Behind " a" the term has begun.
+    ends = {"", " b", " c"}  # After " a", the term has begun.
     assert {text[: text.index(" a b")] for text in texts} == ends
 
 
@@ -164,7 +164,7 @@ A, B, C = (2, EOS), (3, 2, 4, EOS), (4, 2, 3, 4, EOS)
 
 
 def test_what_is_less_likely_is_no_better_for_being_longer():
-    """A search would else go on with it for as long as there is room."""
+    """Otherwise a search would continue it for as long as there is room."""
     table = table_of_three([0.52, 0.48, 1e-9])
     log_probs = [log_prob(table[0], ids) for ids in (A, B)]
     assert log_probs[0] > log_probs[1]
@@ -180,7 +180,7 @@ def test_what_is_likelier_than_one_of_the_best_may_be_better():
 
 
 def table_of_three(probabilities):
-    """Returns a table of A, B and C alone, with these probabilities."""
+    """Returns a table in which A, B and C have these probabilities."""
     table = np.full_like(table_of(WORDS, seed=0), -20)
     for ids, probability in zip((A, B, C), probabilities, strict=True):
         table[0, 0, ids[0]] = np.log(probability)
@@ -238,7 +238,7 @@ def test_what_is_complete_may_go_on_to_the_least_length():
 
 
 def test_nothing_ends_a_term_as_another_word():
-    """There is no room for that: whatever is found has its end."""
+    """If there is no room for the term again, the hypothesis is no result."""
     table = table_of(PARTS, seed=3)
     table[:, 0, 3] = NEG_INF
     of_batch = batch_of([[Term((2,), 1)]], PARTS, beam_width=4)

@@ -1,4 +1,4 @@
-"""Lines to translations: nothing lost, and no line depends on another."""
+"""Lines are translated without loss, and independently of each other."""
 
 import dataclasses
 import functools
@@ -55,7 +55,7 @@ def vocabulary():
     return learn_vocabulary()
 
 
-SEED = 4  # Of weights with which a beam finds the best that there is.
+SEED = 4  # With its weights, a beam search finds the best there is.
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def model(vocabulary):
 
 @pytest.fixture(scope="module", autouse=True)
 def _searches_have_one_graph():
-    """Has what searches in the same way share a graph, however it batches."""
+    """Lets searches with the same arguments share a graph, for any batches."""
     with pytest.MonkeyPatch.context() as patch:
         shared = functools.cache(searching._search_function)
         patch.setattr(searching, "_search_function", shared)
@@ -74,9 +74,9 @@ def _searches_have_one_graph():
 
 @pytest.fixture(scope="module")
 def engine_of(model, vocabulary):
-    """A function of search options to an Engine, the same one for the same.
+    """A function from search options to an Engine, made once for each.
 
-    Its graphs take seconds to make.
+    Its graphs take seconds to trace.
     """
 
     @functools.cache
@@ -85,7 +85,7 @@ def engine_of(model, vocabulary):
 
     def make_once(**options):
         options = SearchOptions.from_hparams(ONE_LAYER, **options)
-        # Of these an engine is told with each search.
+        # The Engine does not depend on these.
         told = {"alternatives": 0, "glossary": (), "keep": ()}
         return make(options._replace(**told, alignments=False))
 
@@ -94,8 +94,8 @@ def engine_of(model, vocabulary):
 
 @pytest.fixture(scope="module")
 def steered(engine_of, model, vocabulary):
-    """A function of search options, and others, to a LineTranslator."""
-    aligner = Aligner(model, vocabulary)  # Its graph takes a second to make.
+    """A function from search options, and others, to a LineTranslator."""
+    aligner = Aligner(model, vocabulary)  # Its graph takes a second to trace.
 
     def make(splitting=None, alignment_head=None, **options):
         translator = LineTranslator(
@@ -114,16 +114,16 @@ def steered(engine_of, model, vocabulary):
 
 @pytest.fixture(scope="module")
 def compiled(model, vocabulary):
-    """The Engine that XLA compiles."""
+    """An Engine whose search XLA compiles."""
     options = SearchOptions.from_hparams(ONE_LAYER)
     return model_engine(model, vocabulary, options, xla=True)
 
 
 @pytest.fixture(scope="module")
 def divided(model, vocabulary):
-    """The Engine of two devices, which take a line or two at a time.
+    """An Engine of two devices, which take one line at a time.
 
-    They have the same weights and graphs; those of devices_test have copies.
+    They share weights and search graphs; those of devices_test have copies.
     """
     replicas = [Replica(model, "/device:CPU:0")] * 2
     with pytest.MonkeyPatch.context() as patch:
@@ -141,17 +141,17 @@ def translator(steered):
     return steered(nbest=3)
 
 
-# What is found.
+# What searches find.
 
 
 def eager_search(model, vocabulary, options, lines, constraint=None):
-    """Returns the Hypotheses of lines, none blank, without any graph."""
+    """Returns the Hypotheses of lines that are not blank, without any graph."""
     ids = tf.ragged.constant(vocabulary.encode(lines), tf.int32)
     return search(model, ids.to_tensor(), options, constraint=constraint)
 
 
 def eager_translations(model, vocabulary, options, lines):
-    """Returns the lists of `nbest` Translations of lines, without any graph."""
+    """Returns the `nbest` Translations of each line, without any graph."""
     texts = [line for line in lines if line]
     hypotheses = eager_search(model, vocabulary, options, texts)
     found = {"": [Translation("", 0.0)] * options.nbest}
@@ -194,7 +194,7 @@ def test_the_number_of_parts_changes_no_translation(
     )
 
 
-# All that decoding does not do in ONE_LAYER.
+# Settings that change decoding and that ONE_LAYER lacks.
 UNLIKE = {
     "positions": "learned",
     "learned_positions": LEARNED.learned_positions,
@@ -287,7 +287,7 @@ def test_blank_lines_stay_blank(translator):
 
 
 def greedy(model, ids, max_length):
-    """Returns the likeliest next id again and again, from whole passes."""
+    """Returns the likeliest next id at each step, from full passes."""
     found = []
     while len(found) < max_length and EOS not in found:
         target = [EOS, *found, *[PAD] * (max_length - len(found))]
@@ -312,10 +312,10 @@ def test_a_beam_of_one_is_greedy(model, vocabulary):
 
 
 def score_of(model, source_ids, target_ids, alpha):
-    """Returns the log probability of a target over its length penalty."""
+    """Returns the log probability of a target divided by its length penalty."""
     inputs = np.array([source_ids]), np.array([[EOS, *target_ids[:-1]]])
     logits_TV = np.array(model(inputs)[0], np.float64)
-    # Padding is no token: its probability goes to the others.
+    # Padding is not a token: its probability goes to the others.
     logits_TV[:, PAD] = -1e9
     log_probs_TV = logits_TV - np.logaddexp.reduce(logits_TV, 1, keepdims=True)
     log_prob = sum(log_probs_TV[t, i] for t, i in enumerate(target_ids))
@@ -601,7 +601,7 @@ def test_a_translator_gives_the_scores_and_those_next_to_the_best(
 
 @pytest.fixture(scope="module")
 def drawn_scores(vocabulary):
-    """A function of a dtype policy to scores, weights being as drawn."""
+    """A function from a dtype policy to scores, with freshly drawn weights."""
 
     @functools.cache
     def scores(policy):
@@ -628,7 +628,7 @@ def drawn_scores(vocabulary):
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
 def test_a_translator_works_in_mixed_precision(drawn_scores, precision):
-    # With such weights, all tokens are about as likely.
+    # With freshly drawn weights, all tokens are about equally likely.
     np.testing.assert_allclose(
         drawn_scores(f"mixed_{precision}"),
         drawn_scores("float32"),
@@ -920,7 +920,7 @@ def test_a_call_gives_scores_on_request(translator):
 
 @pytest.fixture
 def float64():
-    """Keras computes in float64 where nothing else is said."""
+    """Keras with float64 as its default."""
     policy = keras.config.dtype_policy()
     keras.config.set_floatx("float64")
     keras.config.set_dtype_policy("float64")
@@ -1005,7 +1005,7 @@ def test_alternatives_differ_in_the_next_word(steered, translator):
     assert len({*words}) == len(found) == 4
     for (best, score), word in zip(found, words, strict=True):
         assert best.startswith(prefix)
-        # The best one that begins so, unless the word goes on there.
+        # It is the best that begins so, unless the best continues the word.
         ((again, *_),) = translator.translate([text], prefixes=[prefix + word])
         assert again.score >= score - 1e-4
         rest = again.text.removeprefix(prefix + word)
@@ -1016,7 +1016,7 @@ def test_alternatives_differ_in_the_next_word(steered, translator):
 
 @pytest.mark.slow
 def test_alternatives_begin_anywhere(steered):
-    """At the start, within a word, and behind a word without a space."""
+    """At the start, within a word, and after a word without a space."""
     translator = steered()
     for prefix in ("", "the r", "the red"):
         found = translator.alternatives(LINES[0], prefix, count=3)
@@ -1041,7 +1041,7 @@ def test_what_has_fewer_alternatives_has_no_others(steered, vocabulary):
 
 @pytest.mark.slow
 def test_lines_have_alternatives_where_their_prefixes_end(steered):
-    """Of sentences, the first one that the prefix leaves open."""
+    """Of several sentences, only the first that the prefix leaves open."""
     several = steered(Splitting(), alternatives=3)
     plain = steered(Splitting())
     lines = ["The dog. A cat. Two men.", "", "a red boat"]
@@ -1073,7 +1073,7 @@ def test_alternatives_are_the_same_with_xla_and_on_several_devices(
         LineTranslator(each, plain.vocabulary, plain.options)
         for each in (divided, compiled)
     )
-    # XLA compiles anew for what has no prefix.
+    # Without a prefix, XLA would have to compile another program.
     for prefix, others in (("", [on_two]), ("the re", [on_two, with_xla])):
         expected = plain.alternatives(LINES[0], prefix, count=3)
         for other in others:
@@ -1140,7 +1140,7 @@ def test_translations_have_the_terms_of_a_glossary(steered, translator):
 
 @pytest.mark.slow
 def test_the_best_of_several_with_terms_is_the_best(steered):
-    lines = [WITH_TERMS[0], *WITH_TERMS[2:], *LINES]  # Of one beam's width.
+    lines = [WITH_TERMS[0], *WITH_TERMS[2:], *LINES]  # One beam width.
     alone, several = (
         steered(glossary=GLOSSARY, nbest=n).translate(lines) for n in (1, 3)
     )
@@ -1186,7 +1186,7 @@ def test_terms_go_with_whatever_else_steers(steered):
     translator = steered(glossary=GLOSSARY, **ALL_THAT_STEERS)
     prefixes = ["the ", "", "dog"]
     twice, without, with_two = translator(WITH_TERMS[1:], prefix=prefixes)
-    # Its tokens would appear twice in a row: there is no such translation.
+    # It would repeat the bigram "the water": there is no such translation.
     assert twice == ""
     assert len(without.split()) > 1
     assert with_two.startswith("dog")
@@ -1207,7 +1207,7 @@ def test_texts_have_the_scores_of_translations(model, vocabulary):
         [score_of(model, *pair, 0.7) for pair in zip(*encoded, strict=True)],
         rtol=1e-5,
     )
-    # There is no room for so much.
+    # There is no room for so long a text.
     assert engine.score_texts(ids[:1], ["the dog " * 50])[0] == -math.inf
 
 
@@ -1427,12 +1427,12 @@ def test_options_that_cannot_steer_are_refused(steered, options, message):
         steered(**options)
 
 
-# What is drawn at random.
+# Sampling.
 
 
 @pytest.fixture(scope="module")
 def drawn(steered):
-    """A translator that draws."""
+    """A LineTranslator that samples."""
     return steered(
         sample_top_k=30,
         sample_top_p=0.95,
@@ -1548,7 +1548,7 @@ def test_what_is_kept_is_there_once(steered, translator):
                 assert best.text.count(item) == 1
     assert found[2][0].text.index("<i>") < found[2][0].text.index("</i>")
     assert [best.text for best in found[3]] == ["<hr/>"] * 3
-    # A line without any is translated as ever.
+    # A line with nothing to keep is translated as usual.
     plain = translator.translate(KEPT_LINES[1:2])
     assert_same(found[1:2], plain)
     assert_same(keeping.translate(KEPT_LINES[::-1]), found[::-1])
@@ -1655,7 +1655,7 @@ def test_alignments_change_no_translation(steered, translator, model):
     for line, several in zip(lines, found, strict=True):
         for text, _, links in several:
             pharaoh.links_of([pharaoh.as_text(links)], [(line, text)])
-    # By another head.
+    # With another head.
     with_more = steered(None, heads[1], alignments=True, nbest=3)
     (others,) = with_more.translate(lines[2:])
     assert [list(each.links) for each in others] == by_head != expected

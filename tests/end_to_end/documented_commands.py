@@ -1,17 +1,18 @@
-"""Runs the commands of README.md and docs/ as they stand there, in their order.
+"""Runs the commands of README.md and docs/ as written, in order.
 
     python tests/end_to_end/documented_commands.py [--only=REGEX] [--skip=REGEX]
         [--list]
 
-In a fresh clone and a fresh virtual environment, for the commands install into
-it, and write into runs/, export/ and the clone itself. $MULTI30K, $TREEBANKS
-and $NEWSTEST are folders as the pages describe them; what a reader brings
-(some.en, my.en, ...) is made of $MULTI30K. On two cores it takes some four
-hours, most of them in three trainings.
+Use a fresh clone and a fresh virtual environment: the commands install packages
+and write to runs/, export/ and the clone itself. $MULTI30K, $TREEBANKS and
+$NEWSTEST are folders as the pages describe them; the files that a reader would
+bring (some.en, my.en, ...) are made from $MULTI30K. On two cores it takes about
+four hours, most of them in three trainings.
 
-REGEX chooses pages' lines ("README.md:29") or commands, by re.search. Prints a
-row for each command: "ok", "failed" with its status, or why it was skipped; its
-output is in documented/PAGE-LINE.log. The exit status is 1 if any failed.
+REGEX selects commands by their place ("README.md:29") or text, with re.search.
+Prints a row for each command: "ok", "failed" with its status, or why it was
+skipped. Its output is in documented/PAGE-LINE.log. The exit status is 1 if any
+command failed.
 """
 
 import argparse
@@ -39,7 +40,7 @@ from readme import PAGES
 _LOGS = _ROOT / "documented"
 _SERVER = "http://localhost:8501/health"
 _SERVER_SECONDS = 120
-# What is not here, by what its commands say.
+# Why commands cannot be run here, by a pattern that matches their text.
 _MISSING = {
     r"docker run|^tensorflow/": "needs docker",
     r"wmt14|runs/base|DIR": "needs WMT 2014",
@@ -48,7 +49,7 @@ _MISSING = {
     r"gs://": "needs a bucket",
     r"--hparams=transformer_big": "needs GPUs",
 }
-# What a reader has: lines of the folder, from the first to before the last.
+# A reader's own files: (split of $MULTI30K, first line, line after the last).
 _TEXT = {
     "some": ("test_2016_flickr", 0, 200),
     "my": ("train", 0, 2000),
@@ -66,7 +67,7 @@ class Command(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """Why it cannot be run; "" if it can."""
+        """Why it cannot be run here; "" if it can."""
         found = (w for rx, w in _MISSING.items() if re.search(rx, self.text))
         return next(found, "")
 
@@ -82,7 +83,7 @@ class Command(NamedTuple):
 
 
 def commands_of(page: pathlib.Path) -> Iterator[Command]:
-    """Yields the commands of a page's blocks of bash."""
+    """Yields the commands in the bash blocks of a page."""
     text = page.read_text("utf-8")
     for block in re.finditer(r"^```bash\n(.*?)^```", text, re.M | re.S):
         number = text.count("\n", 0, block.start(1)) + 1
@@ -98,7 +99,10 @@ def commands_of(page: pathlib.Path) -> Iterator[Command]:
 
 
 def is_whole(text: str) -> bool:
-    """Returns whether bash would run the text, and not wait for more."""
+    """Returns whether the text is complete, so that bash would run it.
+
+    A comment is not: it belongs to the command after it.
+    """
     last = text.splitlines()[-1]
     if last.startswith("#") or last.endswith("\\"):
         return False
@@ -107,7 +111,7 @@ def is_whole(text: str) -> bool:
 
 
 def all_commands() -> list[Command]:
-    """Returns those of all pages; what stands twice, where it stands first."""
+    """Returns the commands of all pages, repeated ones only once."""
     by_text = {}
     for page in PAGES:
         for command in commands_of(page):
@@ -116,7 +120,7 @@ def all_commands() -> list[Command]:
 
 
 def bring_files() -> None:
-    """Writes what the pages say that a reader has."""
+    """Writes the files that the pages expect a reader to have."""
     source = pathlib.Path(os.environ["MULTI30K"])
     for name, (split, first, end) in _TEXT.items():
         for language in ("en", "de"):
@@ -135,7 +139,7 @@ def bring_files() -> None:
 
 
 def bring_models(command: Command) -> None:
-    """Makes the two models of an ensemble out of one, if it has them."""
+    """Links runs/multi30k to each model of an ensemble that a command has."""
     for model in re.findall(r"runs/(?:first|second)", command.text):
         shutil.copytree(
             _ROOT / "runs/multi30k", _ROOT / model, copy_function=os.link
@@ -155,13 +159,13 @@ def run(command: Command) -> str:
 
 
 class Server:
-    """The server that runs, if any: commands after it may ask it."""
+    """The running server, if any, which later commands may query."""
 
     def __init__(self):
         self._process = None
 
     def start(self, command: Command) -> str:
-        """Starts another one; returns how it began."""
+        """Stops the last server and starts another; returns how it began."""
         self.stop()
         with command.log.open("w") as log:
             self._process = subprocess.Popen(
@@ -192,7 +196,7 @@ class Server:
 
 
 def main() -> int:
-    """Runs all and prints a row for each; returns the exit status."""
+    """Runs all commands, prints a row for each; returns the exit status."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

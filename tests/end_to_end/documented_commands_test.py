@@ -1,4 +1,4 @@
-"""The program that runs the commands of the pages finds them all."""
+"""documented_commands.py finds every command of the pages, whole."""
 
 import documented_commands
 from readme import PAGES
@@ -44,7 +44,7 @@ def test_what_cannot_be_run_says_why(tmp_path, monkeypatch):
 
 
 def test_every_line_of_every_block_is_in_a_command():
-    """No block ends in the middle of one."""
+    """No block ends in the middle of a command."""
     for page in PAGES:
         blocks = page.read_text("utf-8").split("```bash\n")[1:]
         lines = [b.split("\n```")[0] for b in blocks]

@@ -1,4 +1,4 @@
-"""bin/evaluate beside a run that goes on."""
+"""bin/evaluate reports the checkpoint that it scored while a run goes on."""
 
 import json
 

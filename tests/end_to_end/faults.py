@@ -1,20 +1,20 @@
-"""Does to runs what kills, disks and people do, and says what came of it.
+"""Injects faults into runs (kills, damaged files, full disks); checks results.
 
     python tests/end_to_end/faults.py [--kills=20] [--seed=1]
 
-Trains a tiny model to its end, and again under each of these faults:
+Trains a tiny model to its end, then tries each of these faults:
 
-- SIGKILL at random moments of a run that saves after each update, so also in
-  the middle of a checkpoint's files; the run is resumed until it ends.
-- Each file of the model directory cut to a half, with a flipped bit, or
-  missing; then bin/translate, and bin/train for two updates more.
-- A disk of too few KiB for a run, and for an export. (Needs the right to mount
-  one; skipped otherwise.)
+- SIGKILL at random moments of a run that saves after each update, so also while
+  a checkpoint is being written; the run is resumed until it ends.
+- Each file of the model directory cut in half, with a flipped bit, or missing;
+  then bin/translate, and bin/train for two more updates.
+- Disks of various sizes, some too small, for a run and for an export. (Skipped
+  unless this process may mount one.)
 
-Prints a row for each: "same" where the result is that without the fault to the
-bit, "warned" where a warning names the file and something else is used in its
-place, "refused" where one line says why there is no result. Anything else is
-"WRONG", and the exit status 1. It takes about ten minutes on two cores.
+Prints a row for each: "same" if the result equals that without the fault, bit
+for bit; "warned" if it differs but there was a warning; "refused" if one line
+says why there is no result. Anything else is "WRONG", and makes the exit status
+1. It takes about ten minutes on two cores.
 """
 
 import argparse
@@ -35,7 +35,7 @@ _ROOT = pathlib.Path(__file__).absolute().parents[2]
 sys.path[:0] = [str(_ROOT / "bin"), str(_ROOT / "tests" / "helpers")]
 
 import binaries
-import checkout  # noqa: F401, the code that this belongs to
+import checkout  # noqa: F401, this checkout's packages
 import in_process
 import numpy as np
 import tiny_run
@@ -43,14 +43,14 @@ import tiny_run
 from t2t_lite.storage import checkpoints
 
 _STEPS = 12
-_KILLED_STEPS = 150  # Each of them saved: some seconds of little but saving.
-_TIMES = ("device_seconds",)  # Of the tensors, they alone may differ.
+_KILLED_STEPS = 150  # Each is saved: the run does little else.
+_TIMES = ("device_seconds",)  # The only tensors that may differ.
 _LINE = "eins zwei drei vier\n"
 _KIB = (16, 64, 128, 256, 320, 384, 448, 512, 2048, 8192)
 
 
 class Row(NamedTuple):
-    """A fault, and what came of it."""
+    """A fault and its outcome."""
 
     fault: str
     program: str
@@ -65,15 +65,15 @@ class Found(NamedTuple):
     """What a program did."""
 
     status: int
-    result: Any  # to compare
+    result: Any  # what is compared
     errors: str
 
 
 def outcome(found: Found, expected: Any) -> str:
-    """Returns what a fault came to.
+    """Returns the outcome of a fault, as in Row.
 
     Args:
-        found: Found.
+        found: what the program did with the fault.
         expected: the result without the fault.
     """
     lines = found.errors.split("\n")
@@ -98,10 +98,10 @@ def _is_same(result: Any, expected: Any) -> bool:
 
 
 class Trial:
-    """A tiny model, trained once, and what to do with copies of it.
+    """A tiny model, trained once, and programs to run on copies of it.
 
     Args:
-        folder: of all files.
+        folder: where all files go.
     """
 
     PROGRAMS = "translate", "train"
@@ -127,25 +127,25 @@ class Trial:
         ]
 
     def train(self, model_dir: pathlib.Path, steps: int) -> Found:
-        """Trains or resumes; its result is the last checkpoint."""
+        """Trains or resumes; the result is the last checkpoint's tensors."""
         status, _, errors = in_process.run(
             "train", *self.flags(model_dir, steps)
         )
         return Found(status, _last(model_dir) if status == 0 else None, errors)
 
     def resume(self, model_dir: pathlib.Path) -> Found:
-        """Trains two updates more."""
+        """Trains for two more updates."""
         return self.train(model_dir, _STEPS + 2)
 
     def translate(self, model_dir: pathlib.Path) -> Found:
-        """Translates a line; its result is the line, with its score."""
+        """Translates a line; the result is its translation and score."""
         status, out, errors = in_process.run(
             *("translate", f"--model_dir={model_dir}", "--scores"), text=_LINE
         )
         return Found(status, out, errors)
 
     def run(self, program: str, model_dir: pathlib.Path) -> Found:
-        """Runs one of PROGRAMS: translates, or trains two updates more."""
+        """Runs one of PROGRAMS: translates, or trains for two more updates."""
         do = {"translate": self.translate, "train": self.resume}
         return do[program](model_dir)
 
@@ -158,7 +158,7 @@ class Trial:
 
     @contextlib.contextmanager
     def copy(self) -> Iterator[pathlib.Path]:
-        """Gives a copy of the model directory, for a time."""
+        """Yields a temporary copy of the model directory."""
         with tempfile.TemporaryDirectory(dir=self.folder) as folder:
             yield shutil.copytree(self.model, pathlib.Path(folder, "model"))
 
@@ -187,7 +187,7 @@ def damaged_files(
     damages: Iterable[str] = tuple(DAMAGES),
     programs: Iterable[str] = Trial.PROGRAMS,
 ) -> Iterator[Row]:
-    """Yields the rows of damaged files of a model directory."""
+    """Yields a row for each file, damage and program."""
     for path in sorted(trial.model.rglob(pattern)):
         if not path.is_file() or not path.stat().st_size:
             continue
@@ -201,7 +201,7 @@ def damaged_files(
 
 
 def kills(trial: Trial, count: int, seed: int) -> Iterator[Row]:
-    """Yields the row of a run that is killed again and again."""
+    """Yields the row of a run that is killed up to `count` times."""
     generator = random.Random(seed)
     whole, model_dir = trial.folder / "whole", trial.folder / "killed"
 
@@ -218,7 +218,7 @@ def kills(trial: Trial, count: int, seed: int) -> Iterator[Row]:
             if "Training a model" in line:
                 break
         time.sleep(generator.uniform(0.0, 4.0))
-        if process.poll() is not None:  # It came to its end.
+        if process.poll() is not None:  # The run has finished.
             process.communicate()
             break
         process.kill()
@@ -235,7 +235,7 @@ def kills(trial: Trial, count: int, seed: int) -> Iterator[Row]:
 
 @contextlib.contextmanager
 def _disk(folder: pathlib.Path, kib: int) -> Iterator[pathlib.Path | None]:
-    """Gives a disk of so many KiB; None where none may be mounted."""
+    """Yields a disk of that many KiB, or None if mounting is not allowed."""
     place = pathlib.Path(tempfile.mkdtemp(prefix="disk-", dir=folder))
     options = ["-t", "tmpfs", "-o", f"size={kib}k", "tmpfs", str(place)]
     mounted = subprocess.run(["mount", *options], capture_output=True)
@@ -251,7 +251,7 @@ def _disk(folder: pathlib.Path, kib: int) -> Iterator[pathlib.Path | None]:
 def trained_on_disks(
     trial: Trial, sizes: tuple[int, ...] = _KIB
 ) -> Iterator[Row]:
-    """Yields the rows of runs on disks: of too few KiB, and of enough."""
+    """Yields a row for a run on a disk of each size, in KiB."""
     expected = _last(trial.model)
     for kib in sizes:
         with _disk(trial.folder, kib) as disk:
@@ -265,7 +265,7 @@ def trained_on_disks(
 def exported_to_disks(
     trial: Trial, sizes: tuple[int, ...] = _KIB
 ) -> Iterator[Row]:
-    """Yields the rows of exports, as `trained_on_disks` does those of runs."""
+    """Yields a row for an export to a disk of each size, in KiB."""
     for kib in sizes:
         with _disk(trial.folder, kib) as disk:
             came = "skipped"
@@ -275,7 +275,7 @@ def exported_to_disks(
 
 
 def _export(trial: Trial, disk: pathlib.Path) -> Found:
-    """Exports; its result is whether each version that is there is whole."""
+    """Exports; the result says whether each version on the disk is whole."""
     status, _, errors = in_process.run(
         "export",
         f"--model_dir={trial.model}",

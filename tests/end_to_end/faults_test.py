@@ -1,4 +1,4 @@
-"""The short form of faults.py: no fault makes a result wrong in silence."""
+"""A short form of faults.py: no fault silently makes a result wrong."""
 
 import faults
 import in_process

@@ -1,4 +1,4 @@
-"""Models of other programs go through the commands: in, on, and out."""
+"""Commands import other programs' models, use and train them, and export."""
 
 import json
 
@@ -27,14 +27,14 @@ def refused(message, name, *flags):
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    """A model directory whose outputs are words."""
+    """A model directory whose translations are words."""
     path = tmp_path_factory.mktemp("model") / "model"
     return write_model(path, learn_vocabulary(), ONE_LAYER, seeds=(3, 4)).path
 
 
 @pytest.fixture(scope="module")
 def nbest(model):
-    """The flags of a search in that model, and what TensorFlow finds."""
+    """The flags of a search, and what TensorFlow finds with them."""
     flags = "--length_penalty=0", "--nbest=2"
     return flags, run("translate", f"--model_dir={model}", *flags, text=TEXT)
 

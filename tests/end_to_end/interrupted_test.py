@@ -1,4 +1,4 @@
-"""bin/translate goes on where it was stopped, to the same bytes."""
+"""An interrupted bin/translate resumes and writes the same bytes."""
 
 import time
 
@@ -21,9 +21,9 @@ from t2t_lite.decoding.translation import LineTranslator
 
 @pytest.fixture(scope="module", autouse=True)
 def _opened_once():
-    """Has commands share a translator of the same options: it is traced once.
+    """Makes commands with the same options share a translator, traced once.
 
-    But for those whose graphs are optimized and those whose are not.
+    Optimized and unoptimized graphs are not shared with each other.
     """
     open_model, opened = engines.open_model, {}
 
@@ -47,7 +47,7 @@ def model_dir(tmp_path_factory):
 
 @pytest.fixture
 def source(tmp_path):
-    """A file of 12 lines; the 11th is longer than the model takes."""
+    """A file of 12 lines; the 11th is longer than the model allows."""
     path = tmp_path / "source"
     lines = [*LINES, *LINES[:3], sentence(40), "a dog"]
     path.write_text("".join(f"{line}\n" for line in lines))
@@ -55,7 +55,7 @@ def source(tmp_path):
 
 
 class _Stop:
-    """Interrupts a translation at its n-th window."""
+    """Interrupts a translation at its n-th window; never if n is 0."""
 
     def __init__(self, monkeypatch, n):
         self.first_lines, translate = [], LineTranslator.translate

@@ -1,4 +1,4 @@
-"""What only a whole process shows: each program, run as a user runs it."""
+"""Each program, run as a user runs it: what only a process of its own shows."""
 
 import os
 import subprocess
@@ -32,7 +32,7 @@ def test_help_needs_no_tensorflow(name, tmp_path):
     status, out, errors = binaries.run(
         name, "--help", PYTHONPATH=os.pathsep.join(paths)
     )
-    assert f"bin/{name}" in out  # Above its flags; table_3 has none.
+    assert f"bin/{name}" in out  # Above its flags; table_3 has no flags.
     assert status == 0
     assert errors == ""
 
@@ -68,7 +68,7 @@ def test_the_users_settings_of_keras_change_nothing(model_dir, tmp_path):
         text="the dog\n",
         KERAS_BACKEND="jax",
         KERAS_HOME=str(tmp_path),
-        PYTHONPATH=os.environ.get("PYTHONPATH", ""),  # Where JAX is.
+        PYTHONPATH=os.environ.get("PYTHONPATH", ""),  # So JAX is not hidden.
         TF_USE_LEGACY_KERAS="1",
     )
     assert found == in_process.run("translate", *flags, text="the dog\n")
@@ -88,7 +88,7 @@ def test_a_corpus_that_cannot_be_downloaded(tmp_path):
 
 
 def test_a_closed_pipe_ends_a_program_quietly(model_dir):
-    """As `bin/translate ... | head -1` does."""
+    """As in `bin/translate ... | head -1`."""
     process = subprocess.Popen(
         binaries.command(
             "translate", f"--model_dir={model_dir}", "--batch_lines=1"
@@ -100,7 +100,7 @@ def test_a_closed_pipe_ends_a_program_quietly(model_dir):
         text=True,
     )
     process.stdout.close()
-    # Empty lines, of which each is written as soon as it is read.
+    # Empty lines, each of which is written as soon as it is read.
     process.stdin.write("\n" * 100)
     process.stdin.close()
     errors = process.stderr.read()

@@ -1,4 +1,4 @@
-"""The Python of README.md and docs/ runs as it stands there; links lead on."""
+"""Python examples in README.md and docs/ run as written; links have targets."""
 
 import pathlib
 import re
@@ -12,7 +12,7 @@ import t2t_lite
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Returns a folder with a model that was trained: runs/multi30k."""
+    """A folder with runs/multi30k, a model with random weights."""
     path = tmp_path_factory.mktemp("user")
     (path / "runs").mkdir()
     write_model(
@@ -55,14 +55,14 @@ def test_the_classifier_beats_chance():
 
 
 def prose(page):
-    """Returns the text of a page without its blocks of code."""
+    """Returns the text of a page without its code blocks."""
     return re.sub(
         r"^```.*?^```", "", page.read_text("utf-8"), flags=re.M | re.S
     )
 
 
 def links(page):
-    """Yields (path, anchor) of the page's links to files and to itself."""
+    """Yields (path, anchor) for each link to a file or within the page."""
     text = prose(page)
     found = re.findall(r"\]\((?!https?:)([^)\s]+)\)", text)
     found += re.findall(r'(?:src|href)="(?!https?:)([^"]+)"', text)

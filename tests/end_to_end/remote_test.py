@@ -1,4 +1,4 @@
-"""A run whose every file lies on another machine: TensorFlow's own ram://."""
+"""Programs read and write remote files, here TensorFlow's ram:// ones."""
 
 import gzip
 import json
@@ -30,11 +30,11 @@ def _one_trainer():
 
 
 class _LostConnectionError(Exception):
-    """What ends a save between two files."""
+    """Interrupts a save between two files."""
 
 
 def _upload_corpus(folder):
-    """Returns the flags of a tiny corpus that lies in the store."""
+    """Uploads a tiny corpus to the store; returns its flags."""
     flags = []
     for flag in tiny_run.write_corpus(folder):
         name, local = flag.split("=")
@@ -76,12 +76,12 @@ def _weights(model_dir):
 
 
 class _Interrupted(NamedTuple):
-    """A run in the store that lost its connection once, and then went on."""
+    """A run in the store that lost its connection once and was resumed."""
 
     corpus: list[str]
     flags: list[str]  # of this run and of an undisturbed one
-    steps: list[str]  # the checkpoints once the connection was lost
-    errors: str  # of the process that went on
+    steps: list[str]  # its checkpoints when the connection was lost
+    errors: str  # stderr of the resumed run
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def interrupted(tmp_path_factory):
     corpus = _upload_corpus(folder)
     flags = [f"--cache_dir={folder / 'cache'}", "--steps=6"]
     command = *flags, "--save_every_steps=2", "--evaluate_every_steps=6"
-    # An exception in the middle of a save: the data is there, no index yet.
+    # Fails in the middle of a save: the data is there, the index is not yet.
     upload = remote_path.RemotePath.upload
 
     def lose_connection(self, local):
@@ -119,7 +119,7 @@ def test_a_run_goes_on_from_what_was_whole_as_if_undisturbed(
     assert interrupted.steps == ["step-2.index"]
     assert "step-2" in interrupted.errors
     assert _steps() == ["step-4.index", "step-6.index"]
-    # It needs no scores, for they change no weight.
+    # It needs no scoring, which changes no weights.
     status, _, errors = _train(
         _to_train_on(interrupted.corpus),
         *interrupted.flags,
@@ -159,7 +159,7 @@ def test_an_export_there_translates_as_its_model_does(interrupted, tmp_path):
     output = f"{_STORE}/text/translated.gz"
     given = f"--input={_STORE}/text/some", f"--output={output}"
     _run("translate", "--xla=false", *given)
-    # Beside another version.
+    # The export goes next to an older version.
     exports = f"{_STORE}/exports"
     assert checks.next_version(files.to_path(exports)) == 1
     files.to_path(f"{exports}/1/saved_model.pb").upload(source)

@@ -9,7 +9,7 @@ _FIRST, _SECOND = "The old dog runs.", "A red ball is on the hill."
 
 @pytest.fixture(scope="module")
 def translate(tmp_path_factory):
-    """A function of lines and flags that returns what bin/translate does."""
+    """A function that returns bin/translate's output for lines and flags."""
     path = tmp_path_factory.mktemp("model") / "model"
     write_model(path, learn_vocabulary(), ONE_LAYER)
 

@@ -1,4 +1,4 @@
-"""bin/serve as a process: both kinds of model, many clients, and its end."""
+"""bin/serve serves both kinds of model to many clients, and stops cleanly."""
 
 import concurrent.futures
 import contextlib
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 @contextlib.contextmanager
 def serving(*flags):
-    """Gives a running bin/serve, and its address."""
+    """Yields a running bin/serve process and its address."""
     process = start("serve", "--port=0", *flags)
     try:
         address = process.stdout.readline().strip()
@@ -55,11 +55,11 @@ def export(tmp_path_factory):
 
 
 def assert_serves(address, name, expected):
-    """Checks that a model is there, and that it finds what is expected.
+    """Checks that a model is available and translates LINES as expected.
 
     Args:
-        address: str, that of the server.
-        name: str, that of the model.
+        address: str, of the server.
+        name: str, of the model.
         expected: list of (text, score), one for each of LINES.
     """
     (version,) = ask(address, name)["model_version_status"]
@@ -95,10 +95,10 @@ def test_clients_get_their_own_and_a_stop_finishes_what_was_asked():
     ):
         assert_serves(address, "m", [nbest[0] for nbest in EXPECTED["last"]])
         assert [*clients.map(translate, lines)] == expected
-        # Behind a request that takes its time, all others wait.
+        # All others wait behind one long request.
         long = clients.submit(ask, address, "m:predict", inputs=LINES * 100)
         asked = [clients.submit(translate, line) for line in lines[1:]]
-        time.sleep(0.5)  # Until they are there.
+        time.sleep(0.5)  # Until the server has them.
         assert not long.done()
         process.send_signal(signal.SIGTERM)
         assert len(long.result()["outputs"]["outputs"]) == 100 * len(LINES)

@@ -1,4 +1,4 @@
-"""What steers a translation, from the command line."""
+"""Flags of bin/translate steer a translation, or are refused."""
 
 import in_process
 import pytest
@@ -94,7 +94,7 @@ def test_a_glossary_is_a_file_of_terms(model_dir, files):
     assert status == 0, errors
     first, _, last = output.splitlines()
     assert "red boat" not in first
-    # That of a bird is in the last sentence; the first is in the prefix.
+    # "bird" is in the last sentence; the first "two men" is the prefix's.
     assert "two men" in last.removeprefix("two men. ")
 
 
@@ -111,7 +111,7 @@ def test_what_is_kept_comes_out_as_it_went_in(model_dir):
     first, second = output.splitlines()
     for item in ("<b>", "</b>", "www.a.org"):
         assert first.count(item) == 1
-    assert "{x}" not in second  # Its kind is not asked for.
+    assert "{x}" not in second  # --keep does not name placeholders.
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A run is the same run however often it is interrupted."""
+"""Runs of bin/train resume to the same bits, report scores, refuse changes."""
 
 import concurrent.futures
 import json
@@ -28,7 +28,8 @@ from t2t_lite.training import run, trainer
 pytestmark = pytest.mark.slow
 _STEPS = 40
 _LIKE_A_PATTERN = "a[1]\\*"
-# What moves no weight. A rate is part of the graph: runs of one share it.
+# Too small to move a weight. The rate is part of the graph, so runs that are to
+# share a graph must all have this one.
 _NO_RATE = "--override=learning_rate_scale=1e-12"
 
 
@@ -57,7 +58,7 @@ def _flags(corpus, model_dir, *more):
 
 
 def _without_scores(flags):
-    """Returns the flags of a run that has no text to be scored on."""
+    """Returns flags without dev and test text, so that nothing is scored."""
     held_out = ("--dev_", "--test_", "--evaluate_every_steps")
     return [flag for flag in flags if not flag.startswith(held_out)]
 
@@ -68,7 +69,7 @@ def _last(model_dir):
 
 
 def _train(*flags):
-    """Trains to the end; the bits are those of a process of its own."""
+    """Trains to the end, with the same bits as a process of its own."""
     with in_process.optimized_graphs():
         status, out, errors = in_process.run("train", *flags)
     assert status == 0, errors
@@ -76,7 +77,10 @@ def _train(*flags):
 
 
 def _train_on_one_core(*flags):
-    """Trains where no bits are compared; returns what in_process.run does."""
+    """Trains on one core, for tests that compare no bits.
+
+    Returns what in_process.run does.
+    """
     with in_process.on_one_core():
         return in_process.run("train", *flags)
 
@@ -90,13 +94,13 @@ def whole(corpus, tmp_path_factory):
 
 @pytest.fixture
 def copy(whole, tmp_path):
-    """The model directory of that run, for a test to go on with."""
+    """A copy of that run's model directory, for a test to continue from."""
     return shutil.copytree(whole[0], tmp_path / "copy")
 
 
 @pytest.fixture(scope="module")
 def longer(whole, corpus, tmp_path_factory):
-    """The same run with two updates more: (model directory, stdout)."""
+    """That run, continued for two updates: (model directory, stdout)."""
     model_dir = tmp_path_factory.mktemp("longer") / "model"
     shutil.copytree(whole[0], model_dir)
     flags = _flags(
@@ -120,9 +124,9 @@ _SCORES = (
 
 @pytest.fixture(scope="module")
 def warm(whole, corpus, tmp_path_factory):
-    """A run from its weights, of one update: (model directory, stderr).
+    """A run of one update from its weights: (model directory, stderr).
 
-    Its path looks like a pattern.
+    The path of the model directory looks like a glob pattern.
     """
     model_dir = tmp_path_factory.mktemp("warm") / _LIKE_A_PATTERN
     flags = _flags(
@@ -138,19 +142,19 @@ def warm(whole, corpus, tmp_path_factory):
 
 
 class _AtOnce(NamedTuple):
-    """What two runs left that were begun at once with one cache.
+    """What two runs left that were started at the same time with one cache.
 
-    The first was killed on its way, the second was stopped by SIGTERM. Then
-    the same commands went to their end.
+    The first was killed partway, the second was stopped by SIGTERM. Then the
+    same commands were run to their end.
     """
 
     cache: pathlib.Path
     model_dirs: list[pathlib.Path]
     flags: list[list[str]]
-    logs: list[str]  # of the first process of each
-    statuses: list[int]  # of these
-    saved: list[list[str]]  # the names of the checkpoints that these left
-    resumed: list[tuple[str, str]]  # from there to the end: (stdout, stderr)
+    logs: list[str]  # of each run's first process
+    statuses: list[int]  # of the same processes
+    saved: list[list[str]]  # names of the checkpoints that they left
+    resumed: list[tuple[str, str]]  # (stdout, stderr) of the rest of each run
 
 
 @pytest.fixture(scope="module")
@@ -181,7 +185,10 @@ def at_once(corpus, tmp_path_factory):
 
 
 def _train_anew(*flags):
-    """Trains by a trainer of its own: its graph sees other shapes first."""
+    """Trains with a new trainer, as a resumed process does.
+
+    Its graph sees other shapes first than the shared trainer's did.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run, "Trainer", trainer.Trainer)
         return _train(*flags)
@@ -193,7 +200,7 @@ def _saved(model_dir):
 
 
 def _stop(process):
-    """Has a run stop after its first update; returns its log."""
+    """Stops a run by SIGTERM after its first update; returns its log."""
     lines = []
     for line in process.stderr:
         lines.append(line)
@@ -205,11 +212,11 @@ def _stop(process):
 
 
 def _kill(process, model_dir, seconds):
-    """Kills a run so long after its first checkpoint; returns its log."""
-    # Not before, else there is nothing to resume.
+    """Kills a run `seconds` after its first checkpoint; returns its log."""
+    # Before that, there would be nothing to resume.
     deadline = time.monotonic() + binaries.TIMEOUT_S
     while not checkpoint_files.paths(model_dir / "checkpoints"):
-        if process.poll() is not None:  # It came to its end.
+        if process.poll() is not None:  # The run has finished.
             break
         assert time.monotonic() < deadline, process.communicate()
         time.sleep(0.01)
@@ -239,11 +246,11 @@ def test_sigterm_saves_and_the_same_command_goes_on(whole, at_once):
     assert 1 <= int(name.removeprefix("step-")) < _STEPS
     model_dir = at_once.model_dirs[1]
     _assert_same(_last(model_dir), _last(whole[0]))
-    # What the stop saved is part of no average.
+    # The checkpoint that the stop saved is gone, so it is part of no average.
     assert _saved(model_dir) == [f"step-{_STEPS}"]
     out, _ = at_once.resumed[1]
     assert re.search(f"Model: .*step-{_STEPS}\n", out)
-    # One was scored, so that no average is to be translated with.
+    # A single checkpoint was scored, so the command averages none.
     command = f"bin/translate --model_dir={model_dir}"
     assert out.splitlines()[-1].strip() == command
 
@@ -314,10 +321,10 @@ def test_one_command_gives_both_bleus_and_a_card(whole, tmp_path):
         f"--report={tmp_path / 'card'}",
     )
     assert status == 0, errors
-    # What the run itself said at its end.
+    # The value that the run itself printed at its end.
     (value,) = re.findall(r"^test BLEU (\S+) \(", whole[1], re.M)
     assert re.search(rf"^  BLEU {value}\b.*tok:13a", out, re.M)
-    # The corpus' language is its files' suffix, which Moses does not know.
+    # The target language is the suffix "target", which Moses does not know.
     assert "tok:moses-target-with-abbreviations-of-en" in out
     scores = json.loads((tmp_path / "scores.json").read_text("utf-8"))
     card = json.loads((tmp_path / "card.json").read_text("utf-8"))
@@ -388,7 +395,7 @@ def test_runs_share_a_cache_and_end_with_the_same_bits(
 
 
 def test_no_gain_on_dev_stops_a_run(corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr(run, "final_report", lambda *_: "")  # Is not asked for.
+    monkeypatch.setattr(run, "final_report", lambda *_: "")  # Not needed here.
     flags = _flags(
         corpus,
         tmp_path / "model",
@@ -446,7 +453,7 @@ def test_a_full_disk_while_saving_keeps_the_checkpoints_that_were_good(
 ):
     before = {p: p.read_bytes() for p in (copy / "checkpoints").iterdir()}
     flags = _flags(corpus, copy, f"--steps={_STEPS + 1}", _NO_RATE)
-    # No file of this process may grow beyond what a checkpoint needs.
+    # No file of this process may be larger than half of a checkpoint's data.
     limit = min(len(v) for k, v in before.items() if ".data" in k.name) // 2
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))

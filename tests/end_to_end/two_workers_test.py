@@ -1,4 +1,4 @@
-"""Two workers train as one; where one dies, the run is resumed by both."""
+"""Two workers train as one; if one dies, both can resume the run."""
 
 import json
 import re
@@ -17,28 +17,28 @@ pytestmark = pytest.mark.slow
 
 
 class _Ended(NamedTuple):
-    """How the chief ended after its worker was killed."""
+    """How the chief ended after the other worker was killed."""
 
     status: int
     errors: str
-    step: int  # that of its last checkpoint
+    step: int  # of its last checkpoint
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The folder that has the model directory of each worker."""
+    """The folder for both workers' model directories."""
     return tmp_path_factory.mktemp("workers")
 
 
 @pytest.fixture(scope="module")
 def corpus(folder):
-    """The flags of a text to train on."""
+    """The flags that name text to train on."""
     flags = tiny_run.write_corpus(folder, num_pairs=200)
     return [flag for flag in flags if flag.startswith("--train")]
 
 
 def _start(corpus, folder, steps, program):
-    """Starts two workers; each has a model directory of its own."""
+    """Yields two workers, each started with its own model directory."""
     addresses = [f"127.0.0.1:{port}" for port in binaries.free_ports(2)]
     for index in range(2):
         configuration = {
@@ -58,14 +58,14 @@ def _start(corpus, folder, steps, program):
 
 
 def _last_step(folder):
-    """Returns the step of the last checkpoint of the chief."""
+    """Returns the step of the chief's last checkpoint."""
     *_, path = checkpoint_files.paths(folder / "worker0" / "checkpoints")
     return int(path.name.removeprefix("step-"))
 
 
 @pytest.fixture(scope="module")
 def ended(corpus, folder):
-    """What the death of a worker came to: _Ended."""
+    """How the chief ended after the other worker was killed: _Ended."""
     chief, worker = _start(corpus, folder, 1_000_000, ["train"])
     saved = folder / "worker0" / "checkpoints" / "step-3.index"
     while not saved.exists():
@@ -79,9 +79,9 @@ def ended(corpus, folder):
 
 @pytest.fixture(scope="module")
 def resumed(corpus, folder, ended):
-    """What the two wrote to stderr once both went on, by two updates.
+    """What both workers wrote to stderr when they resumed for two updates.
 
-    The batch of the second of them makes the loss NaN.
+    The batch of the second update makes the loss NaN.
     """
     logs, step = [], ended.step + 2
     program = HELPERS / "diverging_worker.py", step

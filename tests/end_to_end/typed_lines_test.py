@@ -1,4 +1,4 @@
-"""bin/translate on a terminal, as its user sees it."""
+"""bin/translate on a terminal translates the lines that its user types."""
 
 import os
 import pty
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 class _Session:
-    """A program whose three streams are one terminal."""
+    """A program whose stdin, stdout and stderr are one terminal."""
 
     def __init__(self, *command):
         self._terminal, streams = pty.openpty()
@@ -29,7 +29,7 @@ class _Session:
         os.close(streams)
 
     def until(self, end):
-        """Returns what is shown up to `end`."""
+        """Returns what is shown up to and including `end`."""
         shown = b""
         while not shown.endswith(end):
             shown += os.read(self._terminal, 1)
@@ -53,7 +53,7 @@ def test_lines_are_typed_edited_and_translated(tmp_path):
     shown = session.until(b"\n> ")
     assert re.search(r"Ready: type a line\. Ctrl-D ends\.\s+> $", shown)
     assert expected in session.enter(LINES[1].encode() + b"\r")
-    # The arrow key brings the line back; it is no text.
+    # The up arrow recalls the line and adds no text.
     assert expected in session.enter(b"\x1b[A\r")
     session.enter(b"f\xfcnf\r")  # Not UTF-8.
     assert expected in session.enter(LINES[1].encode() + b"\r")

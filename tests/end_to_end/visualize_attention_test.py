@@ -48,7 +48,7 @@ def test_a_page_and_pictures_of_a_sentence(model_dir, tmp_path):
     assert Translator(model_dir, xla=False)(LINES[1]) in text
 
 
-GIVEN = "--translation=hill://house runs by the red hill"  # Text, not a path.
+GIVEN = "--translation=hill://house runs by the red hill"  # Text, not a URL.
 
 
 def test_a_page_of_a_translation_that_is_given(model_dir, tmp_path):

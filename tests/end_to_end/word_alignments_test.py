@@ -1,4 +1,4 @@
-"""Words are aligned: what a run learns from, what programs print and refuse."""
+"""Word alignments are learned from, printed and scored, or refused."""
 
 import json
 import pathlib
@@ -17,7 +17,7 @@ GUIDED = "--override=guided_alignment=0.1"
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    """The flags of a small corpus, with the links of its words beside it."""
+    """The flags of a small corpus, with files of word links beside its text."""
     folder = tmp_path_factory.mktemp("corpus")
     flags = tiny_run.write_corpus(folder)
     for split in ("train", "dev", "test"):
@@ -37,12 +37,12 @@ def one_core():
 
 
 def of_train(corpus):
-    """Returns those of its flags that name the text to train on."""
+    """Returns the flags of a corpus that name its training text."""
     return [flag for flag in corpus if flag.startswith("--train_")]
 
 
 def links_of(corpus, *splits):
-    """Returns the flags of the links of splits."""
+    """Returns the flags that name the word links of splits."""
     folder = pathlib.Path(corpus[0].partition("=")[2]).parent
     return [f"--{split}_alignments={folder / split}.links" for split in splits]
 
@@ -72,7 +72,7 @@ def test_the_links_of_words_stand_behind_translations(model_dir):
         targets = {target for _, target in pharaoh.parse(links)}
         assert targets == set(range(len(text.split())))
     sources = {source for source, _ in pharaoh.parse(rows[6][3])}
-    assert min(sources) < 2 <= max(sources)  # In both sentences.
+    assert min(sources) < 2 <= max(sources)  # Both sentences.
 
 
 @pytest.mark.slow
@@ -107,8 +107,8 @@ def test_a_run_learns_alignments_and_keeps_the_best_head(
     assert re.fullmatch(r"alignment head: .* of layer 0.* \(best of 6\)", first)
     assert [line.partition(":")[0] for line in others] == ["dev", "test"]
     assert all("60 pairs with links, alignment" in line for line in others)
-    # The choice outlasts what is trained further, with the alignments that the
-    # run was begun with.
+    # The choice outlasts further training, which still uses the alignments that
+    # the run began with.
     chosen = json.loads((path / "settings.json").read_text())["alignment_head"]
     assert chosen is not None
     status, _, errors = in_process.run(

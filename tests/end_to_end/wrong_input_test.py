@@ -1,4 +1,4 @@
-"""Wrong input gets one clear line, a failing status, and leaves nothing."""
+"""Wrong input gets one clear line and a failing status, and leaves no files."""
 
 import dataclasses
 import json
@@ -38,7 +38,7 @@ def corpus(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model(corpus, tmp_path_factory):
-    """A model directory of that corpus, with two checkpoints."""
+    """A model directory that records that corpus, with two checkpoints."""
     path = tmp_path_factory.mktemp("model") / "model"
     directory = write_model(path, learn_vocabulary(), seeds=(3, 4))
     _set_corpus(directory, corpus)
@@ -47,14 +47,14 @@ def model(corpus, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def translated(tmp_path_factory):
-    """A model directory of one layer, and what it makes of two lines."""
+    """A one-layer model's directory, and its translations of two lines."""
     path = tmp_path_factory.mktemp("translated") / "model"
     write_model(path, learn_vocabulary(), ONE_LAYER)
     return path, _translate_the_dog(path)
 
 
 def _translate_the_dog(path):
-    """Translates a line that ends in a line feed, and one that does not."""
+    """Translates a line with a line feed, and one with a carriage return."""
     status, output, errors = in_process.run(
         "translate", f"--model_dir={path}", text="the dog\nthe dog\r"
     )
@@ -71,13 +71,13 @@ def _set_corpus(directory, flags):
 
 @pytest.fixture
 def copy(model, tmp_path):
-    """A model directory of which a test may break something."""
+    """A copy of the model directory, for a test to damage."""
     return shutil.copytree(model, tmp_path / "copy")
 
 
 @pytest.fixture
 def files(tmp_path):
-    """Text files with something wrong with each, by name."""
+    """Paths by name: good text files, and some with something wrong."""
     return {
         "good": _write(tmp_path / "good", "eins\nzwei\n"),
         "longer": _write(tmp_path / "longer", "eins\nzwei\ndrei\n"),
@@ -264,7 +264,7 @@ def test_wrong_flags_of_translate_are_refused(flags, message, model):
     _refused(message, "translate", f"--model_dir={model}", *flags)
 
 
-# (program, flags, all that the user reads)
+# (program, flags, the whole line of the error)
 _UNPARSED_FLAGS = [
     ("translate", [], "--model_dir is required"),
     ("serve", [], "give either --model_dir or --export_dir"),
@@ -495,7 +495,7 @@ def _change_settings(directory, **fields):
     path = directory / "settings.json"
     settings = json.loads(path.read_text())
     settings["hparams"] |= fields.pop("hparams", {})
-    # As Windows programs save it: with a byte order mark.
+    # With a byte order mark, as some Windows programs write it.
     path.write_text(json.dumps(settings | fields), "utf-8-sig")
 
 
@@ -1004,7 +1004,7 @@ def test_a_vocabulary_is_written_to_a_pipe(corpus, tmp_path):
         )
         assert status == 0, errors
         assert Vocabulary(reading.result(60)).size == 330
-    assert pipe.is_fifo()  # As /dev/null stays what it is.
+    assert pipe.is_fifo()  # Not replaced by a file, just as /dev/null is not.
 
 
 def test_a_vocabulary_too_small_for_its_characters_is_refused(corpus, tmp_path):
@@ -1065,7 +1065,7 @@ def test_an_average_of_nothing_says_so(copy):
     shutil.rmtree(copy / "checkpoints")
     found = in_process.run("average_checkpoints", f"--model_dir={copy}")
     assert_refused(found, "has no checkpoint in checkpoints/: train first")
-    assert "train first\n" in found[2]  # No other flag would help.
+    assert "train first\n" in found[2]  # No flag is suggested: none would help.
 
 
 def test_a_negative_length_of_lines_is_refused(copy):

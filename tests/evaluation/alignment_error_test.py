@@ -1,4 +1,4 @@
-"""The alignment error rate is that of Och and Ney, with sure links alone."""
+"""The alignment error rate is that of Och and Ney with only sure links."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The head that aligns dev best is found, and kept with the model."""
+"""The head that aligns dev best is found and saved with the model."""
 
 import dataclasses
 import shutil
@@ -37,8 +37,7 @@ def model(vocabulary):
 def links_by(head, model, vocabulary):
     """Returns the links of PAIRS by a head.
 
-    Those of the one that is too long are wrong; those of the last one are not
-    known.
+    Those of the pair that is too long are wrong, and the last pair has none.
     """
     encoded = vocabulary.encode([source for source, _ in PAIRS])
     pairs = [Pair(i, *each) for i, each in zip(encoded, PAIRS, strict=True)]
@@ -54,7 +53,7 @@ def links_by(head, model, vocabulary):
     [AlignmentHead(0, 2), AlignmentHead(1), AlignmentHead(1, 0, reads=True)],
 )
 def test_the_head_that_found_the_links_has_no_errors(head, model, vocabulary):
-    """Pairs that are too long, or whose links are not known, do not count."""
+    """Pairs that are too long or have no known links do not count."""
     links = links_by(head, model, vocabulary)
     with eagerly():
         ranked = alignment_heads.ranked_heads(model, vocabulary, PAIRS, links)
@@ -77,7 +76,7 @@ def written(tmp_path_factory, vocabulary):
 
 @pytest.fixture
 def directory(tmp_path, written):
-    """A model directory of the test's own."""
+    """A copy of the model directory that the test may change."""
     shutil.copytree(written.path, tmp_path / "model")
     return ModelDirectory(tmp_path / "model")
 

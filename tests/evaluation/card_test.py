@@ -1,4 +1,4 @@
-"""The evaluation card: every figure with what it depends on, readable."""
+"""The evaluation card shows every figure with what it depends on."""
 
 import dataclasses
 import functools
@@ -38,7 +38,7 @@ def vocabulary():
 
 @pytest.fixture(scope="module")
 def directory(vocabulary, tmp_path_factory):
-    """A model directory of two checkpoints; the first is of an old version."""
+    """A model directory with two checkpoints, the first by an old version."""
     path = tmp_path_factory.mktemp("runs") / "model"
     directory = tiny_translator.write_model(path, vocabulary, seeds=(3, 4))
     newest = directory.checkpoints / "step-2"
@@ -47,7 +47,7 @@ def directory(vocabulary, tmp_path_factory):
 
 
 def reversing(vocabulary, loaded):
-    """Returns a predictor that has a LoadedModel."""
+    """Returns a predictor with a LoadedModel's model and training record."""
     predictor = Reversing(
         vocabulary,
         SearchOptions.from_hparams(tiny_translator.TINY),
@@ -68,7 +68,7 @@ def card(directory, vocabulary):
 
 
 def rows_of(markdown):
-    """Returns the cells of each table row by the first one; checks widths."""
+    """Returns each table row's cells by its first cell; checks row widths."""
     rows, width = {}, 0
     for line in markdown.split("\n"):
         if not line.startswith("|"):
@@ -154,7 +154,7 @@ def test_a_damaged_checkpoint_is_passed_over(directory, tmp_path):
     copy = ModelDirectory(tmp_path / "model")
     shutil.copytree(directory.path, copy.path)
     (data,) = copy.checkpoints.glob("step-2.data*")
-    # A weight is cut short; what is said of the training, before it, is not.
+    # Cuts off a weight at the end, but not the training record before it.
     data.write_bytes(data.read_bytes()[:-100])
     path, _ = copy.weights()
     assert path.endswith("step-1")

@@ -1,4 +1,4 @@
-"""BLEU of lowercased text, against a count of n-grams by hand."""
+"""BLEU of lowercased text equals a count of n-grams by hand."""
 
 import os
 import pathlib
@@ -29,7 +29,7 @@ def test_case_and_kinds_of_quotes_and_dashes_do_not_count():
 
 
 def test_moses_tokens_are_counted_and_hyphens_not_split():
-    """Moses ends no sentence with the M of "Größe M.", an abbreviation."""
+    """Moses takes the "M." of "Größe M." for an abbreviation and keeps it."""
     found = lowercase_bleu.tokenize(GERMAN[1:], "de")
     assert found == [
         "ein hund rennt über das grüne gras , und ein kind lacht .",

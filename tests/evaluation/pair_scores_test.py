@@ -1,4 +1,4 @@
-"""Scores of given pairs: those of the model, and those that a search gives."""
+"""Scores of given pairs are the model's and equal those of a search."""
 
 import dataclasses
 import json
@@ -34,12 +34,12 @@ def model(vocabulary):
 
 
 def by_hand(model, vocabulary, source, target):
-    """Returns log p of each token of one target, all by itself."""
+    """Returns log p of each token of one target, in a batch of one."""
     source_ids, target_ids = (
         tf.constant([ids]) for ids in vocabulary.encode([source, target])
     )
     logits_BTV = model((source_ids, shift_right(target_ids)))
-    # Without that of padding.
+    # Without the logit of padding.
     log_p_TV = tf.nn.log_softmax(logits_BTV[:, :, 1:])[0].numpy()
     return [log_p_TV[n, i - 1] for n, i in enumerate(target_ids[0].numpy())]
 
@@ -58,7 +58,7 @@ def test_scores_are_the_models(model, vocabulary):
 
 
 def test_what_a_search_has_found_has_its_score(model, vocabulary):
-    options = SearchOptions(30, 0.0, 6)  # So wide that some come to an end.
+    options = SearchOptions(30, 0.0, 6)  # Wide enough for some to end.
     translator = LineTranslator.from_model(model, vocabulary, options)
     sources = [line for line in LINES if line]
     ids = tf.ragged.constant(vocabulary.encode(sources), tf.int32)
@@ -71,7 +71,7 @@ def test_what_a_search_has_found_has_its_score(model, vocabulary):
         for target, score in zip(beam, scores, strict=True)
     ]
     sources, targets, expected = zip(*hypotheses, strict=True)
-    # Their text would be tokenized into other pieces.
+    # Given as ids: their text would be tokenized into other pieces.
     scores = score_pairs(
         model,
         vocabulary,

@@ -1,7 +1,7 @@
-"""BLEU the paper's way: against another count, and by hand.
+"""BLEU the paper's way equals an independent count and figures by hand.
 
 With NEWSTEST set to a folder that holds en-de/newstest2014.{en,de} and
-en-fr/newstest2014.{en,fr}, the checks run on that text too.
+en-fr/newstest2014.{en,fr}, the counts are also compared on that text.
 """
 
 import math
@@ -35,7 +35,7 @@ GERMAN = [
 
 
 def perturbed(lines, seed=20140):
-    """Returns lines with words dropped, swapped and said twice."""
+    """Returns lines with words dropped, swapped and repeated."""
     generator, result = random.Random(seed), []
     for line in lines:
         words = []
@@ -50,7 +50,7 @@ def perturbed(lines, seed=20140):
 
 
 def tokenized(lines, language):
-    """Returns the tokens of lines, as bytes, which Perl splits at ASCII."""
+    """Returns tokens as bytes, split at ASCII white space only, as in Perl."""
     tokenizer = sacremoses.MosesTokenizer(lang=language)
     return [
         split_compounds(tokenizer.tokenize(line, return_str=True))
@@ -61,7 +61,7 @@ def tokenized(lines, language):
 
 
 def split_compounds(text):
-    """Splits at hyphens, byte by byte: no byte is on two sides of a split."""
+    """Splits at hyphens, byte by byte; no byte is next to two splits."""
     data, result, free = text.encode(), bytearray(), 0
     for n, byte in enumerate(data):
         between = 0 < n < len(data) - 1 and byte == ord("-") and n - 1 >= free
@@ -77,7 +77,7 @@ def split_compounds(text):
 
 
 def assert_agree(hypotheses, references, language):
-    """Checks the score against a count by hand; returns it."""
+    """Asserts that the score equals an independent count, and returns it."""
     found = paper_bleu.corpus_bleu(hypotheses, references, language)
     counts, length, reference_length = ngram_bleu.count_ngrams(
         tokenized(hypotheses, language), tokenized(references, language)
@@ -100,7 +100,7 @@ def test_one_corpus_by_hand():
     found = paper_bleu.corpus_bleu(
         ["a b c d", "a a x"], ["a b c d e", "a"], "en"
     )
-    # The second a matches nothing: its reference has one.
+    # The second "a" matches nothing: the reference has only one.
     assert found.precisions == pytest.approx((500 / 7, 60, 200 / 3, 100))
     assert (found.sys_len, found.ref_len) == (7, 6)
     assert found.bp == 1
@@ -141,11 +141,11 @@ def test_as_many_references_as_translations():
     ("word", "expected"),
     [
         ("rich-text", "rich ##AT##-##AT## text"),
-        # What a match has taken is no part of the next.
+        # Matches do not overlap.
         ("a-b-c", "a ##AT##-##AT## b-c"),
         ("a-b-c-d", "a ##AT##-##AT## b-c ##AT##-##AT## d"),
         ("aa-bb-cc", "aa ##AT##-##AT## bb ##AT##-##AT## cc"),
-        # Perl sees two bytes in é: one for each of the matches.
+        # Perl sees é as two bytes, one for each of the matches.
         ("a-é-c", "a ##AT##-##AT## é ##AT##-##AT## c"),
         ("x--y", "x ##AT##-##AT## -y"),
         ("-y", "-y"),
@@ -203,7 +203,7 @@ def test_two_counts_agree_on_few_tokens(hypotheses):
 
 
 def white_space():
-    """Returns all characters that some library may take for white space."""
+    """Returns all characters that any library may take for white space."""
     return [
         character
         for character in map(chr, range(sys.maxunicode + 1))
@@ -213,7 +213,7 @@ def white_space():
 
 
 def test_every_white_space_parts_the_same_tokens():
-    """Moses leaves none but the space, at which both counts split."""
+    """Moses leaves only spaces, at which both counts split."""
     lines = [f"a{c}b-c{c} {c}d e f {c}" for c in white_space()]
     assert len(lines) > 200
     references = ["a b-c d e f"] * len(lines)

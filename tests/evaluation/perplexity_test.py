@@ -1,4 +1,4 @@
-"""Perplexity: a loss that no batch changes."""
+"""Perplexity does not depend on how pairs are batched."""
 
 import functools
 import math
@@ -61,7 +61,7 @@ def learned():
 
 
 def random_pairs(num_pairs, longest=53, seed=4):
-    """Returns two lists of lists of ids of many lengths, EOS at each end."""
+    """Returns (source, target) id lists of many lengths, each ending in EOS."""
     generator = np.random.default_rng(seed)
     return tuple(
         [
@@ -86,7 +86,7 @@ def traced_once(model):
 
 
 def loss_by_hand(model, pairs):
-    """Returns (nats, tokens): the loss of one pair after the other."""
+    """Returns (nats, tokens): the loss summed over pairs, one by one."""
     call, nats = traced_once(model), 0.0
     for source, target in pairs:
         inputs = tf.constant([source]), tf.constant([[EOS, *target[:-1]]])
@@ -123,7 +123,7 @@ def test_a_scorer_sees_what_the_model_has_learned_since(model):
     sides = random_pairs(5)
     scorer = TokenScorer(model, pairs_in_memory(*sides))
     before = scorer()
-    assert scorer() == before  # Nothing is dropped.
+    assert scorer() == before  # There is no dropout.
     weights = model.get_weights()
     model.set_weights([0.9 * weight for weight in weights])
     after = scorer()

@@ -1,4 +1,4 @@
-"""Reports: what `evaluate` finds of each split, as text and as JSON."""
+"""Reports show what `evaluate` finds for each split, as text and JSON."""
 
 import dataclasses
 import json
@@ -94,7 +94,7 @@ def test_json_has_every_figure(report):
 
 
 class OneWord:
-    """A sentence whose one right output is given."""
+    """A check that accepts a single output for its source."""
 
     def __init__(self, source, answer):
         self.source, self.answer = source, answer

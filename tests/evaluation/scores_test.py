@@ -1,4 +1,4 @@
-"""Scores of text: sacrebleu's, with their signatures and margins."""
+"""Scores of text are sacrebleu's, with their signatures and margins."""
 
 import pytest
 import sacrebleu
@@ -27,7 +27,7 @@ def test_text_is_scored_by_sacrebleu():
     assert scores["bleu"].value == bleu.score
     assert scores["chrf"].value == chrf.score
     assert 0 < scores["bleu"].value < scores["chrf"].value < 100
-    # References and translations play different parts.
+    # Translations and references are not interchangeable.
     swapped = score_text(REFERENCES, TRANSLATIONS)
     assert swapped["bleu"].value != scores["bleu"].value
     assert scores["bleu"].margin is None

@@ -1,4 +1,4 @@
-"""Vectors with all sines first: reordered weights compute the same."""
+"""Reordering channels between alternating and sines-first changes no result."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What CTranslate2 runs is the model that was written, for every kind of it."""
+"""A model written for CTranslate2 gives the same translations and scores."""
 
 import dataclasses
 import itertools
@@ -78,7 +78,7 @@ VARIANTS = {
         TINY, num_layers=1, tied_embeddings="none", logit_bias=True
     ),
 }
-# What is added to the logit of EOS.
+# Amounts that are added to the logit of EOS.
 NEVER, SOMETIMES = -12.0, 7.0
 HAVE_TWO_VOCABULARIES = {"two_vocabularies", "untied"}
 
@@ -97,13 +97,13 @@ def two_vocabularies(vocabulary):
 
 
 def random_model(hparams, vocabulary, seed=3, end=NEVER):
-    """Returns a model of which no weight is as it begins.
+    """Returns a model none of whose weights has its initial value.
 
     Args:
         hparams: HParams.
         vocabulary: Vocabulary.
-        seed: of all that is random.
-        end: what is added to the logit of EOS.
+        seed: for everything random.
+        end: the amount to add to the logit of EOS.
     """
     keras.utils.set_random_seed(seed)
     model = Transformer(hparams, vocabulary.size, vocabulary.target.size)
@@ -124,7 +124,7 @@ def random_model(hparams, vocabulary, seed=3, end=NEVER):
 
 @dataclasses.dataclass
 class Parts:
-    """What `ctranslate2.write` takes, beside the Keras model."""
+    """What `ctranslate2.write` takes, made from a Keras model."""
 
     model: Transformer
     vocabulary: Vocabulary
@@ -175,7 +175,7 @@ def search_options(parts, **changes):
 
 
 def written_search(parts, folder, options, quantization=None):
-    """Returns the CTranslate2Search of a model that is written to a folder."""
+    """Writes a model to a folder and returns its CTranslate2Search."""
     ctranslate2.write(parts, folder, quantization=quantization)
     library = find_workers(quantization=quantization).load(folder)
     return CTranslate2Search(library, parts.vocabulary, parts.hparams, options)
@@ -190,7 +190,7 @@ def pieces_of(ids):
 
 
 def log_probs(model, sources, targets):
-    """Returns those of lists of ids by the model's own logits, but for PAD."""
+    """Returns the model's log probability of each target, leaving out PAD."""
 
     def padded(lists):
         return tf.ragged.constant(lists, tf.int32).to_tensor().numpy()
@@ -207,12 +207,12 @@ def log_probs(model, sources, targets):
     ]
 
 
-# What is found.
+# Search results.
 
 
 @pytest.fixture(scope="module")
 def ours(parts):
-    """The Engine of `parts` that searches as this package does."""
+    """The Engine that searches `parts` with this package."""
     options = search_options(parts, nbest=4, **FEW_TOKENS)
     return model_engine(parts.model, parts.vocabulary, options, xla=False)
 
@@ -230,14 +230,14 @@ def test_beam_search_finds_what_ours_finds(parts, ours, tmp_path):
 
 @pytest.fixture(scope="module")
 def ending(parts):
-    """As `parts`, but hypotheses end."""
+    """Like `parts`, but with hypotheses that end."""
     model = random_model(parts.hparams, parts.vocabulary, end=SOMETIMES)
     return Parts(model, parts.vocabulary)
 
 
 @pytest.fixture
 def ours_ending(parts, ending, ours):
-    """As `ours`, but of `ending`: one graph serves the weights of both."""
+    """`ours` with the weights of `ending`, to save tracing a second graph."""
     weights = parts.model.get_weights()
     parts.model.set_weights(ending.model.get_weights())
     yield ours
@@ -359,7 +359,7 @@ def test_quantized_models_find_nearly_the_same(tiny, tmp_path, quantization):
     assert 0 < np.median(difference_BW) < 0.6
 
 
-# The folder.
+# The written folder.
 
 
 def read_json(path):
@@ -376,7 +376,7 @@ def test_the_readme_translates(tiny, tmp_path, monkeypatch):
     for line in lines:
         line_code = code.replace("A dog runs .", line)
         exec(line_code, {"print": printed.extend})
-    # SentencePiece drops the first space, wherever it is from.
+    # Ignores spaces: SentencePiece drops a leading one of any origin.
     assert [text.split() for text in printed] == [
         text.split() for text in translator(lines)
     ]
@@ -411,7 +411,7 @@ def test_the_folder_has_all_that_its_users_need(parts, tmp_path):
 
 
 def with_pieces(vocabulary, *pieces):
-    """Returns a Vocabulary with (text, type) behind those of another one."""
+    """Returns a copy of a vocabulary with pieces (text, type) appended."""
     from sentencepiece import sentencepiece_model_pb2
 
     proto = sentencepiece_model_pb2.ModelProto.FromString(vocabulary.model)
@@ -428,7 +428,7 @@ def test_tokens_are_the_pieces_of_text(vocabulary):
     assert len(names) == len(set(names)) == vocabulary.size - 1
     processor = sentencepiece.SentencePieceProcessor()
     processor.LoadFromSerializedProto(vocabulary.model)
-    line = "the dog sees Ω."  # Which becomes bytes.
+    line = "the dog sees Ω."  # Ω becomes byte pieces.
     pieces = processor.encode(line, out_type=str)
     assert any(piece.startswith("<0x") for piece in pieces)
     ids = [names.index(piece) + EOS for piece in pieces]
@@ -549,11 +549,11 @@ def test_without_the_extra_one_line_says_how_to_install_it(
     refused(message, tiny, tmp_path / "model")
 
 
-# The engine, on a model directory.
+# The engine on a model directory.
 
 
 def write_directory(path, parts):
-    """Makes a model directory with a checkpoint of these parts."""
+    """Writes a model directory with a checkpoint of these parts."""
     directory = ModelDirectory(path)
     directory.path.mkdir()
     vocabulary = parts.vocabulary
@@ -589,7 +589,7 @@ def tiny_directory(tiny, tmp_path_factory):
 
 @pytest.fixture
 def directory(tiny_directory, tmp_path):
-    """A copy that a test may change."""
+    """A copy of `tiny_directory` that a test may change."""
     path = shutil.copytree(tiny_directory.path, tmp_path / "run")
     return ModelDirectory(path)
 
@@ -630,7 +630,7 @@ def test_lines_are_translated_as_by_ours(parts, parts_directory, ours):
 
 
 def test_options_that_steer_are_kept(tiny, directory):
-    """With the model's own scores, which the library changes."""
+    """The library's steered scores are replaced by the model's own."""
     translator = open_translator(
         directory.path,
         length_penalty=0.0,
@@ -723,7 +723,7 @@ def test_each_quantization_and_checkpoint_is_converted_for_itself(
 def test_what_is_stale_is_neither_used_nor_kept(directory, tiny):
     old = open_translator(directory.path).translate(LINES)
     (name,) = conversions(directory)
-    write_checkpoint(directory, tiny, 1, seed=5)  # In the place of the first.
+    write_checkpoint(directory, tiny, 1, seed=5)  # Replaces the first.
     new = open_translator(directory.path).translate(LINES)
     assert [t.text for t, *_ in new] != [t.text for t, *_ in old]
     assert len(conversions(directory)) == 1
@@ -863,7 +863,7 @@ def test_mkl_multiplies_where_onednn_is_wrong(
     monkeypatch, lacks_vnni, given, expected
 ):
     monkeypatch.setattr(hardware, "lacks_vnni", lambda: lacks_vnni)
-    # Which also takes away what is set below.
+    # Makes monkeypatch undo whatever load_library sets below.
     monkeypatch.setenv("CT2_USE_MKL", given or "")
     if given is None:
         del os.environ["CT2_USE_MKL"]

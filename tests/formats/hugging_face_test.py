@@ -1,6 +1,6 @@
-"""Hugging Face's Marian models come in and go out with the same logits.
+"""Hugging Face's Marian models are imported and exported with equal logits.
 
-The files below golden/hugging_face are transformers' own:
+The files in golden/hugging_face were written by transformers itself:
 
     python tests/benchmarks/hugging_face_peer.py --peer_python=PYTHON \
         --golden=tests/golden/hugging_face
@@ -41,7 +41,7 @@ def read_json(name, file):
 
 
 def order_of(ids, vocabulary):
-    """Returns the id here of each id there."""
+    """Returns an array: this package's id of each of the tokenizer's ids."""
     tokens = vocabulary.tokens(range(vocabulary.size))
     ours = {token: i for i, token in enumerate(tokens)}
     return np.array(
@@ -53,7 +53,7 @@ def order_of(ids, vocabulary):
 
 
 def orders(name, vocabulary):
-    """Returns the ids here of those there: (of sources, of targets)."""
+    """Returns `order_of` for both sides of a golden model: (source, target)."""
     source = read_json(name, "vocab.json")
     is_separate = (GOLDEN / name / "target_vocab.json").exists()
     target = read_json(name, "target_vocab.json") if is_separate else source
@@ -61,7 +61,7 @@ def orders(name, vocabulary):
 
 
 def transformer(model):
-    # Only here, so that the other tests load no TensorFlow.
+    # Imported here so that the other tests do not load TensorFlow.
     from t2t_lite.model.transformer import Transformer
     from t2t_lite.storage.model_directory import assign
 
@@ -77,7 +77,7 @@ def transformer(model):
 
 @pytest.fixture
 def folder(tmp_path):
-    """A copy of OPUS-MT's kind of model."""
+    """A copy of the golden model in OPUS-MT's format."""
     return shutil.copytree(GOLDEN / "opus", tmp_path / "model")
 
 
@@ -100,7 +100,7 @@ def assert_same(found, expected):
     assert theirs.tokens(range(theirs.size)) == ours.tokens(range(ours.size))
 
 
-# In.
+# Import.
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -290,7 +290,8 @@ def test_only_a_folder_with_a_model_type_is_hugging_faces(tmp_path, folder):
     assert hugging_face_import.is_hugging_face(folder)
     assert not hugging_face_import.is_hugging_face(tmp_path)
     assert not hugging_face_import.is_hugging_face(folder / "config.json")
-    write_json(tmp_path / "config.json", {"bos_token": "</s>"})  # CTranslate2's
+    # As CTranslate2 writes it.
+    write_json(tmp_path / "config.json", {"bos_token": "</s>"})
     assert not hugging_face_import.is_hugging_face(tmp_path)
 
 
@@ -348,7 +349,7 @@ def make_a_list(folder):
 
 
 def rename_pieces(folder):
-    """As if the SentencePiece models were those of another model."""
+    """Renames pieces in vocab.json, so that the .spm files do not match it."""
     ids = json.loads((folder / "vocab.json").read_text("utf-8"))
     kept = ("</s>", "<pad>", "<unk>")
     write_json(
@@ -433,7 +434,7 @@ class FakeTensor:
 
 @pytest.fixture
 def fake_torch(folder, monkeypatch):
-    """What `read` needs of torch, which loads whatever is in `loaded`."""
+    """A stand-in for torch whose `load` returns or raises `loaded`."""
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     torch = types.SimpleNamespace(
         asked={}, loaded={}, __version__="2.6.1+cpu", __spec__="found"
@@ -466,7 +467,7 @@ def test_a_pickle_of_other_things_is_refused(folder, fake_torch, loaded):
     assert "\n" not in str(error.value)
 
 
-# Out.
+# Export.
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -563,7 +564,7 @@ def test_lower_precision_rounds_the_weights(quantization, error, tmp_path):
 
 
 def tiny_model(**changes):
-    """A model of this package, without biases, and its vocabulary."""
+    """Returns a PortableModel without attention or logit biases."""
     source = hugging_face_import.read(GOLDEN / "opus")
     hparams = dataclasses.replace(
         HParams(),

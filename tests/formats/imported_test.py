@@ -1,4 +1,4 @@
-"""Imported models as model directories, for all that reads these."""
+"""Imported models are model directories: they translate, serve and train."""
 
 import dataclasses
 import io
@@ -41,7 +41,7 @@ MODEL = sentencepiece_model(CORPUS)
 
 @pytest.fixture(scope="module")
 def model():
-    """One with separate vocabularies of different sizes."""
+    """A PortableModel with separate vocabularies of different sizes."""
     models = [sentencepiece_model(CORPUS[n::2]) for n in range(2)]
     names = [
         [p.piece for p in sentence_pieces.parse(m).pieces if p.type != 3]
@@ -80,7 +80,7 @@ def test_what_is_written_is_what_was_imported(model, tmp_path):
 
 @pytest.fixture(scope="module")
 def written(model, tmp_path_factory):
-    """The path of its model directory."""
+    """The path of `model` as a model directory."""
     path = tmp_path_factory.mktemp("written") / "m"
     imported.write(model, path)
     return path
@@ -155,7 +155,7 @@ def test_it_is_served_as_the_translator_translates(model, written, translator):
 
 @pytest.mark.slow
 def test_it_is_trained_on_by_ids_of_both_sides(model, tmp_path):
-    """The target has ids that the source has not, and the other way round."""
+    """With the sides swapped, the target has ids that the source lacks."""
     swapped = _swapped(model)
     imported.write(swapped, tmp_path / "m")
     train_corpus = tiny_run.write_corpus(tmp_path)[:2]
@@ -180,7 +180,7 @@ def test_it_is_trained_on_by_ids_of_both_sides(model, tmp_path):
 
 
 def _swapped(model):
-    """Returns a model that has the sides of another's vocabulary swapped."""
+    """Returns a model like another, with its two vocabularies swapped."""
     sides = model.vocabulary.target.model, model.vocabulary.model
     vocabulary = Vocabulary(sides[0], target=Vocabulary(sides[1]))
     transformer = tiny_transformer(

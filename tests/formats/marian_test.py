@@ -1,4 +1,4 @@
-"""Marian's models compute here what they compute there."""
+"""Imported Marian models compute what Marian computes."""
 
 import io
 import json
@@ -21,7 +21,7 @@ from t2t_lite.model.transformer import Transformer, shift_right
 from t2t_lite.storage.model_directory import assign
 from t2t_lite.text.vocabulary import SPACE
 
-# Marian's own scores of tiny_marian's pairs, in nats, by pymarian 1.12.42:
+# Marian's own scores of tiny_marian's pairs, in nats, from pymarian 1.12.42:
 #     python tests/benchmarks/marian_peer.py --peer_python=PYTHON --golden
 GOLDEN = {
     "tied": [-14.269447, -14.378126, -31.844473, -26.282864],
@@ -37,13 +37,13 @@ GOLDEN = {
 
 
 class Reference:
-    """Marian's transformer in NumPy, float64, one sentence at a time.
+    """Marian's transformer in NumPy, in float64, one sentence at a time.
 
-    Its channels, names and biases are those of Marian.
+    The order of channels, the names and the biases are Marian's.
 
     Args:
-        options: of special:model.yml.
-        arrays: by name.
+        options: those of special:model.yml, a dict.
+        arrays: dict of the weights by name.
 
     Source: github.com/marian-nmt/marian-dev, src/models/transformer.h.
     """
@@ -53,7 +53,7 @@ class Reference:
         self.arrays = {name: np.float64(a) for name, a in arrays.items()}
 
     def log_probabilities(self, source, target):
-        """Returns [T, V], those of each next id, for lists of ids with eos."""
+        """Returns [T, V], of each next id, for lists of ids that end in eos."""
         memory_SD = self._encode(source)
         x_TD = self._embed("decoder", target, delayed=True)
         numbers = self.options["transformer-tied-layers"]
@@ -162,7 +162,7 @@ def _log_softmax(x):
 
 
 def marian_ids(model, lines):
-    """Returns the ids that Marian takes for lines: SentencePiece's, and eos."""
+    """Returns the ids that Marian uses for lines: SentencePiece's and eos."""
     processor = sentencepiece.SentencePieceProcessor()
     processor.LoadFromSerializedProto(model)
     eos = processor.eos_id()
@@ -170,7 +170,7 @@ def marian_ids(model, lines):
 
 
 def imported_logits(imported, source_ids, target_ids):
-    """Returns float32 logits_BTV of an PortableModel, for a padded batch."""
+    """Returns the float32 logits_BTV of a PortableModel for a padded batch."""
     model = Transformer(
         imported.hparams,
         vocabulary_size=imported.vocabulary.size,
@@ -182,7 +182,7 @@ def imported_logits(imported, source_ids, target_ids):
 
 
 def padded(sequences):
-    """Returns int32 [B, L]: sequences with zeros behind them."""
+    """Returns int32 [B, L]: sequences padded with zeros at the end."""
     table = np.zeros((len(sequences), max(map(len, sequences))), np.int32)
     for row, ids in zip(table, sequences, strict=True):
         row[: len(ids)] = ids
@@ -190,7 +190,7 @@ def padded(sequences):
 
 
 def assert_equal_to_marian(folder, options, arrays, source, target):
-    """Checks what a model gives for all ids after each of those of pairs."""
+    """Asserts that all next-id log probabilities equal the Reference's."""
     imported = marian.read(folder)
     vocabulary = imported.vocabulary
     source_ids = vocabulary.encode(tiny_marian.SOURCES)
@@ -208,7 +208,7 @@ def assert_equal_to_marian(folder, options, arrays, source, target):
     for logits_TV, their_source, their_target in pairs:
         expected_TV = reference.log_probabilities(their_source, their_target)
         logits_TV = logits_TV[: len(their_target)]
-        # Marian's ids are one less: there is no PAD.
+        # Marian has no PAD, so its ids are lower by one.
         received_TV = _log_softmax(np.float64(logits_TV))[:, 1:]
         np.testing.assert_allclose(received_TV, expected_TV, atol=2e-5)
 
@@ -263,7 +263,7 @@ def test_pad_has_no_vector_and_no_part_in_the_softmax():
 
 
 def write_with_map(folder, suffix, source=None, target=None, pieces=None):
-    """Writes a tied model whose ids are in a file of another kind."""
+    """Writes a tied model whose piece ids are in a YAML, JSON or text file."""
     pieces = pieces or tiny_marian.pieces_of(tiny_marian.SMALL)
     options = tiny_marian.options(
         len(pieces), len(pieces), tied_embeddings_all=True
@@ -373,7 +373,7 @@ def test_eos_and_unknown_may_have_any_ids(tmp_path):
     ]
 
 
-# What it says.
+# Search settings and reported findings.
 
 
 @pytest.mark.parametrize(
@@ -431,7 +431,7 @@ def test_it_says_that_marian_searches_otherwise_before_norms(tmp_path):
     assert any("marian-decoder" in f for f in marian.read(tmp_path).found)
 
 
-# Where it is.
+# Folders, archives and other paths.
 
 
 def zipped(folder, path):
@@ -450,7 +450,7 @@ ARCHIVES = {".zip": zipped, ".tar.gz": tarred}
 
 @pytest.fixture
 def tied(tmp_path):
-    """The folder of a model."""
+    """The folder of the "tied" model."""
     folder = tmp_path / "model"
     tiny_marian.write(folder, *tiny_marian.make("tied"))
     return folder
@@ -495,7 +495,7 @@ def test_only_a_model_of_marian_is_taken_for_one(tmp_path, tied):
     assert not marian.is_marian(tmp_path / "none")
 
 
-# What is refused: one line that names it.
+# Refusals, each in one line that names the cause.
 
 
 def assert_refused(path, *says):
@@ -676,7 +676,7 @@ def test_a_folder_without_a_decoder_yml_is_refused(tied):
 
 
 class Harm:
-    """What a pickle would run."""
+    """An object whose pickle aborts the process that loads it."""
 
     def __reduce__(self):
         return os.abort, ()
@@ -721,7 +721,7 @@ def test_an_archive_with_a_wrong_byte_is_refused(tmp_path, tied):
 
 
 def write_bomb(path, num_bytes):
-    """Writes an archive that holds so many zeros."""
+    """Writes an archive that unpacks to `num_bytes` zero bytes."""
     if path.suffix in (".zip", ".npz"):
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
             file.writestr("zeros.npy", bytes(num_bytes))
@@ -744,7 +744,7 @@ def test_an_npz_that_holds_too_much_is_refused(tied):
 
 
 def write_member(path, name, link=None):
-    """Writes an archive of one file, or one link."""
+    """Writes an archive that holds one file or one symbolic link."""
     if path.suffix == ".zip":
         with zipfile.ZipFile(path, "w") as file:
             member = zipfile.ZipInfo(name)

@@ -1,4 +1,4 @@
-"""SentencePiece models in another order: the same pieces, other ids."""
+"""Reordered SentencePiece models give the same pieces the ids of a table."""
 
 import io
 
@@ -16,7 +16,7 @@ LINES = [*CORPUS[:30], "", " two  spaces ", "Zzyzx!", "½ ﬁ"]
 
 @pytest.fixture(scope="module", params=["unigram", "bpe"])
 def model(request):
-    """A model as other programs train them: normalizing, with control ids."""
+    """A model as other programs train it, with normalization and controls."""
     trained = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(CORPUS),
@@ -36,7 +36,7 @@ def processor_of(model):
 
 
 def pieces_of(model):
-    """Returns the pieces of text, in the reverse order, <unk> first."""
+    """Returns <unk>, then the pieces of text in reverse order."""
     processor = processor_of(model)
     names = [
         processor.id_to_piece(n)
@@ -47,7 +47,7 @@ def pieces_of(model):
 
 
 def ids_of_table(model, pieces, lines):
-    """Returns what such programs compute: pieces, looked up in a table."""
+    """Returns the ids of other programs: pieces looked up in a table."""
     table = {name: n + FIRST_PIECE for n, name in enumerate(pieces)}
     unknown = table["<unk>"]
     return [
@@ -98,7 +98,7 @@ def test_a_language_token_is_one_piece(model):
 
 
 def test_an_unknown_character_is_looked_up(model):
-    """As the surface of what SentencePiece does not know, in such programs."""
+    """Other programs look up the text that SentencePiece does not know."""
     lines = ["a Ж b", "Ж", "aЖ", *LINES]
     pieces = [*pieces_of(model), "Ж", "▁Ж", "ЖЖ"]
     found = Vocabulary(reordered(model, pieces)).encode(lines)
@@ -107,7 +107,7 @@ def test_an_unknown_character_is_looked_up(model):
 
 
 def test_a_graph_drops_the_spaces_that_python_drops(model):
-    """A piece that is but a space, then a word: SentencePiece strips both."""
+    """Of a space piece and then a word, SentencePiece strips both spaces."""
     pieces = pieces_of(model)
     assert "▁" in pieces
     vocabulary = Vocabulary(reordered(model, pieces))

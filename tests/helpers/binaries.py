@@ -1,4 +1,4 @@
-"""Runs the binaries as a user does, for the tests that need whole processes."""
+"""Runs the binaries as a user does, for tests that need separate processes."""
 
 import os
 import socket
@@ -8,15 +8,15 @@ import sys
 from paths import HELPERS, ROOT
 
 TIMEOUT_S = 300
-# TensorFlow and Keras import these wherever they are, which takes a process a
-# second and a half. `pip install -e .` does not install them.
+# Hides JAX and matplotlib, which `pip install -e .` does not install.
+# TensorFlow and Keras import them if they can, which takes each process 1.5 s.
 WITHOUT_EXTRAS = str(HELPERS / "absent")
 
 
 def command(name, *flags):
-    """Returns the command line of a binary of bin/."""
+    """Returns the command line of a binary in bin/."""
     path = ROOT / "bin" / name
-    if not path.exists():  # Where only sources that end in .py are kept.
+    if not path.exists():  # In copies that keep only .py files.
         path = path.with_suffix(".py")
     return [sys.executable, str(path), *map(str, flags)]
 
@@ -24,7 +24,7 @@ def command(name, *flags):
 def environment(**changes):
     """Returns the environment of a binary.
 
-    It is that of a machine without GPUs, JAX and matplotlib.
+    It is that of a machine without GPUs, JAX or matplotlib.
     """
     paths = filter(None, [WITHOUT_EXTRAS, os.environ.get("PYTHONPATH")])
     machine = {
@@ -55,7 +55,7 @@ def run(name, *flags, text="", **changes):
 
 
 def free_ports(count):
-    """Returns ports of the loopback that nobody listens to."""
+    """Returns free ports of the loopback interface."""
     sockets = [socket.socket() for _ in range(count)]
     for each in sockets:
         each.bind(("127.0.0.1", 0))

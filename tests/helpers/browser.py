@@ -1,4 +1,4 @@
-"""Headless Chromium, for tests of pages."""
+"""Headless Chromium, for tests of web pages."""
 
 import contextlib
 import shutil
@@ -8,7 +8,7 @@ import pytest
 
 @contextlib.contextmanager
 def opened_browser(profile):
-    """Gives a browser; skips the test where there is none.
+    """Yields a browser; skips the test if none is installed.
 
     Args:
         profile: path of an empty folder.

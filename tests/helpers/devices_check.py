@@ -1,7 +1,7 @@
-"""Translates and scores on one and on two CPUs, and prints what each found.
+"""Translates and scores on one CPU and on two, and prints where weights are.
 
-Usage: devices_check.py FOLDER. It is a program because devices are chosen once
-in a process.
+Usage: devices_check.py FOLDER. It is a program because devices can be chosen
+only once per process.
 """
 
 import json
@@ -30,7 +30,7 @@ from t2t_lite.model.transformer import Transformer
 
 
 def run_programs(folder, vocabulary):
-    """Writes N.txt and N.json for N devices."""
+    """Writes DEVICES.txt and DEVICES.json, where DEVICES is 1 or all."""
     model_dir = write_model(folder / "model", vocabulary, ONE_LAYER).path
     text, dev = folder / "text", folder / "dev"
     lines = [sentence(n % 13, n) if n % 13 else "" for n in range(1000)]
@@ -59,7 +59,7 @@ def run_programs(folder, vocabulary):
 
 
 def weights_devices(translator):
-    """Returns the devices of the weights, those of each search in turn."""
+    """Returns the devices that hold the weights of each search, in order."""
     return [
         device
         for search in translator.translate_ids._searches
@@ -68,7 +68,7 @@ def weights_devices(translator):
 
 
 def copied(model, vocabulary, options):
-    """Returns where the weights of copies are."""
+    """Returns the devices of weights that are copied to every device."""
     engine = model_engine(
         model, vocabulary, options, False, devices=find_devices("all")
     )
@@ -77,7 +77,10 @@ def copied(model, vocabulary, options):
 
 
 def mirrored(model, vocabulary, options):
-    """Returns where mirrored weights are, and what they find as they change."""
+    """Returns the devices of mirrored weights, and translations as they change.
+
+    The translations are those of an unmirrored model and of the mirrored one.
+    """
     with tf.distribute.MirroredStrategy(find_devices("all")).scope():
         of_all = Transformer(ONE_LAYER, vocabulary.size)
         of_all.build()
@@ -103,7 +106,7 @@ def main(folder):
     )
     vocabulary = learn_vocabulary()
     run_programs(pathlib.Path(folder), vocabulary)
-    # To optimize a graph takes longer than to run it a few times.
+    # Optimizing a graph takes longer than running it a few times.
     tf.config.optimizer.set_experimental_options(
         {"disable_meta_optimizer": True}
     )

@@ -25,14 +25,15 @@ HPARAMS = dataclasses.replace(
 
 
 class Updates:
-    """Sees the updates of the runs, and breaks some.
+    """Records the updates of runs, and breaks some batches.
 
-    A batch is broken whenever it comes, as one that is bad in itself is. It is
-    given by its number, as long as nothing is skipped.
+    A broken batch makes the loss NaN each time it is used, as bad data would.
+    It is chosen by the first update that uses it, which is also its number if
+    no earlier batch was skipped.
     """
 
     def __init__(self):
-        self.steps, self.batches = [], []  # That were done, and theirs.
+        self.steps, self.batches = [], []  # Of each update so far.
         self.broken, self.after = {}, {}
         self._update = Trainer.update
 

@@ -1,4 +1,4 @@
-"""Runs bin/train with a batch that makes the loss NaN whenever it comes.
+"""Runs bin/train with a batch that makes the loss NaN whenever it is used.
 
 Usage: diverging_worker.py STEP FLAGS, where the batch is that of update STEP.
 """
@@ -8,14 +8,14 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
 
-import checkout  # noqa: F401, the code that this belongs to
+import checkout  # noqa: F401, this checkout's packages
 
 import t2t_lite_commands
 from t2t_lite import cli
 
 
 def main(step):
-    """Breaks updates once TensorFlow is loaded: a worker forks before."""
+    """Breaks updates after TensorFlow is loaded, because workers fork first."""
     load = cli.load_tensorflow
 
     def load_and_break(**options):

@@ -1,4 +1,4 @@
-"""Functions without their graphs."""
+"""TensorFlow functions that run without graphs."""
 
 import contextlib
 
@@ -7,7 +7,7 @@ import tensorflow as tf
 
 @contextlib.contextmanager
 def eagerly():
-    """Runs operation by operation what would take longer to trace."""
+    """Makes tf.functions run eagerly, for those that take longer to trace."""
     tf.config.run_functions_eagerly(True)
     try:
         yield

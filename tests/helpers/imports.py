@@ -1,4 +1,4 @@
-"""Which module imports which, read from the source; nothing is imported."""
+"""Finds what modules import by reading their source, importing nothing."""
 
 import ast
 import functools
@@ -26,10 +26,11 @@ def tree_of(path):
 
 
 def imported_names(path):
-    """Returns all dotted names that a file imports, within functions too.
+    """Returns all dotted names that a file imports, even within functions.
 
-    `from a import b` counts as a.b, for b may be a module, and a string that
-    names one of MODULES counts too: importlib imports those when they are used.
+    `from a import b` counts as a.b, because b may be a module. A string that
+    names one of MODULES, other than a whole package, counts too, because
+    importlib imports such modules when they are used.
     """
     names = set()
     lazy = set(MODULES) - set(PACKAGES)

@@ -1,7 +1,7 @@
-"""Runs the programs within the test's process: the same, in milliseconds.
+"""Runs programs inside the test's process, which spares them a slow start.
 
-What only a process of its own shows (a signal, a pipe, what is imported) is
-for `binaries`.
+What only a process of its own shows (signals, pipes, imports) is left to
+`binaries`.
 """
 
 import contextlib
@@ -19,14 +19,14 @@ from absl.testing import flagsaver
 
 from t2t_lite import cli, hardware
 
-# app.run defines them once in a process, so they must outlast every run.
+# app.run defines them once per process, so they must outlast every run.
 app.define_help_flags()
 
 
 def run(name, *arguments, text="", **environment):
     """Runs a program to its end; returns (status, stdout, stderr).
 
-    Nothing of it is left in this process but what it has imported.
+    It leaves nothing behind in this process but what it has imported.
 
     Args:
         name: str, the name of a module of bin/commands.
@@ -55,9 +55,9 @@ def run(name, *arguments, text="", **environment):
 
 @contextlib.contextmanager
 def optimized_graphs():
-    """Has TensorFlow optimize graphs, as in a process of its own.
+    """Makes TensorFlow optimize graphs, as in a process of its own.
 
-    Only then are numbers the same to the bit.
+    Only then are numbers the same bit for bit.
     """
     from tensorflow import config
 
@@ -71,12 +71,12 @@ def optimized_graphs():
 
 
 def on_one_core():
-    """Has programs compute as on one core: an update is traced for one part."""
+    """Makes programs see one core, so that updates are traced for one part."""
     return mock.patch.object(hardware, "num_cores", return_value=1)
 
 
 def _environment(changes):
-    # TensorFlow, once started, takes no other number of threads.
+    # TensorFlow cannot change its number of threads once it has started.
     return {"TF_NUM_INTRAOP_THREADS": "1"} | changes
 
 
@@ -99,7 +99,10 @@ def _text_in(stream):
 
 @contextlib.contextmanager
 def _command(name):
-    """Imports a program anew: two of them define flags of the same names."""
+    """Yields a program, imported anew; then removes it and its flags.
+
+    Different programs define flags of the same names.
+    """
     module = f"t2t_lite_commands.{name}"
     docstring = sys.modules["__main__"].__doc__
     saved = flagsaver.save_flag_values()
@@ -128,7 +131,7 @@ def _signal_handlers():
 
 @contextlib.contextmanager
 def _logging_to(stream):
-    """Sends absl's log to a stream, in place of pytest's handlers."""
+    """Sends absl's log to a stream instead of pytest's handlers."""
     handler = absl_logging.get_absl_handler()
     python_handler = handler.python_handler
     root = logging.getLogger()
@@ -137,8 +140,8 @@ def _logging_to(stream):
     saved_formatter = python_handler.formatter
     verbosity = flags.FLAGS["verbosity"]
     saved_verbosity = verbosity.value, verbosity.using_default_value
-    # What was set is no default any more, and a program has a default of its
-    # own. (absl.logging.set_verbosity sets the flag.)
+    # A program sets a default of its own, which would have no effect on a flag
+    # that was set before, even if only by absl.logging.set_verbosity.
     verbosity.using_default_value = True
     root.handlers[:] = [handler]
     python_handler.setStream(stream)

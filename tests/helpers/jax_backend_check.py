@@ -12,7 +12,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
 
-import checkout  # noqa: F401, the code that this belongs to
+import checkout  # noqa: F401, this checkout's packages
 import keras
 import numpy as np
 
@@ -58,12 +58,12 @@ def write_results(input_path, output_path):
 
 
 def in_one_program(function, weights, values):
-    """Returns what a function returns, compiled: operations alone take longer.
+    """Returns the result of a function that is compiled whole, to save time.
 
     Args:
-        function: of no arguments.
-        weights: variables of Keras that it reads.
-        values: an array for each.
+        function: a function of no arguments.
+        weights: Keras variables that it reads.
+        values: an array for each of them.
     """
     import jax
 
@@ -76,7 +76,7 @@ def in_one_program(function, weights, values):
 
 
 def with_gradients(function, *args):
-    """Returns what a function returns, and its gradients by all arguments."""
+    """Returns a function's result, and its gradients for all arguments."""
     if keras.backend.backend() == "jax":
         import jax
 
@@ -91,7 +91,7 @@ def with_gradients(function, *args):
 
 
 def steering(batch):
-    """Returns the Constraint of all kinds at once."""
+    """Returns a Constraint of several kinds at once."""
     letters = string.ascii_letters[: batch.num_target_ids - 2]
     token_bytes = [b"", b"", *(letter.encode() for letter in letters)]
     tokens = prefix.PrefixTokens(token_bytes)
@@ -112,7 +112,7 @@ def steering(batch):
 
 
 def next_words(batch):
-    """Returns the Constraint to one word behind a prefix."""
+    """Returns the Constraint that allows one word after a prefix."""
     letters = string.ascii_letters[: batch.num_target_ids - 2]
     token_bytes = [b"", b"", *(letter.encode() for letter in letters)]
     token_bytes[3::2] = [b" " + text for text in token_bytes[3::2]]
@@ -124,7 +124,7 @@ def next_words(batch):
 
 
 def required(batch):
-    """Returns the Constraint to terms in each row."""
+    """Returns the Constraint that requires terms, here in the first row."""
     letters = string.ascii_letters[: batch.num_target_ids - 2]
     token_bytes = [b"", b"", *(f" {letter}".encode() for letter in letters)]
     asked = [[terms.Term((4, 5), 1), terms.Term((6,), 2)], []]
@@ -141,7 +141,7 @@ def results(model, source, target, every_search):
         model: Transformer.
         source: int [B, S].
         target: int [B, T].
-        every_search: whether to search in each way, not in the plain one alone.
+        every_search: whether to search in every way, not only the plain one.
     """
     found = losses(model, source, target)
     for name, hypotheses in searches(model, source, every_search):
@@ -151,7 +151,7 @@ def results(model, source, target, every_search):
 
 
 def losses(model, source, target):
-    """Returns {name: tensor} of what the model and its losses give."""
+    """Returns {name: tensor} of logits, losses and gradients."""
     shifted = transformer.shift_right(target)
     logits = model((source, shifted))
     total, tokens = loss.cross_entropy(logits, target, 0.1)
@@ -173,7 +173,7 @@ def losses(model, source, target):
 
 
 def searches(model, source, every_search):
-    """Yields the name and the Hypotheses of each way to search."""
+    """Yields the name and the Hypotheses of each kind of search."""
     width, longest = 3, 7
     logits_step, cache = model.start_decoding(source, width, longest)
     step = beam_search.with_log_probs(logits_step)

@@ -1,4 +1,4 @@
-"""BLEU of tokenized text, counted by hand as multi-bleu.perl does it."""
+"""BLEU of tokenized text, counted by hand in the way of multi-bleu.perl."""
 
 import math
 from collections import Counter
@@ -7,16 +7,16 @@ _MAX_ORDER = 4
 
 
 def count_ngrams(hypotheses, references):
-    """Returns what the BLEU of a corpus is computed from.
+    """Returns the counts that the BLEU of a corpus is computed from.
 
     Args:
         hypotheses: list of lists of tokens.
-        references: list of lists of tokens, as long.
+        references: list of lists of tokens, one for each hypothesis.
 
     Returns:
-        list of (matches, n-grams in all) for n of 1 to 4, where an n-gram
-        matches no more often than its reference has it; tokens of all
-        hypotheses; tokens of all references.
+        list of (matches, total n-grams) for n from 1 to 4, where an n-gram
+        matches no more often than it occurs in the reference; number of tokens
+        of all hypotheses; number of tokens of all references.
     """
     matches, totals = [0] * _MAX_ORDER, [0] * _MAX_ORDER
     for hypothesis, reference in zip(hypotheses, references, strict=True):
@@ -38,12 +38,12 @@ def _ngrams(tokens, n):
 def bleu(counts, length, reference_length):
     """Returns (score, precisions, brevity penalty).
 
-    The score is 0 where a precision is.
+    The score is 0 if any precision is.
 
     Args: what `count_ngrams` returns.
 
     Returns:
-        float of 0 to 100; list of 4 floats of 0 to 100; float of 0 to 1.
+        float from 0 to 100; list of 4 floats from 0 to 100; float from 0 to 1.
 
     Source: Papineni et al. 2002, section 2.3.
     """

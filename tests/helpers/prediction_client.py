@@ -10,10 +10,7 @@ from paths import HELPERS
 
 
 def lonely_environment():
-    """Returns an environment in which this package is nowhere.
-
-    Nor are GPUs, JAX and matplotlib.
-    """
+    """Returns an environment without this package, GPUs, JAX or matplotlib."""
     return os.environ | {
         "CUDA_VISIBLE_DEVICES": "-1",
         "PYTHONPATH": WITHOUT_EXTRAS,

@@ -1,11 +1,12 @@
-"""A PredictionService around a SavedModel, as TensorFlow Serving has it.
+"""Serves a SavedModel as a PredictionService, as TensorFlow Serving does.
 
     prediction_server.py EXPORT
 
-EXPORT is the folder of one version. It runs the warm-up requests, prints the
-port that it listens at, and answers until its standard input ends. Requests
-that wait together are answered in one batch. It knows TensorFlow,
-tensorflow-text's ops and the service's protocol, and nothing of this project.
+EXPORT is the folder of one version. The server runs the warm-up requests,
+prints the port that it listens on, and answers until its standard input ends.
+Requests that wait at the same time are answered in one batch. It uses
+TensorFlow, tensorflow-text's ops and the service's protocol, and nothing of
+this project.
 """
 
 import concurrent.futures
@@ -29,7 +30,7 @@ _WAIT_S = 0.002
 
 
 class Batcher:
-    """Runs one signature on all requests that wait, in a thread of its own."""
+    """Runs one signature on all waiting requests, in a thread of its own."""
 
     def __init__(self, signature):
         self.signature, self.waiting = signature, queue.Queue()
@@ -101,7 +102,7 @@ class Service(prediction_service_pb2_grpc.PredictionServiceServicer):
 
 
 def main():
-    sys.modules["t2t_lite"] = None  # An import of it fails.
+    sys.modules["t2t_lite"] = None  # Importing it fails.
     export = pathlib.Path(sys.argv[1])
     service = Service(export)
     service.warm_up(export / "assets.extra" / "tf_serving_warmup_requests")

@@ -7,7 +7,7 @@ TAGS = ("NN", "DT", "VBZ", "-LRB-", ",", ".", ":", "``", "''")
 
 
 def random_leaves(rng, num_words):
-    """Returns as many pre-terminals, of few different words."""
+    """Returns `num_words` pre-terminals, with few different words."""
     return [
         Tree(rng.choice(TAGS), (rng.choice("abcd"),)) for _ in range(num_words)
     ]

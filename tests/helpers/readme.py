@@ -1,4 +1,4 @@
-"""The examples of README.md and docs/, for tests to run as they stand there."""
+"""The examples of README.md and docs/, for tests to run as written."""
 
 import re
 
@@ -10,7 +10,7 @@ PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
 def example_with(text: str) -> str:
     """Returns the Python example of these pages that contains `text`.
 
-    There must be one; the same example may stand on several pages.
+    There must be exactly one, which may appear on several pages.
     """
     examples = {
         block

@@ -1,8 +1,8 @@
-"""The paper in NumPy, float64: what the tests compare with.
+"""The paper in NumPy and float64, for tests to compare with.
 
-Written for the eye, one sentence and one head at a time, and independent of
-t2t_lite. Masks are bool, True where attention is allowed. What only models of
-other programs have is a Style, or a weight that may be missing.
+Written to be easy to read, one sentence and one head at a time, and independent
+of t2t_lite. Masks are bool, True where attention is allowed. What only other
+programs' models have is chosen by a Style or HParams, or is an optional weight.
 """
 
 import math
@@ -57,7 +57,8 @@ def multi_head_attention(x_LD, memory_MD, weights, num_heads, may_attend_LM):
     Args:
         x_LD: queries.
         memory_MD: keys and values.
-        weights: {"query", "key", "value", "output"}, all heads side by side.
+        weights: {"query", "key", "value", "output"}, all heads side by side;
+            "query_bias" and "output_bias" are optional.
         num_heads: int, h.
         may_attend_LM: bool.
     """
@@ -105,9 +106,9 @@ def layer_norm(x, weights, epsilon=1e-6):
 
 
 def position_encodings(positions, d_model, marian=False):
-    """Section 3.5: PE(pos, 2i) = sin(pos / 10000^(2i / d)), 2i + 1 its cos.
+    """Section 3.5: PE(pos, 2i) = sin(pos / 10000^(2i / d)); 2i + 1 has cos.
 
-    Marian: pos / 10000^(i / (d / 2 - 1)).
+    In Marian, the angle is pos / 10000^(i / (d / 2 - 1)).
     """
     last = d_model - 2 if marian else d_model
     encodings_LD = np.zeros((len(positions), d_model))
@@ -197,8 +198,8 @@ def embed(ids_L, embedding_VD, stack, hparams):
     Args:
         ids_L: int.
         embedding_VD: E.
-        stack: weights of the encoder or decoder; a table of positions among
-            them replaces the sines and cosines.
+        stack: weights of the encoder or decoder, and "is_decoder". If there
+            is a table of positions, it replaces the sines and cosines.
         hparams: HParams.
     """
     L, D = len(ids_L), embedding_VD.shape[-1]
@@ -217,16 +218,16 @@ def style_of(hparams):
 
 
 def top(x, stack, hparams):
-    """Returns what a stack gives; with pre-norm, a norm is its last part."""
+    """Returns the output of a stack; pre-norm stacks end with a norm."""
     if hparams.norm == "post":
         return x
     return layer_norm(x, below(stack, "top_norm"), hparams.norm_epsilon)
 
 
 def nearby(L, window):
-    """Returns bool [L, L]: position i to those less than window / 2 away.
+    """Returns bool [L, L]: whether positions are less than window / 2 apart.
 
-    Section 4: a neighbourhood of size r; all positions where it is 0.
+    Section 4: a neighborhood of size r. A window of 0 allows all positions.
     """
     distance_LL = np.abs(np.arange(L)[:, None] - np.arange(L))
     return distance_LL < (window / 2 if window else L)
@@ -254,7 +255,7 @@ def transformer(weights, hparams, source_ids_BS, target_ids_BT):
         weights: what `weights_of` returns for a Transformer.
         hparams: its HParams.
         source_ids_BS: int, 0 for padding.
-        target_ids_BT: int, shifted right already.
+        target_ids_BT: int, already shifted right.
     """
     embedding_VD = weights["embedding/embedding"]
     stack = below(weights, "decoder") | {"is_decoder": True}
@@ -307,8 +308,8 @@ def learning_rate(step, d_model, warmup_steps):
 def adam(x, gradients, learning_rates, beta1=0.9, beta2=0.98, epsilon=1e-9):
     """Returns x after one update per gradient; Kingma & Ba 2015, section 2.
 
-    In the form of the section's last paragraph, where epsilon is added before
-    the correction of the biases.
+    In the form of that section's last paragraph, which adds epsilon before bias
+    correction.
     """
     m = v = 0.0
     for t, (g, rate) in enumerate(

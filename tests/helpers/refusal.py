@@ -2,7 +2,7 @@
 
 
 def assert_refused(found, message):
-    """Checks that a program ended in one line on stderr that says `message`.
+    """Checks that a program failed with one error line that says `message`.
 
     Args:
         found: (status, stdout, stderr), what `binaries.run` and

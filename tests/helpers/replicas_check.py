@@ -1,10 +1,10 @@
-"""Writes what an update of one batch computes, divided, to .npz files.
+"""Writes what replicas or workers compute for one batch to .npz files.
 
 Usage: replicas_check.py HOW FOLDER [DROPOUT-PRECISION ...], where HOW is
-mirrored or worker (TF_CONFIG then names the workers). Each of the others makes
-FOLDER/DROPOUT-PRECISION.npz, and a checkpoint beside it; of a worker, the
-gradients alone. It is a program because devices and workers are chosen once in
-a process.
+mirrored, or worker if TF_CONFIG names workers. Each case, such as 0.5-bfloat16,
+makes FOLDER/DROPOUT-PRECISION.npz and a checkpoint beside it; a worker writes
+only gradients. It is a program because devices and workers can be chosen only
+once per process.
 """
 
 import pathlib
@@ -12,7 +12,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2] / "bin"))
 
-import checkout  # noqa: F401, the code that this belongs to
+import checkout  # noqa: F401, this checkout's packages
 import numpy as np
 import tensorflow as tf
 
@@ -35,13 +35,13 @@ def hparams(dropout):
         d_v=4,
         dropout=dropout,
         max_length=16,
-        warmup_steps=100,  # The first update is to be seen.
+        warmup_steps=100,  # Makes the first update large enough to see.
         guided_alignment=0.0 if dropout else 0.5,
     )
 
 
 def batch():
-    """Returns 6 pairs, every other one very short, then each one again."""
+    """Returns the ids of 6 pairs, every other one very short."""
     generator = np.random.default_rng(1)
     source_ids = generator.integers(2, V, (6, 11)).astype(np.int32)
     target_ids = generator.integers(2, V, (6, 13)).astype(np.int32)
@@ -58,12 +58,12 @@ def links():
 
 
 def twins():
-    """Returns pairs of which neighbours, so both shards, are the same."""
+    """Returns each pair twice in a row, so that both shards are the same."""
     return tuple(np.repeat(ids, 2, axis=0) for ids in batch())
 
 
 def gradients(trainer, num_micro_batches=1):
-    """Returns the gradient of the batch by each weight, by its name."""
+    """Returns the batch's gradient for each weight, by name."""
     for n in range(num_micro_batches):
         trainer.add(*batch(), n, num_micro_batches, links())
     found = {
@@ -77,7 +77,7 @@ def gradients(trainer, num_micro_batches=1):
 
 
 def sums_of_replicas(trainer):
-    """Returns what each replica of this process adds up of the twins."""
+    """Returns what each replica of this process sums over the twins."""
     trainer.add(*twins())
     locals_ = trainer.strategy.experimental_local_results(
         trainer.strategy.run(
@@ -96,7 +96,7 @@ def sums_of_replicas(trainer):
 
 
 def update(trainer):
-    """Returns weights before and after an update, and what Adam keeps."""
+    """Returns weights before and after an update, Adam's state, and norms."""
     found = {
         f"start {weight.path}": weight.numpy() for weight in trainer.weights
     }
@@ -114,13 +114,13 @@ def update(trainer):
 
 
 def results(trainer):
-    """Returns arrays by name: all that is to be compared."""
+    """Returns all arrays that are compared, by name."""
     return gradients(trainer) | sums_of_replicas(trainer) | update(trainer)
 
 
 def main(how, folder, *cases):
     """Writes each case to a file in the folder."""
-    # Each graph runs once or twice: to optimize one takes longer.
+    # Each graph runs once or twice; optimizing it would take longer.
     tf.config.optimizer.set_experimental_options(
         {"disable_meta_optimizer": True}
     )

@@ -1,10 +1,10 @@
-"""A predictor that needs no search: lines with their words in reverse."""
+"""A predictor that needs no search: it reverses the words of lines."""
 
 from t2t_lite.decoding.line_predictor import LinePredictor, Translation
 
 
 class Reversing(LinePredictor):
-    """Translates a line by its words in reverse."""
+    """Translates a line by reversing its words."""
 
     def translate(self, lines, first_line=1):
         return [

@@ -1,6 +1,6 @@
-"""Runs pytest on the files it is given, slow tests too: Bazel's way in.
+"""Runs pytest on the given files, slow tests included, for Bazel.
 
-Bazel runs files side by side itself.
+Bazel itself runs files in parallel, so pytest does not.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""A terminal in memory, and what stands on its screen."""
+"""A terminal in memory, and what its screen shows."""
 
 import contextlib
 import io
@@ -11,7 +11,7 @@ from absl import logging as absl_logging
 
 
 class Terminal(io.StringIO):
-    """What a program writes to a terminal."""
+    """A stream that acts as a terminal and keeps what is written to it."""
 
     def isatty(self):
         return True
@@ -29,7 +29,7 @@ class Terminal(io.StringIO):
 
 @contextlib.contextmanager
 def stderr(stream):
-    """Makes a stream stderr, to which absl's log goes as in a program."""
+    """Makes a stream stderr, where absl's log goes too, as in a program."""
     logger = logging.getLogger("absl")
     level = logger.level
     handler = absl_logging.get_absl_handler()

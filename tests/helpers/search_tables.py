@@ -9,37 +9,38 @@ from keras import ops
 from t2t_lite.decoding.beam_search import beam_search, with_log_probs
 
 EOS = 1
-V, T = 4, 4  # 27 hypotheses of length T without EOS, 40 with it.
-ALL = 81  # A beam that holds every hypothesis of T tokens.
+V, T = 4, 4  # 81 hypotheses of T tokens without EOS, 40 that end with it.
+ALL = 81  # A beam that holds every unfinished hypothesis of T tokens.
 ALPHAS = [0.0, 0.6, 1.0]
 
 
 def random_table(seed, batch_size=2, V=V, T=T, spread=2.0):
-    """Returns float32 logits [B, N, V] after each of N prefixes of each row."""
+    """Returns float32 logits [B, N, V] after each of N prefixes, for B rows."""
     prefixes = (V**T - 1) // (V - 1)
     random = np.random.default_rng(seed)
     return random.normal(0, spread, (batch_size, prefixes, V)).astype("float32")
 
 
 def child(prefix, token, V):
-    """Returns the number of a prefix with one more token; the empty one is 0.
+    """Returns the number of the prefix that has one token more.
 
-    Prefixes are numbered breadth first: every history has its own logits.
+    Prefixes are numbered breadth first, from 0 for the empty one, so every
+    history has its own logits.
     """
     return prefix * V + token + 1
 
 
 def table_step(table_BNV):
-    """Returns (step, cache, reorder) of the model that a table of logits is.
+    """Returns (step, empty, reorder) of a model that is a table of logits.
 
-    The cache is the row of each sentence, and the number of the prefix that
-    each hypothesis is.
+    `empty` returns the first cache for a beam of some width. A cache is the
+    length, the row of each sentence, and the prefix number of each hypothesis.
     """
     V = table_BNV.shape[-1]
 
     def step(ids_BW, cache):
         length, row_B, prefix_BW = cache
-        # The token before the first is not part of a prefix.
+        # The token that the first step is given is not part of the prefix.
         prefix_BW = ops.where(length == 0, 0, child(prefix_BW, ids_BW, V))
         logits_BWV = ops.take_along_axis(
             ops.take(table_BNV, row_B, axis=0), prefix_BW[..., None], axis=1
@@ -90,7 +91,7 @@ def log_prob(table_NV, ids):
 
 
 def exhaustive(table_NV, T, alpha):
-    """Returns [(score, ids)], best first: those that end, then the others."""
+    """Returns [(score, ids)], those with EOS before the rest, best first."""
     words = [v for v in range(table_NV.shape[-1]) if v != EOS]
     ended = [
         (*ids, EOS) for n in range(T) for ids in itertools.product(*[words] * n)

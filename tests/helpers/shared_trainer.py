@@ -1,4 +1,4 @@
-"""Runs of one process that share a trainer, so that it is traced once."""
+"""Makes runs in one process share a trainer, so that it is traced once."""
 
 import contextlib
 
@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from t2t_lite.training import run
 
-# Settings that neither a weight nor the graph of an update depends on.
+# Settings that affect neither the initial weights nor the graph of an update.
 _OF_RUNS = {
     "steps",
     "average_last",
@@ -19,10 +19,10 @@ _OF_RUNS = {
 
 @contextlib.contextmanager
 def shared_trainers():
-    """Has runs of one model share its trainer, each as if it were new.
+    """Makes runs of the same model share its trainer, reset before each run.
 
-    Runs share one that take the same options of a trainer, and whose graphs
-    are both optimized or both not.
+    Runs share one if they give it the same options, unless graphs are
+    optimized for only one of them.
     """
     make, trainers = run.Trainer, {}
 

@@ -1,10 +1,10 @@
-"""Made-up attention, where no model is needed to draw it."""
+"""Random attention weights, for drawing without a model."""
 
 import numpy as np
 
 from t2t_lite.visualization.maps import AttentionMap, AttentionMaps
 
-# What could break out of a page, or be taken for something else than text.
+# Tokens that could break out of a page, or be taken for something but text.
 HOSTILE = [
     *("</script><script>document.title = 'broken'</script>", "<!--", "]]>"),
     *("<img src=x onerror=alert(1)>", "\"'&amp;", "\\u003c", "{{data}}"),
@@ -29,7 +29,7 @@ def softmax_of_noise(*shape, seed=0):
 
 
 def made_up_maps(source, target, num_layers=2, num_heads=3):
-    """Returns the AttentionMaps of tokens, with random weights."""
+    """Returns AttentionMaps of the given tokens, with random weights."""
     S, T = len(source), len(target)
     shape = num_layers, num_heads
     weights_NHTT = np.tril(softmax_of_noise(*shape, T, T, seed=1))

@@ -1,7 +1,7 @@
-"""Tiny random models of Marian: their options, arrays and files.
+"""Tiny random Marian models: their options, arrays and files.
 
-It imports NumPy, yaml and sentencepiece alone, so an environment that has
-Marian and nothing of this package can make the same ones.
+It imports only NumPy, yaml and sentencepiece, so that an environment with
+Marian but without this package can make the same models.
 """
 
 import json
@@ -12,7 +12,7 @@ from sentencepiece import sentencepiece_model_pb2
 
 SPACE = "\u2581"
 _WORDS = ("der", "die", "und", "ein", "haus", "gr", "en", "er", "sch")
-# Pairs of text whose characters are pieces of `spm`, but for one.
+# Pairs of text; all their characters but one are pieces of `spm`.
 SOURCES = ("das haus", "ein wort und noch eins", "z", "die gr\u00f6sse")
 TARGETS = ("ein haus", "eins", "das grz", "der und die er sch")
 
@@ -21,10 +21,10 @@ def spm(words=_WORDS, unknown=1, eos=0, normal_letters="abcdefghijklmnorstuwz"):
     """Returns the bytes of a small SentencePiece model.
 
     Args:
-        words: pieces of their own, each also with a space before it.
+        words: words that are pieces, both with and without a space in front.
         unknown: id of <unk>.
         eos: id of </s>; None for a model without one.
-        normal_letters: pieces of one character.
+        normal_letters: characters that are pieces.
     """
     proto = sentencepiece_model_pb2.ModelProto()
     kinds = proto.SentencePiece
@@ -59,11 +59,11 @@ def pieces_of(model):
 
 
 def options(num_source, num_target, **changes):
-    """Returns the options of special:model.yml of a tiny post-norm model.
+    """Returns the special:model.yml options of a tiny post-norm model.
 
     Args:
-        num_source: how many ids sources have.
-        num_target: how many ids targets have.
+        num_source: number of ids of the source vocabulary.
+        num_target: number of ids of the target vocabulary.
         **changes: other options, their dashes written as underscores.
     """
     return {
@@ -97,7 +97,7 @@ def options(num_source, num_target, **changes):
 
 
 def arrays(options, seed=1):
-    """Returns random arrays, by name, of a model that has these options."""
+    """Returns random arrays, by name, for a model with these options."""
     random = np.random.RandomState(seed)
     shapes = dict(_shapes(options))
     made = {}
@@ -158,21 +158,21 @@ def _shapes(options):
 
 
 def write_npz(path, options, arrays):
-    """Writes a model as Marian does."""
+    """Writes a model's .npz file as Marian does."""
     text = yaml.safe_dump(options).encode() + b"\0"
     special = {"special:model.yml": np.frombuffer(text, np.int8)}
     np.savez(path, **arrays, **special)
 
 
 def write(folder, options, arrays, source, target=None, **config):
-    """Writes the folder of a model whose vocabularies are its ids.
+    """Writes the folder of a model with SentencePiece models as vocabularies.
 
     Args:
-        folder: pathlib.Path, made.
+        folder: pathlib.Path; made if missing.
         options: of the model.
         arrays: of the model.
         source: bytes, a SentencePiece model.
-        target: bytes, another one; the same when not given.
+        target: bytes, another one; `source` if not given.
         **config: more options of decoder.yml, dashes written as underscores.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -193,7 +193,7 @@ def write_config(folder, **config):
 
 
 def write_map(path, pieces):
-    """Writes vocab.yml, vocab.json or lines of text: pieces in their order."""
+    """Writes pieces, in order of their ids, as a .yml, .json or .txt file."""
     ids = {piece: i for i, piece in enumerate(pieces)}
     quoted = [f"{json.dumps(piece)}: {i}\n" for piece, i in ids.items()]
     texts = {
@@ -207,13 +207,13 @@ def write_map(path, pieces):
 SMALL = spm()
 OTHER = spm(("wort", "noch", "ei", "ns", "das", "re", "ing"))
 
-# What the tests and the comparison with Marian itself go through: options, and
-# whether the target has a vocabulary of its own.
 PRE_NORM = {
     "transformer_preprocess": "n",
     "transformer_postprocess": "da",
     "transformer_postprocess_top": "n",
 }
+# The models of the tests and of the comparison with Marian itself: (options,
+# whether the target has its own vocabulary).
 MODELS = {
     "tied": ({"tied_embeddings_all": True}, False),
     "relu": (
@@ -229,7 +229,7 @@ MODELS = {
     "tied_output": (
         {
             "tied_embeddings": True,
-            # Without any effect in Marian.
+            # Has no effect in Marian.
             "transformer_train_position_embeddings": True,
         },
         True,
@@ -254,9 +254,7 @@ MODELS = {
 def make(name, seed=1):
     """Returns (options, arrays, source model, target model) of one of MODELS.
 
-    Args:
-        name: str.
-        seed: int.
+    The target model is None if there is only one.
     """
     changes, has_two = MODELS[name]
     target = OTHER if has_two else SMALL

@@ -1,5 +1,6 @@
-"""One list of tiny models, and how to make them. Their sizes all differ, so
-that a wrong axis fails.
+"""A list of tiny models, and functions to make them.
+
+Their sizes mostly differ, so that a wrong axis fails.
 """
 
 import dataclasses
@@ -25,7 +26,7 @@ _SINUSOIDAL = HParams(
     steps=20,
 )
 
-# What models of Marian have and the paper's has not.
+# What Marian's models have, and the paper's does not.
 AS_MARIAN = {
     "positions": "marian",
     "activation": "swish",
@@ -66,7 +67,8 @@ TINY_MODELS = {
     ),
 }
 
-# Where one model is to do: what these have does not depend on each other.
+# For tests of a single model: its unusual settings are independent of each
+# other.
 COMBINED = dataclasses.replace(
     _SINUSOIDAL,
     num_layers=1,
@@ -76,15 +78,15 @@ COMBINED = dataclasses.replace(
     attention_window=5,
 )
 
-# Quick tests take these, slow ones the others.
+# Quick tests use these, slow ones the others.
 QUICK = "sinusoidal", "restricted", "marian", "pre_norm"
 
 
 def parameters(quick=QUICK):
-    """Returns the parameters of a test or fixture that takes each of them.
+    """Returns the pytest parameters for each of TINY_MODELS.
 
     Args:
-        quick: names of TINY_MODELS, those that quick tests take.
+        quick: names of those that are not marked as slow.
     """
     return [
         pytest.param(
@@ -95,14 +97,14 @@ def parameters(quick=QUICK):
 
 
 def tiny_transformer(hparams, seed=0, **kwargs):
-    """Returns a built Transformer none of whose weights is all 0 or all 1.
+    """Returns a built Transformer with no weight that is all 0 or all 1.
 
     Args:
         hparams: HParams, such as one of TINY_MODELS.
         seed: int; the same seed gives the same weights.
         **kwargs: those of Transformer.
     """
-    # Only here, so that tests of lower layers need no higher ones.
+    # Imported here, so that tests of lower layers need no higher ones.
     import keras
 
     from t2t_lite.model.transformer import Transformer

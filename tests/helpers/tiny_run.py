@@ -1,4 +1,4 @@
-"""A run of bin/train that takes seconds: its text, model and batches."""
+"""A run of bin/train that takes seconds: its flags and its corpus."""
 
 import pathlib
 
@@ -19,9 +19,9 @@ FLAGS = [
 
 
 def write_corpus(folder, num_pairs=60):
-    """Writes a small corpus of digits to files; returns the flags of it.
+    """Writes a small corpus of number words; returns the flags that name it.
 
-    A sentence of digit words is translated by its words in reverse.
+    The translation of a sentence is its words in reverse.
     """
     words = ["null", "eins", "zwei", "drei", "vier", "acht", "neun", "elf"]
     flags = []

@@ -24,12 +24,12 @@ TINY = HParams(
     beam_width=4,
     max_extra_length=6,
 )
-# Not one row of the table more than a source can have.
+# The table of positions has no more rows than a source can have tokens.
 LEARNED = HParams(
     **(TINY.__dict__ | {"positions": "learned", "learned_positions": 23})
 )
 
-# Graphs of it are traced in half the time.
+# Its graphs are traced in half the time.
 ONE_LAYER = HParams(**(TINY.__dict__ | {"num_layers": 1}))
 
 WORDS = [
@@ -49,19 +49,19 @@ LINES = [
 
 
 def sentence(num_words, start=0):
-    """Returns so many words, an id each, and a full stop."""
+    """Returns a sentence of that many words, each of one id, and a period."""
     words = itertools.islice(itertools.cycle(WORDS), start, start + num_words)
     return " ".join(words) + "."
 
 
 def learn_vocabulary():
-    """A vocabulary in which each of the words is an id, and the full stop."""
+    """Returns a vocabulary in which each of WORDS and the period is one id."""
     lines = [" ".join(WORDS[n:] + WORDS[:n]) for n in range(24)]
     return learning.learn([*lines, "."], "bpe", 1000)
 
 
 def random_model(hparams, vocabulary, seed=3):
-    """Returns a model whose translations depend on what it translates."""
+    """Returns a random model whose translations depend on the source."""
     keras.utils.set_random_seed(seed)
     target = vocabulary.target
     model = Transformer(hparams, vocabulary.size, target.size)
@@ -69,7 +69,7 @@ def random_model(hparams, vocabulary, seed=3):
     for variable in model.trainable_variables:
         if len(variable.shape) > 1:
             variable.assign(variable * 3.0)
-    # No bytes, so that each id that is found shows in the text.
+    # Suppresses bytes, so that each id that is found shows in the text.
     names = target.tokens(range(target.size))
     is_byte = ["<0x" in name for name in names]
     embedding = model.embedding.trainable_variables[0]
@@ -78,7 +78,7 @@ def random_model(hparams, vocabulary, seed=3):
 
 
 def write_model(path, vocabulary, hparams=TINY, seeds=(3,)):
-    """Makes a model directory with a checkpoint of each seed, as a run does."""
+    """Writes a model directory, as a run does, with a checkpoint per seed."""
     directory = ModelDirectory(path)
     directory.path.mkdir()
     vocabulary.save_in(directory.path)
@@ -104,7 +104,7 @@ def write_model(path, vocabulary, hparams=TINY, seeds=(3,)):
 
 
 def assert_same(found, expected):
-    """Same text, and the same score but for the order of sums."""
+    """Checks that texts are the same, and scores up to the order of sums."""
     assert len(found) == len(expected)
     for some, others in zip(found, expected, strict=True):
         assert [t.text for t in some] == [t.text for t in others]

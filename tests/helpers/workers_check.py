@@ -1,10 +1,10 @@
-"""A worker that meets others and then does as it is told, for tests.
+"""A worker that meets the others and then ends as it is told, for tests.
 
     python workers_check.py ADDRESSES INDEX MINUTES [STATUS]
 
-Its child exits with STATUS, or waits for a signal, where there is none; on
-SIGTERM it exits with 143, as a run does that has saved a checkpoint. It prints
-"child NUMBER" first.
+Its child first prints "child PID". Then it exits with STATUS or, if none is
+given, waits for a signal. On SIGTERM it exits with 143, as a run does that has
+saved a checkpoint.
 """
 
 import json
@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 
-import checkout  # noqa: F401, the code that this belongs to
+import checkout  # noqa: F401, this checkout's packages
 from absl import logging
 
 from t2t_lite.errors import InputError

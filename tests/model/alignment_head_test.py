@@ -1,4 +1,4 @@
-"""A head tells of a token where it is predicted, or where it is read."""
+"""An alignment head gives the row where a token is predicted or read."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from t2t_lite.model.transformer import shift_right
 from t2t_lite.token_ids import EOS, PAD
 
 SOURCE_IDS = np.array([[5, 6, 7, EOS], [8, 3, EOS, PAD]], np.int32)
-# The first has two tokens more, the others had no room for their ends.
+# The first two differ in length; the last two were cut off before EOS.
 TARGET_IDS = np.array(
     [
         [4, 9, 2, EOS, PAD],
@@ -29,7 +29,7 @@ def model():
 
 
 def attended(model, head, source_ids, target_ids):
-    """Returns what a head attends to, and the weights of all of its layer."""
+    """Returns a head's attention, and the weights of all heads of its layer."""
     source_ids, target_ids = tf.constant(source_ids), tf.constant(target_ids)
     with record_weights() as recorded:
         model((source_ids, shift_right(target_ids)))
@@ -56,7 +56,7 @@ def test_a_token_that_another_follows_is_read_a_row_behind(model, head, reads):
         np.testing.assert_allclose(
             found_TS[: last + 1], rows_TS[list(rows)], atol=1e-6
         )
-    assert np.ptp(rows_BTS[0, :4], axis=0).max() > 0.01  # They differ.
+    assert np.ptp(rows_BTS[0, :4], axis=0).max() > 0.01  # The rows differ.
 
 
 def test_padding_changes_nothing(model):

@@ -1,4 +1,4 @@
-"""Attention against Eq. 1, and within a window against a mask."""
+"""Attention equals Eq. 1; windowed attention equals that with a mask."""
 
 import keras
 import numpy as np
@@ -22,7 +22,7 @@ def normal(*shape):
 
 
 def heads():
-    """Returns q_BHLK, k_BHMK, v_BHMK; the values' depth is another."""
+    """Returns q_BHLK, k_BHMK and v_BHMK; the values have another depth, K_V."""
     return normal(B, H, L, K), normal(B, H, M, K), normal(B, H, M, K_V)
 
 
@@ -105,7 +105,7 @@ def test_dropout_is_given_the_weights():
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-# Restricted to a window.
+# Windowed attention.
 
 WINDOWS = [(0, 0), (2, 2), (2, 0), (20, 20), (20, 0), (3, 5), (100, 100)]
 
@@ -165,7 +165,7 @@ def test_gradients_of_windowed_attention_are_those_with_a_mask():
 
 
 def test_a_windows_computation_grows_with_the_length_alone():
-    """No array of it has length x length numbers."""
+    """No array of its graph has length x length elements."""
     length = 2048
     graph = tf.function(
         lambda q, k, v: windowed(q, k, v, (8, 8))

@@ -1,4 +1,4 @@
-"""The decoder's cache against a list of what each hypothesis wrote."""
+"""Hypotheses read from the decoder's cache what their ancestors wrote."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def empty_cache(room):
 
 
 def written(cache, keys_BW, window, grows):
-    """Returns the cache with one more key of each hypothesis, and its view."""
+    """Returns the cache with one more key per hypothesis, and its view."""
     cache, view = decoder_cache.start_position(cache, window, grows)
     k_BHWK, v_BHWK = (
         np.broadcast_to(keys_BW[:, None, :, None], (B, H, W, depth))

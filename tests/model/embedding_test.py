@@ -1,4 +1,4 @@
-"""Embeddings of tokens and positions, against NumPy and the paper."""
+"""Embeddings of tokens and positions equal those of NumPy and the paper."""
 
 import keras
 import numpy as np

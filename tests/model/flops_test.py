@@ -1,4 +1,4 @@
-"""Operations by formula are those of the traced graph."""
+"""The formula counts the floating-point operations of the traced graph."""
 
 import dataclasses
 import math
@@ -23,9 +23,9 @@ B, S, T, V = 2, 13, 15, 11
 
 
 def product_flops(operation):
-    """Returns 2 m n k of a product of (batches of) matrices, else 0."""
-    # A product of another kind, or one inside a function that is called, would
-    # go uncounted.
+    """Returns 2 m n k for a product of (batches of) matrices, otherwise 0."""
+    # Products of another kind, or inside a called function, would go
+    # uncounted.
     assert "Call" not in operation.type
     if not any(word in operation.type for word in ("MatMul", "sum", "Conv")):
         return 0
@@ -37,12 +37,12 @@ def product_flops(operation):
 
 
 def graph_flops(graph):
-    """Returns the operations of all products of a graph."""
+    """Returns how many operations all products of a graph take."""
     return sum(map(product_flops, operations(graph)))
 
 
 def operations(graph):
-    """Yields what a graph computes: of the loss in chunks, one chunk."""
+    """Yields a graph's operations; those of a loop's body only once."""
     for operation in graph.get_operations():
         yield operation
         if "While" in operation.type:
@@ -90,7 +90,7 @@ def update_graph(model):
 
 @pytest.mark.slow
 def test_the_formula_counts_the_products_of_the_traced_graph():
-    """At the preset's depth, by the graphs of one layer and of two."""
+    """Extrapolates from graphs of one and two layers to the preset's depth."""
     hparams = PRESETS["transformer_base"]
     of_one, of_two = (
         graph_flops(forward_graph(new_model(hparams, num_layers=n)))
@@ -124,7 +124,7 @@ def test_the_formula_counts_what_windows_depths_and_positions_cost(hparams):
 
 
 def test_the_formula_counts_the_pass_of_a_trainer():
-    """Whose loss comes in chunks."""
+    """The trainer computes the loss in chunks; here one chunk is enough."""
     hparams = TINY_MODELS["restricted"]
     trainer = Trainer(hparams, V)
     graph = traced_graph(
@@ -142,7 +142,7 @@ def test_one_layer_by_hand():
     encoder = 2 * (2 * 2 * 35 + 2 * 2 * 45) * S + 2 * (35 + 45) * S * S
     encoder += 2 * 2 * (2 * 3) * S
     decoder = 2 * (2 * 2 * 35 + 2 * 2 * 45) * T + 2 * (35 + 45) * T * T
-    # To the memory: queries and output of T, keys and values of S positions.
+    # Memory attention: queries and outputs for T, keys and values for S.
     decoder += 2 * (2 * 35 + 45 * 2) * (T + S) + 2 * (35 + 45) * T * S
     decoder += 2 * 2 * (2 * 3) * T
     logits = 2 * 2 * V * T

@@ -1,4 +1,4 @@
-"""Ids that are none are refused where they can be seen."""
+"""Invalid ids are refused wherever their values or types are known."""
 
 import keras
 import numpy as np
@@ -72,6 +72,6 @@ def test_in_a_graph_the_type_of_ids_is_checked():
         require_ids_below(V, ids=ids)
 
     check = tf.function(ids_below, autograph=False)
-    check(tf.constant([V]))  # Whose value the graph does not know.
+    check(tf.constant([V]))  # The graph does not know its value.
     with pytest.raises(InputError, match="must be integers"):
         check(tf.constant([0.5]))

@@ -15,7 +15,7 @@ from tiny_models import TINY_MODELS, tiny_transformer
 
 SOURCE = np.array([[2, 9, 4, 3, 1], [5, 8, 1, 0, 0]])
 TARGET = np.array([[6, 2, 7, 7, 3, 10, 1], [5, 9, 4, 1, 0, 0, 0]])
-# Each search is a program of its own to JAX: one model is searched in all ways.
+# JAX compiles a program for each search, so only one model gets all of them.
 HPARAMS = {
     "learned": dataclasses.replace(
         TINY_MODELS["d_k_is_not_d_v"], positions="learned", num_layers=1
@@ -42,7 +42,7 @@ def models():
 
 @pytest.fixture(scope="module")
 def on_jax(models, tmp_path_factory):
-    """The results for each model of another process, whose backend is JAX."""
+    """The results of each model, from another process with the JAX backend."""
     folder = tmp_path_factory.mktemp("jax")
     for name, model in models.items():
         np.savez(
@@ -54,7 +54,7 @@ def on_jax(models, tmp_path_factory):
             **{weight.path: weight.numpy() for weight in model.weights},
         )
     script = pathlib.Path(jax_backend_check.__file__)
-    # To optimize a program takes longer than to run it once.
+    # Optimizing a program takes longer than running it once.
     environment = {
         "KERAS_BACKEND": "jax",
         "JAX_PLATFORMS": "cpu",

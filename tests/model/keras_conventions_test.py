@@ -1,4 +1,4 @@
-"""Every layer is one that Keras can save, trace, mix and compile."""
+"""Keras can save, trace and compile every layer, also in mixed precision."""
 
 import dataclasses
 import functools
@@ -45,7 +45,7 @@ class Case:
 
     @functools.cached_property
     def layer(self):
-        """The layer that tests share, and leave as it is."""
+        """The layer that tests share and must not change."""
         return self.new(name="the_name")
 
     @functools.cached_property
@@ -138,9 +138,9 @@ def test_a_config_makes_the_same_layer_again(case):
     assert shapes[0] == shapes[1]
 
 
-# A Transformer by itself goes through a file in transformer_test.
+# Here only the first Transformer: transformer_test saves each by itself.
 @for_each(CASES | dict([*TRANSFORMERS.items()][:1]))
-@pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")  # Keras'.
+@pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")  # By Keras.
 def test_a_layer_goes_through_a_keras_file(case, tmp_path):
     symbols = case.symbols()
     model = keras.Model(symbols, case.call(case.new(), symbols))
@@ -169,7 +169,7 @@ def test_symbols_have_the_shape_and_dtype_of_results(case):
 @for_each(CASES)
 @pytest.mark.parametrize("precision", ["float16", "bfloat16"])
 def test_results_follow_the_policy_and_weights_stay_float32(case, precision):
-    expected = np.array(case.result)  # Which builds its layer.
+    expected = np.array(case.result)  # Also builds case.layer.
     mixed = case.new(dtype=f"mixed_{precision}")
     case.call(mixed, case.inputs)
     for source, target in zip(
@@ -204,11 +204,11 @@ def test_xla_gives_the_same(case):
     np.testing.assert_allclose(compiled(*case.inputs), expected, atol=1e-5)
 
 
-# Keras' masks.
+# Masks that Keras passes on.
 
 
 def test_layers_attend_to_no_position_that_keras_masks():
-    """As behind an Embedding with mask_zero=True, in a functional model."""
+    """Such as those of an Embedding with mask_zero=True."""
     ids = keras.Input((None,), dtype="int32")
     embedded = keras.layers.Embedding(11, D, mask_zero=True)(ids)
     model = keras.Model(ids, t2t_lite.Encoder(**_STACK)(embedded))

@@ -1,4 +1,4 @@
-"""The layers of both stacks, against NumPy."""
+"""The layers of both stacks equal the paper's equations in NumPy."""
 
 import numpy as np
 import pytest
@@ -13,11 +13,11 @@ B, S, T, D, F, H, K, K_V = 2, 5, 7, 12, 20, 3, 4, 6
 X = np.random.default_rng(0).normal(size=(B, T, D)).astype("float32")
 MEMORY = np.random.default_rng(1).normal(size=(B, S, D)).astype("float32")
 SIZES = {"d_ff": F, "num_heads": H, "d_k": K, "d_v": K_V}
-ALL_OF_IT = 1 - 1e-7  # A rate of dropout that leaves nothing.
+ALL_OF_IT = 1 - 1e-7  # A dropout rate that leaves nothing.
 
 
 def with_random_weights(layer, *arguments):
-    """Returns the layer, built, none of its weights all 0 or all 1."""
+    """Returns the layer, built, with no weight all 0 or all 1."""
     layer(*arguments)
     random = np.random.default_rng(2)
     for weight in layer.weights:
@@ -92,7 +92,7 @@ def test_decoder_layer_is_three_sublayers_with_add_and_norm(training):
 def test_dropout_is_on_each_sublayers_output_before_the_addition(
     layer_class, inputs, sublayers
 ):
-    """With all of it dropped, only the norms of x are left."""
+    """With all outputs dropped, only the norms of x are left."""
     layer = with_random_weights(
         layer_class(**SIZES, dropout=ALL_OF_IT), *inputs
     )
@@ -117,7 +117,7 @@ def test_attention_dropout_reaches_the_attention(layer_class, inputs):
 
 
 def test_relu_dropout_drops_the_hidden_layer_and_scales_up_the_rest():
-    """A tenth of 1,000 units of value 1 is left, each ten times as large."""
+    """About a tenth of 1,000 units of value 1 are left, ten times as large."""
     layer = FeedForward(1000, dropout=0.9)
     layer.build(X.shape)
     layer.hidden.bias.assign(np.ones(1000))
@@ -196,7 +196,7 @@ def test_what_no_layer_can_have_is_refused_when_it_is_made(
 
 @pytest.mark.parametrize("inside", ["layer", "stack"])
 def test_a_decoder_without_a_memory_is_refused(inside):
-    """It would attend to itself, also ahead."""
+    """It would attend to its own input instead, later positions included."""
     decoder = DecoderLayer(**SIZES)
     if inside == "stack":
         decoder = t2t_lite.Decoder(1, D, F, H, K)

@@ -1,4 +1,4 @@
-"""The loss against the equation in NumPy."""
+"""The loss and its gradients equal the equation in NumPy, also in chunks."""
 
 import functools
 import weakref
@@ -106,14 +106,14 @@ def test_keras_loss_is_made_again_from_its_config():
     assert LabelSmoothedCrossEntropy().label_smoothing == 0.1
 
 
-# The loss of vectors and the embedding, chunk by chunk, and its plain twin.
+# The loss from vectors and the embedding, chunk by chunk and all at once.
 
 X = np.random.default_rng(1).normal(0, 1, (B, T, D)).astype("float32")
 EMBEDDING = np.random.default_rng(2).normal(0, 1, (V, D)).astype("float32")
 
 
 def plainly_projected(x, embedding, target_ids, smoothing=0.0, loss_scale=None):
-    """What projected_cross_entropy must equal: all logits at once."""
+    """Returns what projected_cross_entropy must, from all logits at once."""
     del loss_scale
     matrix = tf.cast(embedding, x.dtype)
     logits = tf.matmul(x, tf.transpose(matrix))
@@ -141,7 +141,7 @@ def assert_close(ours, theirs, **tolerances):
 
 @pytest.fixture(params=[1, 3, 4, 100], ids=lambda size: f"chunks_of_{size}")
 def chunks(request, monkeypatch):
-    """Chunks of one, of some, and of more positions than there are."""
+    """Chunks of one, of several, and of more positions than there are."""
     monkeypatch.setattr(loss_module, "CHUNK_LOGITS", request.param * V)
 
 
@@ -188,7 +188,7 @@ def test_one_graph_takes_any_batch_in_chunks(chunks):
 @pytest.mark.slow
 @pytest.mark.parametrize("chunks", [3], indirect=True)
 def test_one_program_of_xla_takes_any_batch_in_chunks(chunks):
-    """One of several chunks, and one that is less than a chunk."""
+    """A batch of several chunks, and one that is smaller than a chunk."""
     assert_one_graph_takes_any_batch([(2, 7), (2, 1)], xla=True)
 
 
@@ -238,7 +238,7 @@ def test_chunks_of_padding_alone_are_not_computed(monkeypatch):
 
     monkeypatch.setattr(loss_module, "_losses_and_gradient", counted)
     projected_cross_entropy(tf.constant(X), tf.constant(EMBEDDING), TARGET)
-    assert computed == [2] * 5  # Ten tokens of 14 positions.
+    assert computed == [2] * 5  # Ten of the 14 positions are tokens.
 
 
 @pytest.mark.parametrize("loss_scale", [None, 1, 4.0])
@@ -255,7 +255,7 @@ def test_gradients_are_those_of_what_becomes_of_the_loss(factor, loss_scale):
 
 
 def test_a_loss_scale_saves_small_gradients_from_float16():
-    """Another id than the target has a probability of e^-20."""
+    """An id other than the target has a probability of e^-20."""
     x = tf.constant([[[20.0, 0.0]]], "float16")
     embedding = tf.constant([[-9.0, 0.0], [0.0, 3.0], [1.0, 0.0]])
 
@@ -274,7 +274,7 @@ def test_a_loss_scale_saves_small_gradients_from_float16():
 
 
 def test_gradients_that_overflow_float16_are_not_finite(chunks):
-    """Which is how the trainer knows of a loss scale that is too large."""
+    """This tells the trainer that the loss scale is too large."""
     gradient = with_gradients(
         projected_cross_entropy, "float16", loss_scale=2.0**40
     )[3]
@@ -282,7 +282,7 @@ def test_gradients_that_overflow_float16_are_not_finite(chunks):
 
 
 def test_padding_does_not_overflow_float16_where_no_token_does():
-    """A token is almost sure of its target; padding has none to be sure of."""
+    """The token's gradient is tiny, but that of padding would overflow."""
     x = tf.constant([[[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]]], "float16")
     embedding = tf.eye(3) * 12.0
     with tf.GradientTape() as tape:
@@ -298,7 +298,7 @@ def test_padding_does_not_overflow_float16_where_no_token_does():
 
 @pytest.mark.parametrize("dtype", ["int16", "uint16", "int64"])
 def test_target_ids_are_integers_of_any_kind(dtype):
-    """On a CPU; a GPU computes with some of them alone."""
+    """This is on a CPU: a GPU supports only some of them."""
     assert_close(
         with_gradients(projected_cross_entropy, target=TARGET.astype(dtype)),
         with_gradients(projected_cross_entropy),
@@ -306,7 +306,7 @@ def test_target_ids_are_integers_of_any_kind(dtype):
 
 
 def test_an_eager_tape_keeps_no_chunk(monkeypatch):
-    """Only one chunk of logits is alive at a time."""
+    """The logits and gradients of two chunks are never all alive at once."""
     monkeypatch.setattr(loss_module, "CHUNK_LOGITS", 2 * V)
     of_chunk, chunks, most_alive = loss_module._losses_and_gradient, [], 0
 

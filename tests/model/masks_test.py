@@ -1,4 +1,4 @@
-"""Masks against what they say."""
+"""Masks allow tokens and not padding, and no later positions."""
 
 import numpy as np
 

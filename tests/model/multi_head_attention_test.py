@@ -1,4 +1,4 @@
-"""Multi-head attention against one head after the other."""
+"""Multi-head attention equals one head after the other."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def normal(*shape):
 def test_multi_head_attention_is_one_head_after_the_other(d_v, to_itself):
     layer = MultiHeadAttention(H, K, d_v)
     x = normal(B, L, D)
-    # A memory may have another depth than the queries.
+    # A memory may differ in depth from the queries.
     memory = x if to_itself else normal(B, M, D + 1)
     may_attend = random.random((B, 1, L, memory.shape[1])) < 0.5
     may_attend[..., 0] = True  # Each query attends to something.
@@ -84,7 +84,7 @@ def test_attention_dropout_drops_weights_and_scales_up_the_others():
     layer = MultiHeadAttention(1, length, dropout=rate)
     layer.build((1, length, length))
     eye, zeros = np.eye(length), np.zeros((length, length))
-    # Equal weights, and values that show each of them.
+    # The attention weights are equal, and the output shows each of them.
     layer.set_weights([zeros, zeros, eye, eye])
     weights = np.asarray(layer(eye[None].astype("float32"), training=True))
     is_dropped = weights == 0
@@ -168,7 +168,7 @@ def test_a_mask_of_other_sizes_is_refused(shape):
 
 @pytest.mark.parametrize("mask", [None, np.ones((4, 5), bool)])
 def test_a_mask_with_three_axes_is_refused(mask):
-    """Is the first one B or H? Here they are equally many."""
+    """Its first axis might be B or H; here, B equals H."""
     x = np.zeros((4, 5, 16), np.float32)
     layer = MultiHeadAttention(num_heads=4, d_k=4)
     rule = r"may_attend must have four axes, \[B, H, L, M\], or at most two"

@@ -1,4 +1,4 @@
-"""Rows of tensors against the tensors, of sizes known and not."""
+"""Products of rows equal those of tensors, with known sizes or not."""
 
 import numpy as np
 import pytest
@@ -59,7 +59,7 @@ def test_layers_multiply_rows_and_add_biases_to_them(layer, method, count):
     graph = tf.function(getattr(layer, method), [spec], autograph=False)
     made = graph.get_concrete_function().graph.get_operations()
     assert [op.type for op in made].count("MatMul") == count
-    assert "Prod" not in {op.type for op in made}  # Of sizes, by tensordot.
+    assert "Prod" not in {op.type for op in made}  # tensordot adds it.
     biased = [op.inputs[0].op.type for op in made if op.type == "BiasAdd"]
     assert biased == ["MatMul"] * (2 * isinstance(layer, FeedForward))
 

@@ -1,4 +1,4 @@
-"""The model against the paper in NumPy, and against itself."""
+"""The model equals the paper in NumPy, and agrees with itself."""
 
 import dataclasses
 
@@ -30,7 +30,7 @@ TARGET = np.array([[EOS, 6, 2, 7, 7, 3, 10], [EOS, 5, 9, 4, 2, 6, 8]], "int32")
 
 @pytest.fixture(scope="module", params=parameters())
 def model(request):
-    """Each of TINY_MODELS with random weights, which no test changes."""
+    """Each of TINY_MODELS with random weights, which no test may change."""
     return tiny_transformer(request.param)
 
 
@@ -47,7 +47,7 @@ def graph(model):
 
 @pytest.fixture(scope="module")
 def logits(graph):
-    """A function (source, target) to logits_BTV, of NumPy arrays."""
+    """A function from (source, target) to logits_BTV, all NumPy arrays."""
     return lambda source=SOURCE, target=TARGET: graph(source, target).numpy()
 
 
@@ -154,7 +154,7 @@ def test_output_at_t_has_gradient_from_targets_up_to_t_only(model):
     for t in (0, 3, T - 1):
         with tf.GradientTape() as tape:
             tape.watch(x)
-            # Of one feature: a norm keeps the sum over features constant.
+            # One feature: a norm without scale and bias fixes the sum of all.
             output = model.decoder(x, memory)[:, t, 2]
         reach_BT = np.abs(tape.gradient(output, x)).sum(axis=-1)
         hparams = model.hparams
@@ -236,7 +236,7 @@ def test_cached_steps_equal_one_teacher_forced_pass(model, logits):
     ids_TBW[0] = EOS
     parent_TBW = random.integers(0, W, (T, B, W), "int32")
     expected_TBWV = logits_of_histories(logits, ids_TBW, parent_TBW)
-    for room in (T + 2, None):  # More than it needs, or as it needs it.
+    for room in (T + 2, None):  # More than needed, or growing.
         step, cache = model.start_decoding(SOURCE, W, room)
         for t in range(T):
             found_BWV, cache = step(tf.constant(ids_TBW[t]), cache)
@@ -245,7 +245,7 @@ def test_cached_steps_equal_one_teacher_forced_pass(model, logits):
 
 
 def logits_of_histories(logits, ids_TBW, parent_TBW):
-    """Returns [T, B, W, V]: the last logits of each hypothesis at each step."""
+    """Returns [T, B, W, V]: each hypothesis's last logits at each step."""
     history_BWT, histories = np.full((B, W, T), EOS, "int32"), []
     for t in range(T):
         history_BWT[..., t] = ids_TBW[t]
@@ -295,7 +295,7 @@ def test_mixed_precision_logits_are_float32_and_near(model, logits, precision):
     assert 0 < difference < {"bfloat16": 0.1, "float16": 0.01}[precision]
 
 
-# One kind of model each for tables of positions, for biases and for norms.
+# The paper's model, and one each with learned positions, biases and pre-norm.
 @pytest.mark.parametrize(
     ("name", "precision"),
     [
@@ -350,7 +350,7 @@ def test_each_kind_of_dropout_acts_alone(kind):
 
 
 def test_sums_of_embeddings_and_positions_are_dropped():
-    """With all of them dropped, no token of either side matters."""
+    """With all of them dropped, the tokens of either side do not matter."""
     model = tiny_transformer(TINY_MODELS["sinusoidal"])
     for stack in (model.encoder, model.decoder):
         stack.input_dropout.rate = 1 - 1e-7
@@ -359,7 +359,7 @@ def test_sums_of_embeddings_and_positions_are_dropped():
                 dropout.rate = 0
     memories = [
         model.encoder(model.embedding(ids), training=True)
-        for ids in (SOURCE[:1], SOURCE[:1, ::-1])  # Without padding.
+        for ids in (SOURCE[:1], SOURCE[:1, ::-1])  # No padding.
     ]
     np.testing.assert_array_equal(*memories)
     outputs = [
@@ -382,14 +382,14 @@ def test_compile_and_fit_learn_to_copy():
     inputs = (source, keras.ops.convert_to_numpy(shift_right(target)))
     loss = LabelSmoothedCrossEntropy(0.1)
     model.compile(adam(model.hparams), loss, jit_compile=False)
-    # Else Keras traces the first step, which makes the moments, by itself.
+    # Otherwise, Keras traces the first step separately, to make the moments.
     model.optimizer.build(model.trainable_variables)
     history = model.fit(inputs, target, batch_size=8, epochs=10, verbose=0)
     losses = history.history["loss"]
     assert 0 < losses[-1] < 0.8 * losses[0]
 
 
-# Keras 3.15 itself, with NumPy 2.
+# From Keras 3.15 itself with NumPy 2.
 @pytest.mark.filterwarnings("ignore:__array__ implementation")
 def test_a_saved_keras_model_gives_the_same_logits(model, tmp_path):
     expected = eager_logits(model)
@@ -423,7 +423,7 @@ def test_a_config_is_a_copy():
     assert model.get_config()["hparams"]["d_model"] < 99
 
 
-# What models of other programs have.
+# Options for the models of other programs.
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The constraint to trees against all the trees there are."""
+"""The tree constraint allows exactly the symbols that lead to a tree."""
 
 import itertools
 
@@ -25,7 +25,7 @@ def is_tree(symbols, num_words):
 
 
 def all_trees(num_words, max_length):
-    """Yields the ids of every tree of at most max_length tokens with EOS."""
+    """Yields the ids of every tree of at most max_length tokens, with EOS."""
     inside = [IDS[name] for name in NAMES[5:]]
     for length in range(num_words, max_length - 2):
         for middle in itertools.product(inside, repeat=length):
@@ -43,7 +43,7 @@ def test_what_is_allowed_is_what_some_tree_goes_on_with(num_words, max_length):
     assert len(expected) > 3
     symbols = TreeSymbols(IDS)
     for _, group in itertools.groupby(sorted(expected, key=len), key=len):
-        # The search itself first gives EOS.
+        # The search itself starts with EOS.
         ids_W = np.array([(EOS, *prefix) for prefix in group], "int32")
         state, advance, allowed, constants, *_ = symbols.constraint(
             tf.constant([num_words]), tf.constant([max_length]), len(ids_W)
@@ -61,7 +61,7 @@ def test_a_word_has_only_tags_that_it_may_have():
     ids = IDS | {"B": len(NAMES), "C": len(NAMES) + 1}
     symbols = TreeSymbols(ids)
     may_have = [["A", "C"], ["B"], ["A", "B", "C"]]
-    tags_NV = np.zeros((5, symbols.V), bool)  # Two more than there are words.
+    tags_NV = np.zeros((5, symbols.V), bool)  # Two more rows than words.
     for n, names in enumerate(may_have):
         tags_NV[n, [ids[name] for name in names]] = True
     state, advance, allowed, constants, *_ = symbols.constraint(
@@ -80,7 +80,7 @@ def test_a_word_has_only_tags_that_it_may_have():
     for name in ("</s>", "(TOP"):
         state = advance(state, tf.fill([2, 2], (IDS | {"</s>": EOS})[name]))
     assert tags() == [[["A", "C"]] * 2] * 2
-    # One hypothesis goes on to the second word, one to a bracket before it.
+    # One hypothesis goes on to the second word; one opens a bracket instead.
     state = advance(state, tf.constant([[ids["A"], ids["(S"]]] * 2))
     assert tags() == [[["B"], ["A", "C"]]] * 2
     state = advance(state, tf.constant([[ids["B"], ids["C"]]] * 2))

@@ -1,6 +1,6 @@
-"""Labeled bracketing, rule by rule, with figures that EVALB gives or by hand.
+"""Labeled bracketing scores equal EVALB's and those counted by hand.
 
-A tree is written here without the outermost bracket where that is TOP.
+Trees are written here without the outermost TOP bracket, which `tree_of` adds.
 """
 
 import random
@@ -31,8 +31,8 @@ def percents(*ratios):
     return [round(100 * ratio, 2) for ratio in ratios]
 
 
-# The cases of EVALB's own sample that COLLINS.prm decides as sample.prm does,
-# under other labels; the figures are those of its sample.rsl.
+# The cases of EVALB's own sample on which COLLINS.prm and sample.prm agree,
+# with other labels; the figures are those of its sample.rsl.
 
 GOLD = "(S (NP (PRP it)) (VP (VBZ is) (NP (DT a) (NN dog))))"
 EVALB_SAMPLE = {
@@ -111,7 +111,7 @@ def test_a_sentence_of_punctuation_alone_is_skipped():
 
 @pytest.mark.parametrize("tag", [",", ":", "``", "''", "."])
 def test_punctuation_is_taken_out_before_spans_are_compared(tag):
-    """S 0-3 and VP 1-3 both times, although one VP holds the mark."""
+    """Both trees have S 0-3 and VP 1-3, although one VP holds the mark."""
     gold = f"(S (NN a) (VP (VB b) (NN c)) ({tag} !))"
     predicted = f"(S (NN a) (VP (VB b) (NN c) ({tag} !)))"
     sentence = compare(gold, predicted)
@@ -139,7 +139,7 @@ def test_a_constituent_without_words_that_count_is_none():
         "(S (NN a) (PRN (: -)) (NP (SBAR (-NONE- *))))", "(S (NN a) (: -))"
     )
     assert brackets(sentence) == (1, 1, 1)
-    assert sentence.length == 2  # The dash, but not the trace.
+    assert sentence.length == 2  # Counts the dash, but not the trace.
 
 
 def test_top_is_no_constituent_but_root_and_s1_are():
@@ -281,11 +281,11 @@ def test_a_sentence_keeps_its_counts():
     assert (skip.recall, skip.precision, skip.words) == (0, 0, 0)
 
 
-# Another way to the same counts: brackets marked one by one, as EVALB does it.
+# An independent count, which ticks off brackets one by one as EVALB does.
 
 
 def marked(tree):
-    """Returns (words, tags, spans), from the text of a tree by a stack."""
+    """Returns (words, tags, spans), read from a tree's text with a stack."""
     words, tags, spans, stack = [], [], [], []
     for part in trees.write(tree).replace(")", " )").split():
         if part == ")":

@@ -1,4 +1,4 @@
-"""Parsers: trees over exactly the words, and a training run of one."""
+"""Parsers find trees over exactly the words, and a run learns to parse."""
 
 import collections
 import dataclasses
@@ -74,7 +74,7 @@ def parser_of(
     devices=(),
     **options,
 ):
-    """A parser with random weights."""
+    """Returns a parser with random weights."""
     model = tiny_transformer(
         hparams,
         seed,
@@ -106,20 +106,19 @@ def assert_parses(line, words):
 
 @functools.cache
 def random_lines():
-    """Lines of 1 to 59 words."""
+    """Returns lines of 1, 3, ..., 59 words."""
     rng, words = random.Random(0), WORDS[0].split()
     return [" ".join(rng.choices(words, k=n)) for n in range(1, 60, 2)]
 
 
 @pytest.fixture(scope="module")
 def parsed(vocabulary):
-    """The trees of these lines that a wide beam with much room finds."""
+    """The trees of `random_lines`, by a wide beam with ample room."""
     return parser_of(vocabulary, **WIDE)(random_lines())
 
 
 @pytest.mark.slow
 def test_every_output_is_a_tree_over_exactly_the_words(parsed):
-    """With a wide beam."""
     for line, tree in zip(random_lines(), parsed, strict=True):
         assert_parses(tree, line.split())
     assert len({tree.count("(") for tree in parsed}) > 15
@@ -127,7 +126,7 @@ def test_every_output_is_a_tree_over_exactly_the_words(parsed):
 
 @pytest.mark.slow
 def test_xla_changes_no_tree(vocabulary, parsed):
-    """Its cache has one size, the other's grows with the tree."""
+    """With XLA the cache has a fixed size; otherwise it grows with the tree."""
     some = slice(8, 11)
     compiled = parser_of(vocabulary, xla=True, **WIDE)(random_lines()[some])
     assert compiled == parsed[some]
@@ -135,7 +134,7 @@ def test_xla_changes_no_tree(vocabulary, parsed):
 
 @pytest.fixture(scope="module")
 def cramped(vocabulary):
-    """A parser with room for the outermost brackets and few positions."""
+    """A parser with few positions and room for the outermost brackets only."""
     hparams = dataclasses.replace(
         PARSING, positions="learned", learned_positions=10, max_length=10
     )
@@ -149,7 +148,7 @@ def treebank():
 
 @pytest.fixture(scope="module")
 def strict(vocabulary, treebank):
-    """A parser with a dictionary of tags, and room for few brackets."""
+    """A parser with a tag dictionary and room for few brackets."""
     dictionary = tag_dictionary.learn(treebank, vocabulary)
     return parser_of(vocabulary, tag_dictionary=dictionary, max_extra_length=7)
 
@@ -181,7 +180,7 @@ def test_words_have_only_the_tags_of_a_dictionary(strict, parser, treebank):
 
 @pytest.mark.slow
 def test_two_devices_find_the_trees_of_one(vocabulary, parser):
-    devices = ["/device:CPU:0"] * 2  # A process of tests has one.
+    devices = ["/device:CPU:0"] * 2  # Tests have only one device.
     two = parser_of(vocabulary, nbest=3, devices=devices)
     lines = ["", *WORDS, WORDS[0] * 3, "  "]
     assert list(two.stream(lines, 2)) == list(parser.stream(lines, 2))
@@ -327,15 +326,15 @@ def test_a_label_may_have_the_name_of_a_piece_of_sentencepieces_own():
     ]
 
 
-# A run.
+# A training run.
 
 
 def test_a_sentence_that_evalb_leaves_out_makes_no_model_better():
-    """Its full stop is no punctuation, so that the words that count differ."""
+    """Its period is not tagged as punctuation, so EVALB sees other words."""
     wrong = TREES[0].replace("(. .)", "(DT .)")
     task = tasks.task_of(PARSING)
     assert task.scores([wrong, TREES[1]], TREES[:2])["f1"].value == 100
-    # 4 of 7 brackets are found, and no other: 2 * 4 / (4 + 7).
+    # 4 of 7 brackets are found, and no others count: 2 * 4 / (4 + 7).
     score = task.score([wrong, TREES[1]], TREES[:2])
     assert score.value == pytest.approx(800 / 11)
 
@@ -350,7 +349,7 @@ def text_of(pairs):
 @pytest.mark.slow
 def test_a_run_learns_to_parse_and_its_directory_parses(tmp_path):
     pairs = list(zip(WORDS, TREES, strict=True)) * 4
-    pairs.append(("", ""))  # As of a blank line at the end of a file.
+    pairs.append(("", ""))  # As from a blank line at the end of a file.
     hparams = dataclasses.replace(
         PARSING, vocabulary_size=2000, tag_dictionary=True
     )

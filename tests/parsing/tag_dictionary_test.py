@@ -1,4 +1,4 @@
-"""Tags of words: those that a treebank has shown, found for every word."""
+"""Every word may have the tags that the treebank has shown for it."""
 
 import itertools
 import random
@@ -34,7 +34,7 @@ def dictionary(vocabulary):
 
 
 def tags_of(dictionary, vocabulary, lines):
-    """Returns for each line the sorted tags that each of its words may have."""
+    """Returns, per line, the sorted tags that each of its words may have."""
     ids = tf.ragged.constant(vocabulary.encode(lines), tf.int32).to_tensor()
     starts_V = np.array(
         ["\u2581" in t for t in vocabulary.tokens(range(vocabulary.size))]
@@ -75,13 +75,13 @@ def test_words_that_are_often_seen_have_the_tags_that_they_showed(
 def test_a_word_that_is_hardly_known_has_the_tags_of_new_words_too(
     dictionary, vocabulary
 ):
-    # What words have that were seen once, and the one's own.
+    # The tags of words that were seen once, and the word's own.
     ((new, dog, once),) = tags_of(dictionary, vocabulary, ["Qq dog zebras"])
     assert new == dog == once == ["JJ", "NN", "NNS"]
 
 
 def random_treebank(generator, num_words, num_trees):
-    """Returns Trees over words of few letters, each with one tag or two."""
+    """Returns Trees over words of few letters, each with one or two tags."""
     words = {
         "".join(generator.choices("abcde", k=generator.randint(1, 7))): (
             generator.choices(TAGS, k=2)
@@ -152,4 +152,4 @@ def test_a_file_that_is_none_is_refused(content, tmp_path):
         path.write_bytes(content)
     with pytest.raises(InputError, match="cannot read the tags of") as error:
         TagDictionary.load(path)
-    assert "pickle" not in str(error.value)  # It is nobody's choice here.
+    assert "pickle" not in str(error.value)  # np.load would suggest it.

@@ -1,4 +1,4 @@
-"""Constituency trees: as text, normalized, and as symbols and back."""
+"""Constituency trees survive text and symbols, and are normalized."""
 
 import os
 import pathlib
@@ -331,7 +331,7 @@ def test_symbols_that_are_no_tree_are_refused(symbols, num_words, message):
     assert message in str(refusal.value)
 
 
-# Treebanks, where there are some.
+# Treebanks, if TREEBANKS is set.
 
 
 @pytest.fixture

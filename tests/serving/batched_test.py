@@ -1,4 +1,4 @@
-"""Requests of many clients: each gets its own outputs, in as few calls."""
+"""Clients' requests share calls, and each gets its own outputs."""
 
 import asyncio
 import threading
@@ -11,7 +11,7 @@ from t2t_lite.serving.batched import BatchedModel, TooBusyError
 
 
 class Echo:
-    """A signature that returns its texts, and keeps those of each call."""
+    """A signature that returns its texts and records those of each call."""
 
     def __init__(self):
         self.calls = []
@@ -42,7 +42,7 @@ def predict(model, *texts, signature="serving_default"):
 
 
 async def behind_another(model, echo, *requests):
-    """Returns the results of requests that came while one was computed."""
+    """Returns the results of requests that arrive while another one runs."""
     echo.may_go_on.clear()
     tasks = [asyncio.create_task(predict(model, "first"))]
     await asyncio.sleep(0)

@@ -1,8 +1,8 @@
-"""The example for Apache Beam, run by a Python that has Beam.
+"""The documented Apache Beam example translates as the Translator does.
 
-Beam wants an older protobuf than sentencepiece does, so it is installed apart:
-$BEAM_PYTHON is the Python of an environment with apache-beam, tensorflow and
-tensorflow-text.
+Beam needs an older protobuf than sentencepiece does, so it is installed in an
+environment of its own, with tensorflow and tensorflow-text; $BEAM_PYTHON is the
+Python of that environment.
 """
 
 import os

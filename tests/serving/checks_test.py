@@ -1,4 +1,4 @@
-"""An export goes beside the versions of a model, never into one."""
+"""Paths, names and ports of exports and servers are checked."""
 
 import pytest
 

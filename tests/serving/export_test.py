@@ -1,4 +1,4 @@
-"""Exports: text in, text out, the same as this package's own translations."""
+"""Exports translate text as this package itself does."""
 
 import contextlib
 import dataclasses
@@ -48,7 +48,7 @@ from t2t_lite.token_ids import EOS
 pytestmark = pytest.mark.slow  # The first export takes half a minute.
 
 SEARCH = SearchOptions.from_hparams(TINY)
-# As imported models are.
+# Like imported Marian models.
 MARIAN = dataclasses.replace(
     TINY,
     num_layers=1,
@@ -60,7 +60,7 @@ NUMBERS = [
     *("eins", "zwei", "drei", "vier", "fünf"),
     *("sechs", "sieben", "acht", "neun", "zehn"),
 ]
-LONG = " ".join(WORDS * 2)  # Twice the words that the model takes.
+LONG = " ".join(WORDS * 2)  # More than twice the words that the model takes.
 ODD = [
     *("", " ", "\t\u00a0\u2003 \x1c\x85", "a\nb", "\x00", "\x07\x1b[0m"),
     *(
@@ -83,15 +83,15 @@ def tiny_export(
     names=None,
     **changes,
 ):
-    """Writes a model and its export; returns the paths of both.
+    """Writes a model and its export, and returns the paths of both.
 
     Args:
-        folder: path of the folder of both.
+        folder: path of the folder that gets both.
         hparams: HParams.
         vocabulary: Vocabulary.
         precision: that of `export.export`.
-        names: those of the signatures that the export has; None for all.
-        **changes: to ServingOptions.
+        names: of the signatures to export; None for all.
+        **changes: fields of ServingOptions.
     """
     vocabulary = vocabulary or learn_vocabulary()
     directory = write_model(folder / "model", vocabulary, hparams)
@@ -122,7 +122,7 @@ def translator(exported):
 
 @pytest.fixture(scope="module")
 def example(exported, tmp_path_factory):
-    """What the example of loading has made, and what it has printed."""
+    """The variables of the documented loading example, and its output."""
     folder = tmp_path_factory.mktemp("example")
     (folder / "export/multi30k").mkdir(parents=True)
     (folder / "export/multi30k/1").symlink_to(exported[1])
@@ -139,7 +139,7 @@ def signatures(example):
 
 @pytest.fixture(scope="module")
 def other(tmp_path_factory):
-    """The paths of a model and its export, beside what a user has there."""
+    """The paths of a model and of its export next to a user's own files."""
     folder = tmp_path_factory.mktemp("other")
     (folder / "export" / "7").mkdir(parents=True)
     (folder / "export" / "models.config").write_text("mine")
@@ -165,7 +165,7 @@ def other(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def other_translator(other):
-    """It splits nothing."""
+    """A translator that does not split texts into sentences."""
     return Translator(other[0], xla=False, sentences="whole")
 
 
@@ -198,7 +198,7 @@ def test_served_translations_are_those_of_the_translator(
     assert text_of(found["outputs"]) == texts
     np.testing.assert_allclose(found["scores"], scores, atol=1e-4)
     assert not found["truncated"].any()
-    assert len(set(texts)) > 3  # The model tells them apart.
+    assert len(set(texts)) > 3  # The model tells the lines apart.
 
 
 def test_outputs_are_dense_and_have_plain_names(signatures):
@@ -359,7 +359,7 @@ def test_attention_is_a_distribution_over_the_tokens_of_the_source(
 
 
 def assert_attends(found, translator, layer, head, reads):
-    """The attention of one text is that of a layer and head, or their mean."""
+    """Asserts that a text's attention is that of a head, or the heads' mean."""
     names = {
         token: n
         for n, token in enumerate(
@@ -372,7 +372,7 @@ def assert_attends(found, translator, layer, head, reads):
     )
     expected = attention_by_hand(translator.model, source, target, layer)
     expected = expected.mean(0) if head is None else expected[head]
-    if reads:  # Each token but EOS is read one position later.
+    if reads:  # Each token but the last is read one position later.
         expected = np.concatenate([expected[1:], expected[-1:]])
     np.testing.assert_allclose(found["attention"][0], expected, atol=1e-5)
 
@@ -390,7 +390,7 @@ def test_attention_is_that_of_the_layer_and_head(
 
 
 def attention_by_hand(model, source, target, layer):
-    """Returns [H, T, S], from the inputs of the layer's memory attention."""
+    """Returns [H, T, S], the weights of a layer's memory attention."""
     source, target = np.array([source]), np.array([[1, *target[:-1]]])
     memory = model.encode(source)
     decoder = model.decoder
@@ -436,7 +436,7 @@ def test_a_text_is_truncated_where_one_of_its_sentences_is(signatures):
 
 
 def assert_splits(translate, translator, three):
-    """Two of three sentences are translated as one text, and three are not."""
+    """Asserts that two of three sentences stay one text, but three do not."""
     short, long = " ".join(three[:2]), " ".join(three)
     texts = translate([short, long])
     assert texts[0] == translator(short)
@@ -559,7 +559,7 @@ def test_a_line_of_100000_characters_is_truncated(signatures):
 
 
 def test_a_long_text_is_translated_by_its_first_tokens(signatures):
-    """However little of it is read."""
+    """The rest of a very long text is not even tokenized."""
     start = " ".join(WORDS[: MAX_LENGTH - 1])
     lines = [start, f"{start} the", f"{start} the" * 1000]
     found = served(signatures["serving_default"], inputs=lines)
@@ -567,7 +567,7 @@ def test_a_long_text_is_translated_by_its_first_tokens(signatures):
 
 
 def test_a_text_that_is_aligned_or_scored_is_not_split(signatures):
-    """Attention, and a score, are those of one pass over all sentences."""
+    """Attention and scores come from one pass over all sentences."""
     text = "the dog. a cat."
     aligned = served(signatures["translate_aligned"], inputs=[text])
     tokens = [t.decode() for t in aligned["source_tokens"][0].tolist()]
@@ -619,7 +619,7 @@ def test_a_learned_and_shorter_export_with_xla_translates_as_its_model(
     assert not has_xla(exported[1])
 
 
-# In bfloat16, of a model as Marian's with two vocabularies, for long texts.
+# A bfloat16 export of a Marian-like model with two vocabularies.
 
 
 @pytest.fixture(scope="module")
@@ -631,7 +631,7 @@ def two_vocabularies():
 
 @pytest.fixture(scope="module")
 def marian(tmp_path_factory, two_vocabularies):
-    """The paths of the model and its export."""
+    """The paths of the model and of its export."""
     return tiny_export(
         tmp_path_factory.mktemp("marian"),
         MARIAN,
@@ -644,7 +644,7 @@ def marian(tmp_path_factory, two_vocabularies):
 
 @pytest.fixture(scope="module")
 def marian_translator(marian):
-    """It splits nothing."""
+    """A translator that does not split texts into sentences."""
     return Translator(
         marian[0], xla=False, precision="bfloat16", sentences="whole"
     )
@@ -652,7 +652,7 @@ def marian_translator(marian):
 
 @pytest.fixture(scope="module")
 def odd_home(tmp_path_factory):
-    """A folder such that TensorFlow finds no file below it by its name."""
+    """A folder whose name keeps TensorFlow from finding the files in it."""
     home = tmp_path_factory.mktemp("home") / "a[1]\\b"
     home.mkdir()
     return home
@@ -660,7 +660,7 @@ def odd_home(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def marian_root_and_translator(marian, odd_home):
-    """What TensorFlow loads, and the translator that loads it."""
+    """The object that TensorFlow loads, and the translator that loads it."""
     shutil.copytree(marian[1], odd_home / "copy")
     roots, load = [], tf.saved_model.load
 
@@ -730,7 +730,7 @@ def test_an_export_has_both_vocabularies(
     assert lengths != [len(ids) for ids in two_vocabularies.encode(targets)]
 
 
-# What is written.
+# Written files.
 
 
 def test_versions_count_up_and_nothing_else_is_left(other):
@@ -893,7 +893,7 @@ def test_an_export_with_damaged_metadata_is_refused(
 
 @pytest.fixture(scope="module")
 def loaded(exported, example):
-    """The translator around what the example has loaded."""
+    """A translator around the SavedModel that the example has loaded."""
     known = {str(exported[1]): example[0]["served"]}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tf.saved_model, "load", known.__getitem__)

@@ -1,4 +1,4 @@
-"""Models for clients: what a model directory and its export are opened to."""
+"""Model directories open for serving; what cannot be served is refused."""
 
 import pytest
 import tensorflow as tf

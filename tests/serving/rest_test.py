@@ -1,4 +1,4 @@
-"""TensorFlow Serving's REST format, by the examples of its documentation."""
+"""Requests and answers have TensorFlow Serving's documented REST format."""
 
 import base64
 import json
@@ -118,7 +118,7 @@ OUTPUTS = {
 
 def test_columns_are_answered_in_columns():
     found = rest.answer(OUTPUTS, has_rows=False)
-    assert "-Infinity" in found  # A bare word, as from TensorFlow Serving.
+    assert "-Infinity" in found  # Unquoted, as from TensorFlow Serving.
     assert json.loads(found) == {
         "outputs": {
             "outputs": [["a", "ä"], ["b", ""]],

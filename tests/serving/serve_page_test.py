@@ -1,4 +1,4 @@
-"""The page of bin/serve, in a browser: it translates as one types."""
+"""The page of bin/serve translates in a browser as the user types."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ SCRIPT = "<script>document.title='broken'</script>"
 
 
 def upper(inputs):
-    """Returns the "translations": the texts in capital letters."""
+    """Returns the texts in upper case as translations; "fail" fails."""
     is_right = tf.reduce_all(inputs != "fail")
     with tf.control_dependencies(
         [tf.debugging.Assert(is_right, ["it failed"])]
@@ -67,7 +67,7 @@ def alternatives(inputs, prefixes):
 
 
 def translate_aligned(inputs):
-    """Each word attends to the one of the other end."""
+    """The n-th word attends to the n-th from the end."""
     inputs = tf.where(inputs == "split it", "split", inputs)
     words = tf.strings.split(inputs).to_tensor()
     eye = tf.eye(tf.shape(words)[1], batch_shape=[tf.shape(words)[0]])
@@ -121,10 +121,10 @@ def browser(tmp_path_factory):
 
 
 class Translating(Page):
-    """The page, and what a user does on it."""
+    """The page, and what a user does with it."""
 
     def wait(self, selector, text):
-        """Waits until an element is there and has a text."""
+        """Waits until the selector finds one element, with this text."""
 
         def texts():
             return [element.text for element in self.all(selector)]
@@ -216,7 +216,7 @@ def test_its_beginning_is_edited_in_place_and_the_rest_follows(page):
     page.press(Keys.TAB)
     page.press(Keys.HOME, Keys.ARROW_RIGHT, " b")
     page.wait("#target", "A b… REST")
-    page.press("c")  # The caret is where it was.
+    page.press("c")  # The caret is still after the b.
     page.wait("#target", "A bc… REST")
 
 
@@ -238,7 +238,7 @@ def test_pointing_at_a_word_marks_what_it_came_from(page):
 def test_attention_of_another_translation_marks_nothing(page):
     page.type_source("split it")
     page.wait("#target", "SPLIT IT")
-    time.sleep(0.5)  # Its attention is there by then.
+    time.sleep(0.5)  # Long enough for its attention to arrive.
     page.hover(page.all("#target .word")[0])
     assert page.marked() == []
 
@@ -265,7 +265,7 @@ def test_a_beginning_that_the_model_does_not_know_is_said(page):
     page.wait("#target", "A DOG")
     page.press(Keys.TAB, Keys.HOME, "?")
     page.wait("#status", "The model has no translation that begins like this.")
-    page.press(Keys.BACKSPACE, "B")  # Its words are where they stand now.
+    page.press(Keys.BACKSPACE, "B")  # The text and the caret were kept.
     page.wait("#target", "B… REST")
     assert page.text("#status") == ""
 
@@ -286,7 +286,7 @@ def test_an_error_of_the_server_is_shown_and_ends_nothing(browser, address):
     page.type_source("a")
     page.wait("#target", "A")
     assert page.text("#status") == ""
-    browser.get_log("browser")  # It has the status 500.
+    browser.get_log("browser")  # Discards the log entry of status 500.
 
 
 def test_a_server_that_is_gone_is_said(browser, address):

@@ -1,4 +1,4 @@
-"""What bin/serve answers over HTTP: TensorFlow Serving's REST, and a page."""
+"""bin/serve answers as TensorFlow Serving's REST API does, and has a page."""
 
 import asyncio
 import io
@@ -55,13 +55,13 @@ OPENED = Opened(
 
 
 def ask(*requests, opened=OPENED, timeout_seconds=60, together=False):
-    """Returns (status, content) of requests (method, path[, body]).
+    """Returns the (status, content) of each request (method, path[, body]).
 
     Args:
-        *requests: a body is bytes, or what JSON says.
-        opened: the model that is served.
+        *requests: a body is bytes, or a dict to send as JSON.
+        opened: the model to serve.
         timeout_seconds: that of the Server.
-        together: whether they are asked at the same time.
+        together: whether all requests are sent at the same time.
     """
 
     async def answer(client, method, path, body=None):

@@ -1,4 +1,4 @@
-"""Exports in processes that know nothing of this package."""
+"""Other processes, most without this package, translate as this one does."""
 
 import concurrent.futures
 import dataclasses
@@ -34,7 +34,7 @@ from t2t_lite.serving.signatures import ServingOptions
 pytestmark = pytest.mark.slow
 
 _NUM_REQUESTS, _NUM_CLIENTS = 2000, 16
-MAX_LENGTH = 12  # The longest of LINES has as many.
+MAX_LENGTH = 12  # As many tokens as the longest of LINES has.
 SMALL = dataclasses.replace(
     ONE_LAYER, max_length=MAX_LENGTH, beam_width=2, max_extra_length=2
 )
@@ -42,7 +42,7 @@ SMALL = dataclasses.replace(
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    """Returns the paths of a model directory and of its export."""
+    """The paths of a model directory and of its export."""
     folder = tmp_path_factory.mktemp("exported")
     directory = write_model(folder / "model", learn_vocabulary(), SMALL)
     options = ServingOptions(SearchOptions.from_hparams(SMALL), MAX_LENGTH)
@@ -56,16 +56,16 @@ def translator(exported):
 
 
 def assert_equal(texts, scores, translator, lines):
-    """Same text, or the same score to 1e-4; prints how many of the latter."""
+    """Asserts that scores agree to 1e-4 and texts in at least 99% of lines."""
     expected, expected_scores = translator(lines, with_scores=True)
     differ = [n for n in range(len(lines)) if texts[n] != expected[n]]
     print(f"{len(differ)} of {len(lines)} texts differ")
-    # Batches of other sizes are rounded otherwise, by their share.
+    # Batches of other sizes round differently, in proportion to the score.
     np.testing.assert_allclose(scores, expected_scores, rtol=1e-4, atol=1e-4)
     assert len(differ) <= 0.01 * len(lines)
 
 
-# A model on another device than the pipeline that calls it.
+# A model on a different device from the pipeline that calls it.
 
 _TWO_DEVICES = """
 import sys
@@ -101,12 +101,12 @@ def test_a_pipeline_on_one_device_translates_with_a_model_on_another(
     assert out.split("\n")[:-1] == translator(LINES)
 
 
-# No Python at all.
+# A C program, without Python.
 
 
 @pytest.fixture(scope="module")
 def c_client(tmp_path_factory):
-    """Compiles serving_client.c; returns its path."""
+    """The path of the program compiled from serving_client.c."""
     gcc = shutil.which("gcc")
     if gcc is None:
         pytest.skip("there is no gcc")
@@ -114,7 +114,7 @@ def c_client(tmp_path_factory):
 
     folder = pathlib.Path(tf.sysconfig.get_lib())
     client = tmp_path_factory.mktemp("client") / "serving_client"
-    # The usual linker takes ten times as long to read TensorFlow's symbols.
+    # The default linker takes ten times as long to read TensorFlow's symbols.
     has_gold = shutil.which("ld.gold") is not None
     subprocess.run(
         [
@@ -131,7 +131,7 @@ def c_client(tmp_path_factory):
 
 
 def operations_of(path, signature):
-    """Returns the operations of a signature's inputs and outputs, by name."""
+    """Returns dicts of tensor names: a signature's inputs and its outputs."""
     from tensorflow.core.protobuf import saved_model_pb2
 
     saved = saved_model_pb2.SavedModel.FromString(
@@ -168,12 +168,12 @@ def test_a_c_program_translates_alike(exported, translator, c_client):
     assert set(truncated) == {"0"}
 
 
-# A server with many clients, that has TensorFlow and tensorflow-text alone.
+# A server for many clients, whose process does not have this package.
 
 
 @pytest.fixture(scope="module")
 def server_and_first_times(exported):
-    """A server, and the seconds that each of its first requests took."""
+    """A server, and the seconds that each of its first 30 requests took."""
     server = Server(exported[1])
     times = []
     try:
@@ -196,7 +196,7 @@ def test_the_first_request_after_the_warm_up_waits_for_nothing(
     server_and_first_times,
 ):
     _, times = server_and_first_times
-    # Tracing or compiling takes tens of times as long as an answer.
+    # Tracing or compiling would take tens of times as long as an answer.
     assert times[0] < 20 * statistics.median(times)
 
 
@@ -236,7 +236,7 @@ def test_the_documented_client_gets_its_answer(server, capsys):
 
 
 def random_text(choice):
-    """Returns bytes of any kind: words, characters, or no text at all."""
+    """Returns bytes of any kind: words, characters, or not even text."""
     kind = choice.randrange(4)
     size = choice.randint(0, 40)
     if kind == 0:

@@ -1,4 +1,4 @@
-"""Checkpoints: whole or not there, and damage costs one checkpoint only."""
+"""Checkpoints are complete or absent, and damage costs only one of them."""
 
 import contextlib
 import os
@@ -210,15 +210,15 @@ def test_the_last_checkpoint_has_the_largest_number(folder):
     assert_same(tensors, tensors_of(10))
 
 
-# A disk that refuses.
+# Failed writes.
 
 
 @contextlib.contextmanager
 def small_files():
-    """Lets no file grow beyond 1000 bytes, as a full disk would.
+    """Keeps files from growing beyond 1000 bytes, as a full disk would.
 
-    Not a fixture: a fixture is still set up while pytest reports the test,
-    and that report may go to a file.
+    This is no fixture, because a fixture would still be active while pytest
+    reports the test, and that report may go to a file.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
@@ -237,7 +237,7 @@ def test_a_full_disk_leaves_the_checkpoints_before_and_no_rest(folder):
             small_files(),
         ):
             checkpoints.write(path, large)
-    (folder / "a").rmdir()  # Empty, or this fails.
+    (folder / "a").rmdir()  # Fails unless it is empty.
     assert names(folder) == before
     path, tensors = newest(folder)
     assert path == folder / "step-10"
@@ -334,7 +334,7 @@ def test_prune_keeps_those_with_the_largest_numbers(folder, keep):
 
 
 def test_prune_removes_those_that_the_run_did_not_go_on_from(folder):
-    """After a fall-back from 10 to 2, 9 is written anew and 10 is not it."""
+    """After falling back from 10 to 2, the run wrote 9 anew: 10 is stale."""
     checkpoints.prune(folder, 5, folder / "step-9")
     assert [p.name for p in checkpoint_files.paths(folder)] == [
         "step-2",

@@ -1,4 +1,4 @@
-"""Model directories: one run at a time, and no choice that is ignored."""
+"""Model directories admit one run at a time and refuse what they cannot use."""
 
 import dataclasses
 import fcntl
@@ -37,7 +37,7 @@ def test_only_one_run_is_at_work_in_a_directory(tmp_path):
         other = ModelDirectory(path).locked()
         with pytest.raises(InputError, match="another run is using"):
             other.__enter__()
-    assert not path.exists()  # For nothing was written there.
+    assert not path.exists()  # Removed, because it was empty.
     with ModelDirectory(path).locked():
         pass
 
@@ -77,7 +77,7 @@ def test_version_0_1_0_is_kept_out(tmp_path):
 
 def test_a_directory_that_was_moved_gets_no_second_one(tmp_path):
     directory = ModelDirectory(tmp_path / "model")
-    directory.require_in_place()  # Which it need not be unless it is locked.
+    directory.require_in_place()  # No error, because it is not locked.
     with directory.locked():
         directory.require_in_place()
         (directory.path / "file").write_text("")
@@ -87,7 +87,7 @@ def test_a_directory_that_was_moved_gets_no_second_one(tmp_path):
         (tmp_path / "model").mkdir()
         with pytest.raises(InputError, match="new path as --model_dir"):
             directory.require_in_place()
-    assert (tmp_path / "model").exists()  # It is not ours.
+    assert (tmp_path / "model").exists()  # Not the run's own, so it stays.
 
 
 def test_home_is_found(tmp_path, monkeypatch):
@@ -138,7 +138,7 @@ def test_a_run_removes_its_own_leftovers_alone(tmp_path):
     ]
     for path in killed:
         path.write_text("half")
-    # Another program, such as bin/translate, needs no lock for its output.
+    # Another program, such as bin/translate, writes here without the lock.
     with files.atomic_file(tmp_path / "output") as output:
         output.write("all")
         with ModelDirectory(tmp_path).locked():

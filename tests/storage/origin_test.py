@@ -1,4 +1,4 @@
-"""Weights of one model are not taken for those of another of equal shapes."""
+"""A model refuses the weights of another one, even of the same shapes."""
 
 import dataclasses
 
@@ -19,7 +19,7 @@ def require(tensors, hparams=HPARAMS, vocabulary_sha256=OWN):
 
 
 def test_all_that_makes_a_model_is_compared():
-    """A field that HParams gets among those of the model is one of these."""
+    """Fails if HParams gets a field of the model that is not compared."""
     names = [field.name for field in dataclasses.fields(HParams)]
     of_the_model = {*names[: names.index("dropout")], "task"}
     shown_by_shapes = {"learned_positions"}
@@ -91,7 +91,7 @@ def test_what_cannot_be_read_is_damaged(value):
 
 @pytest.fixture
 def directory(tmp_path):
-    """A model directory whose second checkpoint is another model's."""
+    """A model directory whose second checkpoint has another vocabulary."""
     directory = ModelDirectory(tmp_path)
     directory.save_settings(Settings(HPARAMS, {}, "", OWN, 9, 9))
     for step, vocabulary in enumerate((OWN, OTHER), start=1):

@@ -1,4 +1,4 @@
-"""Batches: full, of few shapes, with little padding, and the same each time."""
+"""Batches are full, of few shapes, with little padding, and reproducible."""
 
 import hashlib
 import itertools
@@ -11,12 +11,12 @@ from token_pairs import pairs_in_memory
 
 from t2t_lite.text import batching, learning
 
-LIMIT = 25_000  # Tokens a batch, on each side.
+LIMIT = 25_000  # Tokens per batch, on each side.
 NUM_BUCKETS = 24
 
 
 def sentence_lengths(num_pairs, seed):
-    """Returns two arrays of lengths as those of sentences and translations."""
+    """Returns two arrays of random lengths, like those of translated text."""
     generator = np.random.default_rng(seed)
     source = generator.lognormal(3.2, 0.5, num_pairs)
     target = source * generator.lognormal(0.05, 0.18, num_pairs)
@@ -45,7 +45,7 @@ def real_lengths():
 
 
 class Case:
-    """A corpus' lengths, its buckets, and its batches of some epochs."""
+    """The lengths of a corpus, its buckets, and its batches of some epochs."""
 
     def __init__(self, lengths, limit, num_buckets, epochs, seed):
         self.source, self.target = lengths
@@ -106,7 +106,7 @@ def test_little_of_a_batch_is_padding(case):
     for bucket, indices in case.batches:
         padded += len(indices) * (bucket.source_length + bucket.target_length)
         tokens += (case.source[indices] + case.target[indices]).sum()
-    # Less of real lengths, for those made up vary more.
+    # Made-up lengths vary more than real ones, so they leave more padding.
     limit = 0.1 if len(case.source) == 20_011 else 0.07
     assert 1 - tokens / padded <= limit
 
@@ -159,8 +159,8 @@ def padding(buckets):
 
 
 def padding_of_shapes(lengths, shapes, limit):
-    """Returns the padded tokens, None where a bucket would be too small."""
-    # Of two shapes with as many tokens, the one with the shorter source.
+    """Returns the tokens with padding; None if a bucket would be too small."""
+    # Of equally large shapes, the one with the shorter source is preferred.
     ranks = [
         np.where(
             (lengths[0] <= s) & (lengths[1] <= t), 1000 * (s + t) + s, 10**9
@@ -278,7 +278,7 @@ def test_every_batch_is_full(case):
 
 
 def test_what_an_epoch_leaves_over_opens_the_next():
-    # 7 pairs in batches of 3: an epoch leaves 1 over, the next 2, then none.
+    # 7 pairs in batches of 3: the epochs leave 1 pair over, then 2, then none.
     (bucket,) = buckets = batching.make_buckets(
         np.full(7, 4), np.full(7, 5), 15, 1
     )
@@ -286,8 +286,8 @@ def test_what_an_epoch_leaves_over_opens_the_next():
     plan = batching.BatchPlan(buckets, 11)
     assert [plan.first_step(epoch) for epoch in range(5)] == [0, 2, 4, 7, 9]
     batches = [plan.batch(step)[1].tolist() for step in range(7)]
-    # The batches of an epoch are shuffled: in one of their orders, the pairs
-    # come as three epochs one after the other.
+    # The batches of an epoch are shuffled. In one of their orders, the pairs
+    # form three complete epochs, one after the other.
     orders = (
         itertools.chain(*a, *b, *c)
         for a in itertools.permutations(batches[:2])
@@ -336,7 +336,7 @@ def test_a_fresh_plan_gives_the_same_batch_of_a_far_step():
 
 
 def assert_other_order(some, other):
-    """Other shapes follow each other, and other pairs come together."""
+    """Checks that shapes are in another order, and pairs in other batches."""
     shapes = [[bucket[:3] for bucket, _ in bs] for bs in (some, other)]
     assert shapes[0] != shapes[1]
     groups = [
@@ -380,7 +380,7 @@ def test_fewer_pairs_than_a_batch_fill_it_evenly():
     lengths = np.full(5, 6), np.full(5, 3)
     buckets = batching.make_buckets(*lengths, 78, 24)
     plan = batching.BatchPlan(buckets, 1)
-    # 13 pairs of 5: each twice or three times.
+    # A batch of 13 from 5 pairs: each comes two or three times.
     counts = counts_of([plan.batch(0)], 5)
     assert sorted(counts) == [2, 2, 3, 3, 3]
     counts = counts_of([plan.batch(step) for step in range(5)], 5)
@@ -408,7 +408,7 @@ def small_plan(pairs):
 
 def test_pad_batch_fills_each_side_with_0_to_its_length():
     pairs, sides = pairs_of_ids(17, 4)
-    indices = np.array([16, 2, 2, 9, 0])  # The last one ends the array.
+    indices = np.array([16, 2, 2, 9, 0])  # Pair 16 ends the array.
     padded = batching.pad_batch(pairs, indices, 91, 97)
     for side, length, ids in zip(sides, (91, 97), padded, strict=True):
         assert ids.dtype == np.int32
@@ -448,9 +448,9 @@ def test_training_batches_from_a_step_are_the_tail_of_those_from_0():
             np.testing.assert_array_equal(old[1], new[1])
 
 
-# The sha256 of these steps' batches; another one breaks the promise that a run
-# goes on as if it had never stopped. To see what it is now:
-#   pytest tests/batching_test.py -k same_as_ever
+# The SHA-256 of the batches of these steps. If it changes, a resumed run no
+# longer continues as if it had never stopped. To see what it is now:
+#   pytest tests/text/batching_test.py -k same_as_ever
 GOLDEN_STEPS = (0, 1, 2, 41, 1009, 10**6)
 GOLDEN = "075759340b392c2c1067a9e88624910928e8f1c18cfa2377d02896207be85c79"
 

@@ -1,4 +1,4 @@
-"""Epochs that differ: full batches of fixed shapes, nothing lost between."""
+"""Epochs that differ have full batches of fixed shapes, and lose no pair."""
 
 import fractions
 import itertools
@@ -26,7 +26,7 @@ def shapes_of(lengths, largest=(60, 60), limit=300, num_buckets=5):
 
 
 def planned(num_epochs, lengths_of, shapes, draw):
-    """Yields the Epochs of a plan, each made from the state before it."""
+    """Yields the Epochs of a plan, each from its predecessor's final state."""
     state = PlanState()
     for epoch in range(num_epochs):
         found = epochs.plan_epoch(

@@ -1,4 +1,4 @@
-"""Vocabularies have the size that was asked for, or say why not."""
+"""Vocabularies have the requested size, or a message says why not."""
 
 import pytest
 from bilingual_text import CORPUS
@@ -31,7 +31,7 @@ def test_a_small_corpus_gets_the_most_it_supports_and_a_warning(kind, caplog):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_too_small_a_size_is_refused_with_the_least(kind):
-    # Ours, the unknown piece, the bytes, the characters and the space's sign.
+    # PAD and EOS, the unknown piece, bytes, characters, the sign for a space.
     characters = set("".join(CORPUS)) - {" "}
     least = 2 + 1 + 256 + len(characters) + 1
     with pytest.raises(InputError, match=f"at least {least}.*received 100"):
@@ -63,7 +63,7 @@ def test_a_corpus_of_one_word_can_be_learned_from(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_very_long_lines_are_learned_from(kind):
-    # SentencePiece by itself leaves out lines of more than 4192 bytes.
+    # By default, SentencePiece skips lines of more than 4192 bytes.
     long = "Ein Mädchen läuft. " * 400
     learned = learning.learn([long, long + "dog"], kind, 300)
     (ids,) = learned.encode(["Ein Mädchen läuft."])
@@ -83,11 +83,11 @@ def test_more_lines_than_are_learned_from_are_sampled(monkeypatch):
     assert samples[0] == samples[1]
     assert len(set(samples[0])) == 40
     assert set(samples[0]) <= set(CORPUS)
-    # The whole corpus is drawn from, not its beginning or its end.
+    # The sample comes from the whole corpus, not just its beginning or end.
     places = [CORPUS.index(line) for line in samples[0]]
     assert min(places) < len(CORPUS) / 4
     assert max(places) > len(CORPUS) * 3 / 4
-    # What is learned is what is learned of the sample alone.
+    # The vocabulary is the one that is learned from the sample alone.
     learned = learning.learn(CORPUS, "bpe", 330)
     assert learned.model == learning.learn(samples[0], "bpe", 330).model
 
@@ -96,7 +96,7 @@ def test_each_line_is_as_likely_to_be_sampled_as_another(monkeypatch):
     monkeypatch.setattr(learning, "_LINES_LEARNED_FROM", 3000)
     sample = learning._sample(map(str, range(12_000)))
     quarters = [sum(int(n) // 3000 == q for n in sample) for q in range(4)]
-    # 750 each, with a standard deviation of about 21.
+    # 750 are expected from each quarter, with a standard deviation of about 21.
     assert max(abs(count - 750) for count in quarters) < 100
 
 

@@ -1,4 +1,4 @@
-"""Links of words are read as they are written, and wrong ones are refused."""
+"""Word links are read as they were written, and wrong ones are refused."""
 
 import pytest
 from hypothesis import given

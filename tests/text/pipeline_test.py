@@ -1,4 +1,4 @@
-"""Dataset steps: nothing lost, like lengths together, ready for fit."""
+"""Dataset steps batch pairs of similar length for `fit`, and lose none."""
 
 import dataclasses
 
@@ -19,7 +19,7 @@ def vocabulary():
 
 
 def id_pairs(num_pairs, max_length, seed=0):
-    """Returns lists of ids, and the Dataset of them."""
+    """Returns random pairs of ids, as a list and as a Dataset."""
     generator = np.random.default_rng(seed)
     pairs = [
         tuple(
@@ -117,10 +117,11 @@ def test_a_model_fits_text_by_these_steps(vocabulary):
     model.compile(
         optimizer.adam(hparams),
         t2t_lite.LabelSmoothedCrossEntropy(),
-        jit_compile=False,  # It would compile for each length.
+        jit_compile=False,  # XLA would compile for each length.
     )
     model.build()
-    # Else Keras traces the first step, which makes the moments, by itself.
+    # Otherwise Keras traces the first step separately, because that step
+    # creates the moments.
     model.optimizer.build(model.trainable_variables)
     history = model.fit(
         batches, steps_per_epoch=20, epochs=4, shuffle=False, verbose=0

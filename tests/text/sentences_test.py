@@ -1,4 +1,4 @@
-"""Which sentences a line has, in graphs and outside of them."""
+"""How lines are split into sentences, in Python and in graphs."""
 
 import pytest
 import tensorflow as tf

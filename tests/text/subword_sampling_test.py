@@ -85,7 +85,7 @@ def test_samples_keep_the_links_of_their_words(vocabulary, pairs):
 
 
 def _visible(vocabulary, ids):
-    """Returns the (place, word) of the tokens that are more than a space."""
+    """Returns (position, word index) of each token that is not just a space."""
     names = [vocabulary.token_bytes[i] for i in ids]
     return [
         (place, len(b"".join(names[: place + 1]).split()) - 1)
@@ -179,8 +179,8 @@ def test_a_higher_rate_drops_more_merges():
     ]
     assert lengths[0] == sum(map(len, ids))
     assert lengths == sorted(set(lengths))
-    # Without a merge, each character is a piece, and each line begins with
-    # the sign for a space.
+    # Without merges, each character is a piece; each line also has the sign
+    # for a space at its beginning, and EOS.
     characters = sum(len(line) + 2 for line in LINES)
     assert 0.95 * characters < lengths[3]
 
@@ -194,8 +194,8 @@ def test_merges_are_dropped_as_often_as_asked_for():
         tuple(vocabulary.tokens(ids))
         for ids in sample(vocabulary, pairs, rate=0.3)[0]
     )
-    # Of the merges that can come first, "ab" and "\u2581a", both are dropped
-    # with probability 0.09: 360 of 4000, with a deviation of 18.
+    # The merges that can come first, "ab" and "\u2581a", are both dropped with
+    # probability 0.09: 360 times in 4000, with a standard deviation of 18.
     num_unmerged = pieces["\u2581", "a", "b", "</s>"]
     assert num_unmerged == pytest.approx(360, abs=70)
 

@@ -1,4 +1,4 @@
-"""One copy of a corpus' tokens, right and whole, whoever makes it."""
+"""A cache has one complete copy of a corpus's tokens, whoever makes it."""
 
 import itertools
 import logging
@@ -35,7 +35,7 @@ def tokenizer_of(vocabulary, max_length=MAX_LENGTH):
 
 
 class Cache:
-    """A cache directory, and how often the text was asked of it."""
+    """A cache directory that counts how often the text is read for it."""
 
     def __init__(self, path, vocabulary):
         self.path, self.vocabulary = path, vocabulary
@@ -180,7 +180,8 @@ def test_what_a_killed_run_left_is_removed_and_not_used(cache, vocabulary):
     cache()
     copy = cache.copy()
     half = copy.with_name(f"writing-{copy.name}-1")
-    shutil.copytree(copy, copy.with_name(f"{copy.name}.tmp"))  # Of 0.1.0.
+    # Version 0.1.0 left such a folder.
+    shutil.copytree(copy, copy.with_name(f"{copy.name}.tmp"))
     os.rename(copy, half)
     pairs, _ = cache()
     assert_is_text(pairs, vocabulary)
@@ -209,7 +210,7 @@ def test_a_text_that_changes_while_it_is_read_leaves_no_copy(cache):
 
 
 def make_at_once(path, model, barrier, queue):
-    """A process of its own: asks for the tokens when all others do."""
+    """Requests the tokens, in its own process, when all the others do."""
 
     def slow_pairs():
         for pair in TEXT:

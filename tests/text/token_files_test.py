@@ -1,4 +1,4 @@
-"""A corpus as token ids: the pairs that fit, the same ids, whole or not."""
+"""A corpus is stored as the token ids of pairs that fit, or not at all."""
 
 import collections
 import itertools
@@ -146,7 +146,7 @@ def test_pairs_that_are_kept_have_their_links(
     ]
     assert found == [pharaoh.parse(LINKS[TEXT.index(pair)]) for pair in KEPT]
     assert token_files.are_whole(tmp_path / "tokens")
-    # Other links are another text; without any, it is what it was.
+    # The hash depends on the links, and on whether there are any.
     hashes = {
         token_files.hash_pairs(text)
         for text in (TEXT, LINKED_TEXT, [LinkedPair(*p, "0-0") for p in TEXT])
@@ -192,7 +192,7 @@ def test_a_corpus_that_fails_in_the_middle_leaves_nothing(
     def failing():
         yield from TEXT[:5]
         assert not target.exists()
-        assert list(tmp_path.iterdir())  # What is written so far lies aside.
+        assert list(tmp_path.iterdir())  # Written under another name.
         raise error
 
     with pytest.raises(type(error)):

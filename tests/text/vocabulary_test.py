@@ -1,4 +1,4 @@
-"""Vocabularies: no text is lost, and the two tokenizers agree."""
+"""Vocabularies lose no text, and their two tokenizers agree."""
 
 import io
 import itertools
@@ -72,7 +72,7 @@ def test_every_character_of_unicode_but_one_comes_back(vocabulary):
     code_points = [
         *range(0xD800),
         *range(0xE000, 0x10000),
-        # Of the other planes one in 37 will do.
+        # Of the other planes, one character in 37 is enough.
         *range(0x10000, sys.maxunicode + 1, 37),
     ]
     characters = [chr(n) for n in code_points if n != 0x2581]
@@ -151,7 +151,7 @@ def test_tokens_names_each_id(bpe):
     assert "".join(pieces[:-4]) == "▁A▁dog▁"
 
 
-# The op of tensorflow-text.
+# The operation of TensorFlow Text.
 
 
 def test_the_op_gives_the_ids_of_the_library(vocabulary):
@@ -164,7 +164,7 @@ def test_the_op_gives_the_ids_of_the_library(vocabulary):
 def test_the_op_gives_the_text_of_the_library(vocabulary):
     ids = vocabulary.encode_tensor(tf.constant(ODD_LINES)).to_tensor(PAD)
     texts = vocabulary.decode_tensor(ids).numpy()
-    # Spaces at the start: below.
+    # The next test covers spaces at the start.
     assert [text.decode().lstrip(" ") for text in texts] == [
         line.lstrip(" ") for line in ODD_LINES
     ]
@@ -213,7 +213,7 @@ def test_the_op_works_in_a_dataset(vocabulary):
     assert ids == vocabulary.encode(ODD_LINES)
 
 
-# A vocabulary from elsewhere.
+# Models and files from elsewhere.
 
 
 def test_a_model_with_control_symbols_keeps_its_pieces_apart_from_ours():
@@ -290,7 +290,7 @@ def test_a_path_is_no_model():
 
 
 def test_tensors_are_encoded_after_a_change_of_the_random_seed(vocabulary):
-    """Which empties TensorFlow's cache of operations, and what they own."""
+    """A new seed clears TensorFlow's cache of operations, and what they own."""
     text = tf.constant(CORPUS[:9])
     encode = tf.function(
         lambda text: vocabulary.encode_tensor(text).to_tensor()
@@ -307,7 +307,7 @@ def test_tensors_are_encoded_after_a_change_of_the_random_seed(vocabulary):
 
 
 def odd_ids(vocabulary, count):
-    """Returns int32 [count, 4] of ids, most of them those that are special."""
+    """Returns random ids, int32 [count, 4], almost all of them special."""
     names = dict(
         zip(
             vocabulary.tokens(range(vocabulary.size)),

@@ -1,4 +1,4 @@
-"""Links of words become those of tokens, however the words are tokenized."""
+"""Links between words become links between tokens in any tokenization."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def padded(sequences, extra):
 
 
 def word_of_each(vocabulary, text):
-    """Returns the (place, word) of the tokens of a text that can be seen."""
+    """Returns the (position, word index) of each visible token of a text."""
     (ids,) = vocabulary.encode([text])
     names = [vocabulary.token_bytes[i] for i in ids]
     return [
@@ -90,7 +90,7 @@ def test_links_of_some_pairs(vocabulary):
 
 
 def test_links_that_no_token_has_do_no_harm(vocabulary):
-    # Another text of the same pair would not be tokenized into so many words.
+    # As if the links belonged to a longer text than the tokens.
     ids = np.array([vocabulary.encode(["A dog"])[0]])
     target_ids = np.array([vocabulary.target.encode(["Ein"])[0]])
     links = make([{(0, 0), (9000, 0), (0, 9000)}], vocabulary)
@@ -101,7 +101,7 @@ def test_links_that_no_token_has_do_no_harm(vocabulary):
 
 
 def test_words_that_a_vocabulary_takes_for_others_have_no_links(vocabulary):
-    # To this vocabulary, a no-break space is a letter.
+    # This vocabulary treats a no-break space as part of a word.
     pairs = [("A dog", "Ein Hund"), ("A\u00a0dog", "Ein Hund"), (" a  ", "b")]
     links = [{(0, 0), (1, 1)}] * 2 + [{(0, 0)}]
     sides = vocabulary, vocabulary.target

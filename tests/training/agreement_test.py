@@ -1,4 +1,4 @@
-"""What workers must have alike, and what is said where they do not."""
+"""Workers must agree on what they train; an error names what differs."""
 
 import dataclasses
 
@@ -23,8 +23,9 @@ SETTINGS = Settings(
 
 @pytest.fixture
 def check(monkeypatch):
-    """A function of a worker's settings; the chief has the first it gets."""
-    chiefs = {}  # Of options, of settings and of shapes, whose numbers differ.
+    """A function that checks a worker's settings; the chief has defaults."""
+    # The chief's options, settings and shapes; they differ in length.
+    chiefs = {}
 
     def value_from_chief(_, value):
         return chiefs.setdefault(len(value), np.array(value))
@@ -96,7 +97,7 @@ def test_what_decides_when_to_evaluate_and_to_skip_is_compared(
 
 
 def test_all_workers_refuse_options_that_need_dev_text_or_none(monkeypatch):
-    """One that refuses alone leaves the others waiting for it."""
+    """If only one worker refused, the others would wait for it."""
     agreed = []
     monkeypatch.setattr(
         agreement,

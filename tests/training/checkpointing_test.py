@@ -1,4 +1,4 @@
-"""When checkpoints are saved, and which of them stay."""
+"""When checkpoints are saved, which are kept, and where a run starts."""
 
 import types
 
@@ -100,7 +100,7 @@ def test_a_run_goes_back_to_the_one_that_a_signal_made_if_it_is_alone(
 
 
 def test_what_a_signal_made_before_a_run_went_back_is_forgotten(directory):
-    """Or else the checkpoint that takes its place would go with it."""
+    """Otherwise the new checkpoint of the same step would be removed."""
     checkpointer = make(directory)
     save(checkpointer, 3)
     save(checkpointer, 5, is_stop=True)

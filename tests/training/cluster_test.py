@@ -1,4 +1,4 @@
-"""Which processes train together: by TF_CONFIG, or by SLURM's variables."""
+"""TF_CONFIG or SLURM's variables say which processes train together."""
 
 import json
 import os
@@ -23,7 +23,7 @@ _SLURM = {
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch):
-    """A process that neither TF_CONFIG nor SLURM knows."""
+    """An environment without TF_CONFIG and without SLURM's variables."""
     monkeypatch.setattr(os, "environ", dict(os.environ))
     for name in ("TF_CONFIG", "CUDA_VISIBLE_DEVICES", *_SLURM):
         os.environ.pop(name, None)
@@ -116,7 +116,7 @@ def test_a_step_of_one_task_trains_alone():
 
 @pytest.fixture
 def _in_this_process(monkeypatch):
-    """Has TensorFlow, which is here already, resolve without a child."""
+    """Resolves SLURM's variables here, where TensorFlow is loaded already."""
     monkeypatch.setattr(cluster, "_in_a_child", lambda function: function())
 
 

@@ -1,4 +1,4 @@
-"""What a run reports of its cost."""
+"""What a run reports about its cost."""
 
 import math
 import types
@@ -29,7 +29,7 @@ def test_device_seconds_add_up_over_devices_and_processes(monkeypatch):
     now += 10
     saved = first.tensors()
     assert saved == {"training_flops": 3e15, "device_seconds": 20.0}
-    now += 50  # Nobody trains.
+    now += 50  # No process trains.
     resumed = Cost.restored(saved, num_devices=3)
     resumed.started_at = now
     now += 10

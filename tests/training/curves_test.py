@@ -1,4 +1,4 @@
-"""The picture of a run's curves, from what it wrote for TensorBoard."""
+"""A run's curves are drawn from what it wrote for TensorBoard."""
 
 import logging
 import sys
@@ -19,7 +19,7 @@ def directory(tmp_path):
 
 
 def write(directory, losses):
-    """Writes one process' losses, by the updates done."""
+    """Writes the losses of one process, given by updates done."""
     summaries = Summaries(directory.summaries)
     for step, loss in losses.items():
         summaries.write(step, {"train/loss": loss})
@@ -39,7 +39,7 @@ def test_a_curve_is_what_summaries_wrote(directory):
 def test_what_a_resumed_run_did_once_more_counts_once(directory):
     write(directory, {10: 3.0, 20: 2.5, 30: 2.25})
     (first,) = directory.summaries.iterdir()
-    # Names of event files begin with their time, in whole seconds.
+    # Event files sort by the seconds in their names, so make this one older.
     first.rename(first.with_name("events.out.tfevents.1"))
     write(directory, {20: 2.0, 25: 1.5})
     found = read_curves(directory.summaries)

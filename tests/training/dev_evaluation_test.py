@@ -1,4 +1,4 @@
-"""What a run remembers of its scores on dev, and when it scores."""
+"""When a run scores dev, and what it remembers of the scores."""
 
 import types
 
@@ -14,7 +14,7 @@ from t2t_lite.training.summaries import Summaries
 
 
 def evaluation(pairs=(("a", "b"),), steps=100, **options):
-    """Returns the DevEvaluation of a run of 100 updates."""
+    """Returns the DevEvaluation of a run of `steps` updates."""
     return DevEvaluation(
         task=None,
         model=types.SimpleNamespace(hparams=HParams(steps=steps)),
@@ -27,7 +27,7 @@ def evaluation(pairs=(("a", "b"),), steps=100, **options):
 
 
 def scored_steps(run, end=101, first=0):
-    """Returns at which steps a run that begins at `first` is scored."""
+    """Returns the steps at which a run that begins at `first` is scored."""
     steps = []
     for step in range(first, end):
         if run.is_due(step):
@@ -44,7 +44,7 @@ def test_the_best_score_and_the_evaluations_since_are_remembered():
     assert states == [
         DevState(3.0, 0, 10),
         DevState(5.0, 0, 20),
-        DevState(5.0, 1, 30),  # As good is no gain.
+        DevState(5.0, 1, 30),  # An equal score is no gain.
         DevState(5.0, 2, 40),
         DevState(6.0, 0, 50),
     ]
@@ -91,7 +91,7 @@ def test_what_was_scored_is_not_scored_again_by_a_resumed_run():
 
 
 def test_what_a_stop_kept_from_being_scored_is_scored_by_a_resumed_run():
-    """Workers stop an update after the one in which the chief wanted to."""
+    """The chief gives up scoring at once, but workers stop an update later."""
     resumed = evaluation()
     resumed.resume(DevState(evaluated_step=20))
     assert scored_steps(resumed, first=41) == [41, 60, 80, 100]

@@ -1,4 +1,4 @@
-"""Batches of a run, from any step on: those of an undisturbed run."""
+"""A run's batches, from any step on, are those of an uninterrupted run."""
 
 import collections
 import threading
@@ -61,7 +61,7 @@ def batches(feed, first_step, end_step):
 
 @pytest.fixture(scope="module")
 def whole(vocabulary, tmp_path_factory):
-    """The batches of some epochs, and the state before each of them."""
+    """The batches of some epochs, and the state before each batch."""
     feed = make_feed(vocabulary, tmp_path_factory.mktemp("whole"))
     found, states = [], []
     for step, batch in enumerate(feed.batches(0, 60, never)):
@@ -121,7 +121,7 @@ def test_a_feed_that_is_reset_begins_anew(vocabulary, whole, tmp_path):
     feed = make_feed(vocabulary, tmp_path)
     feed.restore(states[-1], 59, "step-59")
     feed.reset()
-    # Past batches that it never gave.
+    # It need not have yielded the batches before these.
     assert batches(feed, 57, 60) == found[57:]
     feed.reset()
     assert batches(feed, 0, 3) == found[:3]
@@ -189,7 +189,7 @@ def test_a_reader_that_is_left_ends_the_work_in_the_background(
 def test_a_stop_ends_the_wait_for_the_next_epoch(
     vocabulary, whole, tmp_path, monkeypatch
 ):
-    """And all batches before come."""
+    """The batches of the first epoch are all yielded before that."""
     feed = make_feed(vocabulary, tmp_path)
     is_asked_for = threading.Event()
 
@@ -238,7 +238,7 @@ def test_a_plan_that_cannot_be_of_this_text_is_refused(
 def test_workers_go_on_where_the_chief_does(
     vocabulary, whole, tmp_path, monkeypatch
 ):
-    """The chief alone has read the checkpoint."""
+    """Only the chief has read the checkpoint."""
     found, states = whole
     chief, worker = (make_feed(vocabulary, tmp_path) for _ in range(2))
     chief.restore(states[45], 45, "step-45")

@@ -1,4 +1,4 @@
-"""The norms of gradients by layer."""
+"""The gradient norms of layers, which cover every weight."""
 
 import numpy as np
 import tensorflow as tf
@@ -35,7 +35,7 @@ def test_every_weight_is_part_of_a_layer(tiny_hparams):
     ends = {"embedding", "source_embedding", "output_embedding"}
     ends |= {"encoder/top_norm", "decoder/top_norm"}
     others = len(ends.intersection(norms.layers)) + tables
-    # Each sub-layer has its norm beside it.
+    # Each sublayer's layer norm counts as a layer, too.
     assert len(norms.layers) == 2 * sublayers + others
 
 

@@ -1,4 +1,4 @@
-"""A head learns the links of words, however a batch is divided."""
+"""A head learns the links between words, however a batch is divided."""
 
 import dataclasses
 
@@ -26,20 +26,20 @@ PLAIN = dataclasses.replace(
     warmup_steps=30,
 )
 GUIDED = dataclasses.replace(PLAIN, guided_alignment=0.5)
-# The head that learns is not in the last layer.
+# The guided head is not in the last layer here.
 DEEP = dataclasses.replace(GUIDED, num_decoder_layers=2)
 
 
 def make_batch(seed=0):
-    """Returns sources, their reverse, and that these are linked."""
+    """Returns sources, their reversals as targets, and the links."""
     generator = np.random.default_rng(seed)
     source_ids = generator.integers(2, V, (6, 5)).astype(np.int32)
     ends = (0, 0), (0, 1)
     target_ids = np.pad(source_ids[:, ::-1], ends, constant_values=EOS)
     is_linked = np.zeros((6, 6, 5), np.uint8)
     is_linked[:, range(5), range(4, -1, -1)] = 1
-    is_linked[1, 0, :2] = 1  # A target token of three source tokens.
-    target_ids[2, 3:] = EOS, PAD, PAD  # A shorter one.
+    is_linked[1, 0, :2] = 1  # A target token with three source tokens.
+    target_ids[2, 3:] = EOS, PAD, PAD  # A shorter target.
     is_linked[2, 3:] = 0
     return source_ids, target_ids, is_linked
 
@@ -54,7 +54,7 @@ def trainers():
 
 
 def expected_loss(model, batch):
-    """Returns the summed loss of a batch, by the formula."""
+    """Returns the summed loss of a batch, computed by the formula."""
     source_ids, target_ids, is_linked = batch
     with record_weights() as attention:
         logits = model((source_ids, shift_right(target_ids)))
@@ -63,7 +63,7 @@ def expected_loss(model, batch):
     weights_BTS = attention[layer.path][:, 0]
     for row, t, s in np.argwhere(is_linked):
         count = is_linked[row, t].sum()
-        # The token is read at the next position.
+        # The decoder reads the token at the next position.
         weight = weights_BTS[row, t + 1, s]
         total -= 0.5 / count * tf.math.log(weight + 1e-9)
     return total
@@ -77,13 +77,13 @@ def test_the_gradient_is_that_of_both_losses():
         total = expected_loss(trainer.model, batch)
     expected = tape.gradient(total, [w.value for w in trainer.weights])
     for our, their in zip(found, expected, strict=True):
-        their = tf.convert_to_tensor(their) / 34  # Tokens.
+        their = tf.convert_to_tensor(their) / 34  # Target tokens.
         np.testing.assert_allclose(our, their, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.slow
 def test_xla_gives_the_same_gradients(trainers, monkeypatch):
-    """Of a loss in chunks, too."""
+    """Even if the loss is computed in chunks."""
     links = True, False
     whole = [gradients(trainers["whole"], each) for each in links]
     monkeypatch.setattr(loss, "CHUNK_LOGITS", 2 * V)
@@ -108,12 +108,15 @@ def test_half_precision_gives_about_the_same(trainers, precision, rounding):
 
 
 def gradients_of_links(trainer):
-    """Returns what the links add: other losses round far more."""
+    """Returns what the links add to the gradients.
+
+    The rounding errors of the other loss are far larger.
+    """
     return gradients(trainer) - gradients(trainer, has_links=False)
 
 
 def gradients(trainer, has_links=True):
-    """Returns those of a batch, all in one."""
+    """Returns the gradients of a batch, concatenated."""
     source_ids, target_ids, is_linked = make_batch()
     is_linked = is_linked if has_links else None
     trainer.add(source_ids, target_ids, is_linked=is_linked)
@@ -171,14 +174,14 @@ def test_the_head_learns_what_is_linked(trainers):
     assert share_of_right_links(trainer) < 0.4
     for step in range(150):
         source_ids, target_ids, is_linked = make_batch(step + 1)
-        is_linked[1, 0, :2] = 0  # Each has one.
+        is_linked[1, 0, :2] = 0  # One link for each token.
         trainer.update(source_ids, target_ids, is_linked=is_linked)
-    # A token that is there twice is told apart by its place alone.
+    # Not 1: only its position tells a repeated token from its other copy.
     assert share_of_right_links(trainer) > 0.7
 
 
 def share_of_right_links(trainer):
-    """Returns for how many target tokens the head attends to the right one."""
+    """Returns the share of target tokens whose source the head attends to."""
     source_ids, target_ids, _ = make_batch(0)
     with record_weights() as attention:
         trainer.model((source_ids, shift_right(target_ids)))

@@ -1,4 +1,4 @@
-"""A run that comes to a halt ends, and says where it stands."""
+"""A process that hangs is ended, and shows where it hangs."""
 
 import subprocess
 import sys
@@ -15,10 +15,10 @@ MINUTES = 0.2 / 60
 
 @pytest.fixture
 def ended(monkeypatch):
-    """Set once the process would have ended."""
+    """An event that is set when the process would have ended."""
     ended = threading.Event()
     monkeypatch.setattr(HangWatch, "_end", lambda self: ended.set())
-    # Nor is the process of the tests to end where it has no time to run.
+    # Otherwise this process would really end if its threads got no CPU time.
     monkeypatch.setattr(HangWatch, "_end_later", lambda *_: None)
     return ended
 
@@ -80,7 +80,7 @@ with HangWatch(0.5 / 60):
     "how", ["time.sleep(60)", "ctypes.PyDLL(None).sleep(60)"]
 )
 def test_a_hang_ends_with_the_stacks_of_all_threads(how):
-    """The second keeps Python's lock, so that no thread of Python can run."""
+    """The second way holds the GIL, so that no other Python thread can run."""
     found = subprocess.run(
         [sys.executable, "-c", PROGRAM.replace("HANG", how)],
         env={"PYTHONPATH": str(ROOT / "bin")},

@@ -1,4 +1,4 @@
-"""The loss scale of float16, as its gradients come out."""
+"""The loss scale of float16 adapts to whether gradients are finite."""
 
 from t2t_lite.training.loss_scale import LossScale
 

@@ -1,4 +1,4 @@
-"""The schedule against Eq. 3, and Adam against NumPy."""
+"""The learning rate is that of Eq. 3, and Adam agrees with NumPy."""
 
 import dataclasses
 
@@ -127,7 +127,7 @@ def test_optimizer_takes_its_constants_from_the_hparams():
     "constants",
     [
         {},
-        # So large that it matters where epsilon is added.
+        # Epsilon is so large that it matters where it is added.
         {"adam_beta1": 0.7, "adam_beta2": 0.8, "adam_epsilon": 0.1},
     ],
     ids=["the paper's", "others"],
@@ -159,7 +159,7 @@ def test_updates_of_adam_equal_numpy(updates, summed, constants):
 
 
 def test_each_weight_has_moments_of_its_own_in_any_order():
-    """Those that Keras' Adam would have."""
+    """They are those of Keras' own Adam."""
     random = np.random.default_rng(0)
     starts = [random.normal(size=size).astype("float32") for size in (3, 5)]
     found = []

@@ -1,4 +1,4 @@
-"""Which options of a run are refused."""
+"""Which options of a run are refused, and what they imply."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""A run's directory: filled once, and gone on in with the same text alone."""
+"""A run's directory is filled once, and resumed only with the same text."""
 
 import dataclasses
 import functools
@@ -29,7 +29,7 @@ OPTIONS = RunOptions(micro_batch_tokens=64)
 
 
 class Text:
-    """Training text, and how often it was read."""
+    """Training text that counts how often it is read."""
 
     def __init__(self, pairs=PAIRS, links=None):
         self.times_read, self.pairs = 0, pairs
@@ -56,7 +56,7 @@ def prepare_with(directory, pairs=PAIRS, hparams=HPARAMS, **options):
 
 
 def train(directory):
-    """Makes a directory one of a run that has saved a checkpoint."""
+    """Writes a checkpoint, so that the run in the directory has begun."""
     checkpoints.write(directory.checkpoints / "step-1", {"step": 1})
 
 
@@ -110,7 +110,7 @@ def cut_short(path):
         ("target.ids", cut_short),
         ("target.offsets.npy", cut_short),
         ("report.json", cut_short),
-        ("checksums.json", pathlib.Path.unlink),  # As of version 0.1.0.
+        ("checksums.json", pathlib.Path.unlink),  # Version 0.1.0 had none.
     ],
 )
 def test_damaged_tokens_are_made_anew(directory, caplog, name, damage):
@@ -166,7 +166,7 @@ def other_value(value, field):
     return value / 2 + 0.01 if type(value) is float else OTHER_NAMES[field]
 
 
-# Without task=parsing, a tag dictionary is refused before.
+# A tag dictionary is left out: it is refused earlier, unless task=parsing.
 FIELDS = {f.name for f in dataclasses.fields(HParams)} - {"tag_dictionary"}
 
 
@@ -503,7 +503,7 @@ def test_a_run_does_not_go_on_with_other_weights(
 
 
 def test_weighted_text_does_not_change_sides(directory):
-    """What one corpus ends with, the next must not begin with."""
+    """Moving a pair from one corpus to the next changes the training text."""
     prepare(directory, HPARAMS, weighted_text((9, 90), (2.0, 1.0)), OPTIONS)
     train(directory)
     with pytest.raises(
@@ -561,7 +561,7 @@ def test_a_run_goes_on_with_the_same_alignments_alone(
     options = {"cache_dir": str(tmp_path / "cache")} if has_cache else {}
     first = prepare_guided(directory, **options)
     train(directory)
-    # Another head was found to align better.
+    # As if another head had been found to align better.
     changed = dataclasses.replace(
         first.settings, alignment_head=[2, None, False]
     )

@@ -1,4 +1,4 @@
-"""What a run shows: lines, a bar on a terminal, and a loss gone wrong."""
+"""What a run shows: log lines, a bar on a terminal, and a divergence."""
 
 import io
 import logging
@@ -18,7 +18,7 @@ from t2t_lite.training.update import Update
 
 
 class _Clock:
-    """Time that passes when it is told to."""
+    """A clock that moves only when it is told to."""
 
     def __init__(self):
         self.now = 1000.0
@@ -52,7 +52,7 @@ def reports(monkeypatch):
 
 
 class _Watchdog:
-    """Takes a loss that is not finite for a divergence."""
+    """Treats a loss that is not finite as a divergence."""
 
     def __init__(self):
         self.checked = []
@@ -105,7 +105,7 @@ def test_time_left_counts_neither_the_first_update_nor_pauses(
     trainer, clock, reports
 ):
     progress = _progress(trainer, last_step=12)
-    clock.now += 600  # Graphs are built.
+    clock.now += 600  # To build graphs.
     _update(trainer, progress)
     assert reports[0].seconds_left is None
     clock.now += 10
@@ -147,7 +147,7 @@ def test_a_divergence_is_that_of_the_first_update_that_shows_it(
 
 
 def test_several_workers_check_each_update_at_once(trainer, clock, reports):
-    """All have to find the same at the same time."""
+    """All must notice a divergence after the same update."""
     trainer.has_other_workers = True
     watchdog = _Watchdog()
     progress = _progress(trainer, watchdog=watchdog)
@@ -190,7 +190,7 @@ def test_a_line_does_not_guess_at_the_time_left(caplog):
     assert caplog.messages[0].endswith("1234 target tokens/s")
 
 
-# A terminal.
+# Terminals and files.
 
 
 def test_log_lines_appear_above_the_bar():

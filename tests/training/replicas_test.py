@@ -1,4 +1,4 @@
-"""However an update is divided, it is the same update."""
+"""An update is the same, however it is divided."""
 
 import json
 import subprocess
@@ -41,7 +41,7 @@ def _read(folder, case=_PLAIN):
 
 @pytest.fixture(scope="module")
 def trainer_of_one():
-    """A trainer whose batches are not divided, in this very process."""
+    """A trainer in this process, whose batches are not divided."""
     strategy = make_strategy("one_device")
     return Trainer(
         replicas_check.hparams(dropout=0.0), replicas_check.V, strategy
@@ -50,21 +50,21 @@ def trainer_of_one():
 
 @pytest.fixture
 def trainer(trainer_of_one):
-    """The same, before its first update."""
+    """The same trainer, reset to before its first update."""
     trainer_of_one.reset()
     return trainer_of_one
 
 
 @pytest.fixture(scope="module")
 def one(trainer_of_one):
-    """What the trainer of one computes."""
+    """What the trainer with undivided batches computes."""
     trainer_of_one.reset()
     return replicas_check.results(trainer_of_one)
 
 
 @pytest.fixture(scope="module")
 def replicas(tmp_path_factory):
-    """The folder of what two replicas computed."""
+    """The folder with the results of two replicas."""
     folder = tmp_path_factory.mktemp("mirrored")
     _finish(_start("mirrored", folder, _PLAIN, _DROPPED))
     return folder
@@ -76,14 +76,14 @@ def mirrored(replicas):
 
 
 def _largest_difference(ours, theirs, kind):
-    """Returns the largest difference of a tensor, relative to its norm."""
+    """Returns the largest difference of any tensor, relative to its norm."""
     names = [name for name in theirs if name.startswith(kind)]
     assert names
     return max(
         np.linalg.norm(ours[name] - theirs[name])
         / max(np.linalg.norm(theirs[name]), 1e-12)
         for name in names
-        # The keys' part of a softmax has no gradient but rounding.
+        # The relative difference of a tensor near zero is only rounding.
         if np.linalg.norm(theirs[name]) > 1e-6
     )
 
@@ -124,15 +124,15 @@ def test_two_workers_give_the_gradient_of_one(one, tmp_path):
 
 
 def test_replicas_give_adam_the_gradient_of_the_whole_batch_once(one, mirrored):
-    """Twice as much would move the weights as far."""
+    """With twice the gradient, Adam would move the weights just as far."""
     assert _largest_difference(mirrored, one, "moment") < 1e-4
     assert _largest_difference(mirrored, one, "norms") < 1e-4
 
 
 def test_replicas_hold_the_same_weights_after_an_update(one, mirrored):
     # Adam divides by the root of the squared gradient, so where a gradient is
-    # rounding alone so is the step: compare the whole, not single tensors.
-    # (replicas_check itself looks that one replica holds what the other does.)
+    # only rounding, so is the step: compare all weights together, not single
+    # tensors. (replicas_check itself asserts that replicas hold the same.)
     names = [name for name in one if name.startswith("weight")]
     ours, theirs = (
         np.concatenate(
@@ -157,7 +157,7 @@ def test_two_replicas_in_bfloat16_write_what_one_in_float32_reads(
 
 
 def test_a_mean_of_means_would_be_another_gradient(one, trainer):
-    """The oracle can tell: shards of unlike lengths weigh their tokens."""
+    """The tests above can tell: the shards differ in their number of tokens."""
     means = []
     *batch, links = *replicas_check.batch(), replicas_check.links()
     for shard in range(2):
@@ -179,7 +179,7 @@ def test_replicas_draw_masks_of_their_own(replicas):
 
 
 def test_without_dropout_twin_shards_agree(mirrored):
-    """What the test above would see if the masks were the same."""
+    """So the test above would find equal sums if the masks were the same."""
     assert np.allclose(
         mirrored["replica 0 sum"], mirrored["replica 1 sum"], atol=1e-4
     )

@@ -1,4 +1,4 @@
-"""What a run goes on with where flags leave it open."""
+"""What a run takes from an earlier one if flags do not say."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""train.log: what a run says, also at its end."""
+"""train.log has all that a run logs, including the error that ends it."""
 
 import logging as python_logging
 import re
@@ -62,7 +62,7 @@ def test_a_run_that_never_began_leaves_no_log(tmp_path):
 
 
 def test_a_log_that_cannot_be_written_ends_no_run(directory, caplog):
-    directory.log.mkdir()  # In the way.
+    directory.log.mkdir()  # A folder is in the way.
     with log_to_file(directory):
         logging.info("Training.")
         logging.info("Saved.")

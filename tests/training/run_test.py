@@ -1,4 +1,4 @@
-"""How a run ends where something goes wrong, and what it leaves."""
+"""How a run ends, even if something goes wrong, and what it leaves."""
 
 import dataclasses
 import json
@@ -38,7 +38,7 @@ HPARAMS = dataclasses.replace(
 
 
 class Anything:
-    """A sentence with which all outputs are right."""
+    """A sentence to check, for which any output is right."""
 
     source = PAIRS[0][0]
 
@@ -85,14 +85,14 @@ def directory(tmp_path):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """The directory and the report of a run that is over, to be left alone."""
+    """The directory and report of a finished run; tests must not change it."""
     directory = ModelDirectory(tmp_path_factory.mktemp("finished") / "model")
     return directory, train(directory.path).report
 
 
 @pytest.fixture
 def trained(finished, directory):
-    """A copy of that directory."""
+    """A copy of the directory of `finished`, which a test may change."""
     shutil.copytree(finished[0].path, directory.path)
     return directory
 
@@ -140,7 +140,7 @@ def test_other_dev_text_begins_the_best_anew(trained, caplog, without_report):
     checkpoints.write(path, tensors | {"best_score": np.float64(99)})
     train(trained.path, dev=PAIRS[3:5])
     assert "The dev text has changed" in caplog.text
-    # Scored at once, for there is nothing to compare the next score with.
+    # Scored at once, so that the next score has something to compare with.
     assert "Step 2: dev perplexity" in caplog.text
     assert names(trained.best) == ["step-2"]
 

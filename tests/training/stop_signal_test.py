@@ -1,4 +1,4 @@
-"""Signals that stop a run after a checkpoint."""
+"""Which signals ask a run to stop, and which stop it at once."""
 
 import os
 import signal

@@ -25,7 +25,7 @@ _CLUSTER = {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}
 def test_joining_a_cluster_leaves_sigterm_to_its_handler(monkeypatch):
     noted = []
 
-    def join():  # As TensorFlow does, without telling Python.
+    def join():  # As TensorFlow does, behind Python's back.
         libc = ctypes.CDLL(None)
         libc.signal(signal.SIGTERM, ctypes.c_void_p(1))  # SIG_IGN
         return "a strategy"

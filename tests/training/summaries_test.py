@@ -1,4 +1,4 @@
-"""Curves for TensorBoard, which may not end a run."""
+"""Curves are written for TensorBoard; a failure does not end the run."""
 
 import logging
 import pathlib
@@ -10,7 +10,7 @@ from t2t_lite.training.summaries import Summaries
 
 
 def points(folder):
-    """Returns (curve, step, value) of all that was written."""
+    """Returns the (curve, step, value) of each point that was written."""
     (path,) = map(str, pathlib.Path(folder).iterdir())
     events = map(
         tf.compat.v1.Event.FromString,

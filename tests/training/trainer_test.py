@@ -1,8 +1,4 @@
-"""One update: divided, stopped, scaled, compiled, saved and restored.
-
-Each trainer is made and traced once for all tests of a kind, and goes back to
-its first weights before each of them.
-"""
+"""Updates: divided, stopped, scaled, traced once, saved and restored."""
 
 import collections
 import dataclasses
@@ -45,7 +41,7 @@ def _weights(trainer):
 
 
 def _saved(trainer):
-    """Returns a copy of all that a checkpoint would hold."""
+    """Returns a copy of all that a checkpoint of the trainer would hold."""
     tensors = trainer.tensors().items()
     return {name: np.asarray(tensor).copy() for name, tensor in tensors}
 
@@ -71,9 +67,11 @@ _KINDS = {
 
 @pytest.fixture(scope="module")
 def trainer_of():
-    """Returns the function that gives a trainer of a kind, as if it were new.
+    """A function that returns a trainer of a kind, as if it were new.
 
-    Its loss is computed in chunks of two positions, or all at once.
+    Each is created and traced once, and gets its initial weights back whenever
+    it is returned. Its loss is computed in chunks of two or three positions, or
+    all at once.
     """
     trainers = {}
 
@@ -88,7 +86,7 @@ def trainer_of():
                     patch.setattr(
                         loss, "projected_cross_entropy", _projected_at_once
                     )
-                trainer.add(*_nothing())  # It is traced.
+                trainer.add(*_nothing())  # Traces it.
             trainers[key] = trainer, _saved(trainer)
         trainer, first = trainers[key]
         trainer.restore(first, kind)
@@ -204,7 +202,7 @@ def test_parts_side_by_side_add_up_to_the_whole(
 @pytest.mark.slow
 @pytest.mark.parametrize("num_parts", [3, 4])
 def test_parts_of_any_number_of_rows_add_up(num_parts, without_dropout):
-    """Some or all of them have a row, or one has two."""
+    """Some or all of the parts have one row, or one of them has two."""
     with eagerly():
         in_parts = Trainer(_WITHOUT_DROPOUT, V, num_parts=num_parts)
         for num_rows in (1, 2, 3, 4):
@@ -288,7 +286,7 @@ def test_a_checkpoint_of_another_model_is_refused_by_the_variable(
 
 
 def test_one_graph_adds_batches_of_all_shapes(without_dropout):
-    """Another one for the first shape would round differently."""
+    """A separate graph for the first shape would round differently."""
     for size in (1, 2, 4):
         ids = np.full((size, size), EOS, np.int32)
         without_dropout.add(ids, ids)
@@ -342,7 +340,7 @@ def test_chunks_of_the_loss_train_the_same_weights(trainer_of):
         np.concatenate([weight.ravel() for weight in _weights(trainer)])
         for trainer in trainers
     )
-    # Adam makes steps of the rounding in a gradient that is nothing else.
+    # Where a gradient is only rounding, so is Adam's step: compare the whole.
     assert np.linalg.norm(ours - theirs) < 1e-4 * np.linalg.norm(theirs)
 
 

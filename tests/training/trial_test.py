@@ -1,4 +1,4 @@
-"""Updates that are tried before the first: the largest that fits, no trace."""
+"""Trial updates find the micro-batch that fits, and leave no trace."""
 
 import dataclasses
 import logging
@@ -29,7 +29,7 @@ def trainer():
 
 @pytest.fixture
 def memory_for(trainer, monkeypatch):
-    """Returns the function that lets memory run out above some tokens."""
+    """A function that makes memory run out above a number of tokens."""
     add = trainer.add
 
     def limit(most_tokens):
@@ -89,7 +89,7 @@ def test_a_trial_takes_the_micro_batches_of_an_update(
 def test_the_time_of_many_micro_batches_is_taken_from_a_few(
     trainer, monkeypatch
 ):
-    trainer.trace()  # For that adds a batch, too.
+    trainer.trace()  # Now, because tracing adds a batch, too.
     seconds, run = iter((10.0, 13.0, 14.0)), []
     add = trainer.add
 

@@ -1,4 +1,4 @@
-"""What a run does once it diverges: it stops, or goes past those batches."""
+"""A run that diverges stops, or goes back and skips batches."""
 
 import contextlib
 import json
@@ -90,7 +90,7 @@ def test_a_run_that_skips_goes_back_and_on_past_the_window(
     assert "Diverged: the loss is not finite at step 6, learn" in caplog.text
     assert "step 4, without batches 5 to 6 (skip 1 of 3)." in caplog.text
     assert (tensors["skipped_batches"], tensors["num_skips"]) == (2, 1)
-    # What was fed before it was noticed comes again.
+    # Batches fed before the divergence was noticed are fed again.
     second = updates.steps.index(5, 5)
     assert updates.steps[second:] == [*range(5, 9)]
     fed_in_vain = updates.batches[6:second]
@@ -148,7 +148,7 @@ def test_an_interrupted_run_skips_to_the_same_bits(
     expected = last(directory)[1]
     assert expected["skipped_batches"] == 2
     interrupted = ModelDirectory(tmp_path / "interrupted")
-    # Before it diverges, and on its second way.
+    # Before it diverges, and after it has gone back.
     for step in (4, 8):
         updates.after[step] = interrupt
         with contextlib.suppress(KeyboardInterrupt):
@@ -201,7 +201,7 @@ def test_a_run_that_hangs_is_ended(directory, updates, monkeypatch):
     monkeypatch.setattr(HangWatch, "_end_later", lambda *_: None)
 
     def hang():
-        ended.clear()  # The first update may have taken too long as well.
+        ended.clear()  # The first update may also have taken too long.
         found.append(ended.wait(60))
 
     updates.after[2] = hang
@@ -209,7 +209,7 @@ def test_a_run_that_hangs_is_ended(directory, updates, monkeypatch):
     assert found == [True]
 
 
-# Without a run.
+# The watchdog without a run.
 
 
 @pytest.fixture(scope="module")
@@ -300,5 +300,5 @@ def test_what_is_restored_decides_as_what_was_saved(directory, vocabulary):
     second.restore(first.tensors())
     assert second.loss_mean == first.loss_mean
     assert second.skipped == first.skipped == (7, 1)
-    second.restore({})  # As those of version 0.1.0.
+    second.restore({})  # As from a checkpoint of version 0.1.0.
     assert (second.loss_mean, second.skipped) == ((0, 0), (0, 0))

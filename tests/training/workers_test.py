@@ -1,4 +1,4 @@
-"""Workers meet before they train, and end together."""
+"""Workers wait for each other before they train, and end together."""
 
 import contextlib
 import json
@@ -20,7 +20,7 @@ _LONG = 5  # Minutes.
 
 
 class Workers:
-    """Processes of one cluster, started one by one."""
+    """The processes of one cluster, started one by one or all at once."""
 
     def __init__(self, count):
         self.addresses = [f"127.0.0.1:{port}" for port in free_ports(count)]
@@ -53,7 +53,7 @@ class Workers:
 
 @pytest.fixture
 def cluster():
-    """Returns the function that makes Workers; none is left at the end."""
+    """A function that makes Workers, whose processes are killed at the end."""
     made = []
 
     def make(count):
@@ -68,14 +68,14 @@ def cluster():
 
 
 def child_of(process):
-    """Returns the number of the child that trains, once it does."""
+    """Returns the process ID of the child that trains, once it runs."""
     word, number = process.stdout.readline().split()
     assert word == "child"
     return int(number)
 
 
 def end_of(process):
-    """Returns (status, stderr), without lines of the log."""
+    """Returns the exit status, and the lines of stderr that are errors."""
     _, errors = process.communicate(timeout=_TIMEOUT_S)
     lines = [line for line in errors.split("\n") if line.startswith("error: ")]
     assert "Traceback" not in errors
@@ -83,7 +83,7 @@ def end_of(process):
 
 
 def is_gone(number):
-    """Returns whether there is no such process, after a while."""
+    """Returns whether the process of this ID ends within _TIMEOUT_S."""
     deadline = time.monotonic() + _TIMEOUT_S
     while time.monotonic() < deadline:
         with contextlib.suppress(ProcessLookupError):
@@ -265,7 +265,7 @@ def test_strangers_are_sent_away(cluster):
 
 
 def _connected(host, port):
-    """Returns a connection, once somebody listens."""
+    """Returns a connection, once a process listens at the port."""
     deadline = time.monotonic() + _TIMEOUT_S
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Pictures for papers: their size, and what is where on them."""
+"""Pictures for papers have the right size, and everything in its place."""
 
 import importlib
 import io
@@ -79,7 +79,7 @@ def test_a_cell_is_as_dark_as_its_weight():
     )
     picture = pixels(matrix_png(maps, select(maps, "encoder_decoder")))
     height, width, _ = picture.shape
-    # From the lower right corner, where the scale of the colors is.
+    # The corner of the matrix: below it is a gap, right of it the color scale.
     bottom, right = height - 0.06 * INCH, width - 0.55 * INCH
     darkness = np.array(
         [
@@ -101,7 +101,7 @@ def test_a_cell_is_as_dark_as_its_weight():
 
 
 def is_color(picture, head):
-    """Returns bool [height, width], where the picture has a head's color."""
+    """Returns bool [height, width]: where the picture has a head's color."""
     color = attention_page.head_color(head)
     rgb = [int(color[n : n + 2], 16) / 255 for n in (1, 3, 5)]
     return np.abs(picture - rgb).max(axis=-1) < 0.02
@@ -144,7 +144,7 @@ def test_only_the_lines_of_selected_tokens_are_drawn():
     middle = (SOURCE.index("c") + 2) * ROW * INCH
     assert ys.size
     assert np.abs(ys - middle).max() < ROW * INCH / 2
-    assert (np.abs(picture - 0.88).max(axis=-1) < 0.01).sum() > 1000  # Grey.
+    assert (np.abs(picture - 0.88).max(axis=-1) < 0.01).sum() > 1000  # Gray.
 
 
 @DRAW

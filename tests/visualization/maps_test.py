@@ -1,4 +1,4 @@
-"""Attention maps: the model's weights, their tokens, and words of pieces."""
+"""Attention maps have the model's weights and tokens, and can join words."""
 
 import numpy as np
 import pytest
@@ -41,10 +41,10 @@ def all_maps(maps):
 
 
 def weights_by_hand(monkeypatch, translator):
-    """Returns the three weights_NHLM that the paper in NumPy has softmaxes of.
+    """Returns the three weights_NHLM, the softmaxes of the NumPy reference.
 
-    It computes the encoder's layers, head by head, then in each layer of the
-    decoder the heads of its self-attention and those to the memory.
+    That computes the encoder's layers, head by head, then in each layer of the
+    decoder the heads of self-attention and those of attention to the memory.
     """
     softmax, found = reference.softmax, []
 

@@ -1,4 +1,4 @@
-"""The page: safe for any text, complete, small, and alive in a browser."""
+"""The page is complete, small and safe for any text, and works in a browser."""
 
 import html.parser
 import json
@@ -38,7 +38,7 @@ class Parsed(html.parser.HTMLParser):
         self._texts[-1] += data
 
     def text(self, tag):
-        """Returns what follows the first such tag."""
+        """Returns the text that follows the first such tag."""
         return self._texts[self.tags.index(tag)]
 
     @property
@@ -104,7 +104,7 @@ def test_16_heads_have_16_colors():
     assert attention_page.head_color(16) == attention_page.head_color(0)
 
 
-# In a browser. (Its tests come last: the quick ones above need none.)
+# In a browser. (These come last: the quick tests above need none.)
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +114,7 @@ def browser(tmp_path_factory):
 
 
 class AttentionPage(Page):
-    """The page that is written to a file, open in a browser."""
+    """A page that is written to a file and opened in a browser."""
 
     def __init__(self, browser, path, text):
         path.write_text(text, "utf-8")
@@ -127,7 +127,7 @@ class AttentionPage(Page):
 
 @pytest.fixture
 def page(browser, tmp_path):
-    """The page of a small model, all heads of the last layer on."""
+    """The open page of a small model, with all heads of the last layer on."""
     maps = made_up_maps(SOURCE, TARGET)
     page = AttentionPage(browser, tmp_path / "page.html", page_of(maps))
     yield page
@@ -220,7 +220,7 @@ def test_squares_are_as_opaque_as_the_weights(page):
     weights_LM = made_up_maps(SOURCE, TARGET).encoder_self.weights_NHLM[1, 2]
 
     def opacities(x):
-        """Returns those x pixels from the left or, below 0, the right."""
+        """Returns those x pixels from the left or, if x < 0, from the right."""
         alphas = page.browser.execute_script(
             "const x = (arguments[0] + canvas.width) % canvas.width;"
             "const pen = canvas.getContext('2d');"

@@ -1,10 +1,11 @@
-"""Makes what lies beside this file, with version 0.1.0 of t2t_lite.
+"""Makes the files next to this one, with version 0.1.0 of t2t_lite.
 
     python make.py CHECKOUT_OF_0.1.0
 
-The corpus, the model directories, their average and their export are those of
-that version, and expected.json is what it made of them. The text lies in
-/corpus while this runs, for settings keep the paths of their text.
+The corpus is made up here. That version trains both model directories on it,
+averages and exports the one for translation, and resumes its run (resumed.npz).
+expected.json has that version's outputs and scores. The text is in /corpus
+while this runs, because settings keep the paths of their text.
 """
 
 import json
@@ -38,14 +39,14 @@ TINY = {
 
 
 def sentences(first, count):
-    """Returns lists of two to six words, which look random."""
+    """Returns lists of two to six words, in an order that looks random."""
     numbers = [str(n * 7919 % 10**6) for n in range(first, first + count)]
     spelled = [[DIGITS[int(d) % 8] for d in number] for number in numbers]
     return [words if len(words) > 1 else [*words, "eins"] for words in spelled]
 
 
 def tree(words):
-    """Returns a tree as a line; a word's length decides its tag."""
+    """Returns a line with a tree of words; a word's length decides its tag."""
     first, *others = (f"({TAGS[len(w) % 4]} {w})" for w in words)
     return f"(TOP (S (NP {first}) (VP {' '.join(others)})))"
 
@@ -84,7 +85,7 @@ def train(folder, steps, flags):
 
 
 def resumed(folder, steps, flags):
-    """Returns the tensors of what the run of `folder` becomes in some steps."""
+    """Returns the tensors of a copy of the run, resumed until step `steps`."""
     from t2t_lite import checkpoints
 
     shutil.copytree(folder, "copy")
@@ -160,6 +161,6 @@ def main():
 if __name__ == "__main__":
     CHECKOUT = pathlib.Path(sys.argv[1]).absolute()
     sys.path.insert(0, str(CHECKOUT))
-    # Relative paths from here on: those in the files are of no one machine.
+    # From here on, paths are relative, so that the files suit any machine.
     os.chdir(pathlib.Path(__file__).absolute().parent)
     main()

@@ -1,6 +1,6 @@
-"""What programs find for JAX where `binaries.environment` leaves it out.
+"""What programs import as JAX where `binaries.environment` hides it.
 
-None among sys.modules, as for matplotlib, would be taken for a JAX that was
+None in sys.modules, as for matplotlib, would be taken for a JAX that is already
 imported.
 """
 

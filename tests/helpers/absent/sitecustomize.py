@@ -1,6 +1,6 @@
-"""Python imports this at its start: programs find no matplotlib.
+"""Hides matplotlib from programs: Python imports this when it starts.
 
-In place of another sitecustomize, if there is one.
+It takes the place of any other sitecustomize.
 """
 
 import sys
