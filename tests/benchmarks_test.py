@@ -1,5 +1,6 @@
 """Benchmarks refuse wrong arguments before they measure anything."""
 
+import inspect
 import runpy
 import subprocess
 import sys
@@ -104,3 +105,18 @@ def test_a_wrong_model_is_refused(
     printed = capsys.readouterr()
     assert not printed.out
     assert "is not a model directory" in printed.err
+
+
+def test_both_losses_of_the_benchmark_take_the_same_arguments(monkeypatch):
+    """The trainer calls the plain one, too, for `--update`."""
+    from t2t_lite.model import loss
+
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    plain = runpy.run_path(str(BENCHMARKS / "loss_benchmark.py"))[
+        "plain_cross_entropy"
+    ]
+    counts = [
+        len(inspect.signature(function).parameters)
+        for function in (plain, loss.projected_cross_entropy)
+    ]
+    assert counts[0] == counts[1]
