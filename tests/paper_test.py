@@ -120,6 +120,7 @@ def small(hparams, **changes):
         **{size: getattr(hparams, size) // 8 for size in sizes},
         vocabulary_size=11,
         steps=1,
+        cooldown_steps=0,
         **changes,
     )
 
