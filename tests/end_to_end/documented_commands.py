@@ -38,7 +38,7 @@ import tiny_marian
 from readme import PAGES
 
 _LOGS = _ROOT / "documented"
-_SERVER = "http://localhost:8501/health"
+_SERVER = "http://localhost:8501/"  # The page.
 _SERVER_SECONDS = 120
 _FOLDERS = ("MULTI30K", "TREEBANKS", "NEWSTEST")  # Of the environment.
 # Why commands cannot be run here, by a pattern that matches their text.
