@@ -139,19 +139,32 @@ def bring_files() -> None:
 
 
 def bring_models(command: Command) -> None:
-    """Links runs/multi30k to each model of an ensemble that a command has."""
-    for model in re.findall(r"runs/(?:first|second)", command.text):
+    """Makes the two models of an ensemble out of runs/multi30k.
+
+    Models that are the same are refused, so the second lacks the last update.
+    """
+    if "runs/second" not in command.text:
+        return
+    for model in ("runs/first", "runs/second"):
         shutil.copytree(
             _ROOT / "runs/multi30k", _ROOT / model, copy_function=os.link
         )
+    by_age = sorted(
+        (_ROOT / "runs/second/checkpoints").glob("step-*.index"),
+        key=lambda path: int(path.stem.removeprefix("step-")),
+    )
+    for path in by_age[-1].parent.glob(f"{by_age[-1].stem}.*"):
+        path.unlink()
 
 
 def run(command: Command) -> str:
     """Runs a command to its end; returns how it ended."""
+    (_LOGS / ".curlrc").write_text("fail\n")  # An error's status ends it.
     with command.log.open("w") as log:
         found = subprocess.run(
             ["bash", "-ec", command.text],
             cwd=_ROOT,
+            env=os.environ | {"CURL_HOME": str(_LOGS)},
             stdout=log,
             stderr=subprocess.STDOUT,
         )
