@@ -74,10 +74,10 @@ def _embedded_alignments(split: str) -> Iterable[str]:
 
 CORPORA = {
     "embedded": Corpus(
-        "embedded",
-        "en",
-        "de",
-        _embedded_pairs,
+        name="embedded",
+        source_language="en",
+        target_language="de",
+        pairs=_embedded_pairs,
         task="translation",
         read_checks=plain_sentences.by_name,
         alignments={
@@ -87,10 +87,10 @@ CORPORA = {
     )
 } | {
     name: Corpus(
-        name,
-        "en",
-        language,
-        functools.partial(wmt14.pairs, language),
+        name=name,
+        source_language="en",
+        target_language=language,
+        pairs=functools.partial(wmt14.pairs, language),
         task="translation",
     )
     for name, language in (("wmt14_en_de", "de"), ("wmt14_en_fr", "fr"))
@@ -151,13 +151,15 @@ def mixed(corpora: Sequence[Corpus]) -> Corpus:
                 for c in corpora
             )
         )
+    first = corpora[0]
     return Corpus(
-        "-".join(corpus.name for corpus in corpora),
-        *languages.pop(),
-        functools.partial(_mixed_pairs, corpora),
-        tuple(s for s in SPLITS if any(s in c.splits for c in corpora)),
-        corpora[0].task,
-        tuple(
+        name="-".join(corpus.name for corpus in corpora),
+        source_language=first.source_language,
+        target_language=first.target_language,
+        pairs=functools.partial(_mixed_pairs, corpora),
+        splits=tuple(s for s in SPLITS if any(s in c.splits for c in corpora)),
+        task=first.task,
+        train_parts=tuple(
             functools.partial(corpus.pairs, "train")
             for corpus in corpora
             if "train" in corpus.splits
@@ -259,13 +261,14 @@ def from_text_files(
         raise InputError(
             "no text files; give them with --train_source and --train_target"
         )
-    source, target = next(iter(files.values()))[0]
+    first_split, *_ = files.values()
+    source, target = first_split[0]
     return Corpus(
-        _run_name(source, target),
-        _language(source),
-        _language(target),
-        functools.partial(_text_pairs, given),
-        tuple(given),
+        name=_run_name(source, target),
+        source_language=_language(source),
+        target_language=_language(target),
+        pairs=functools.partial(_text_pairs, given),
+        splits=tuple(given),
         train_parts=_text_parts(given, files),
     )
 
@@ -323,16 +326,23 @@ def from_tree_files(
     }
     if not given:
         raise InputError("no treebank files; give them with --train_trees")
-    first = next(iter(given.values()))[0]
+    first_split, *_ = given.values()
     parts = text_files.files_by_pattern(train) if train else []
-    return _treebank(_path_name(first), given, "--{}_trees")._replace(
+    name = _path_name(first_split[0])
+    return _treebank(name, given, "--{}_trees")._replace(
         train_parts=tuple(functools.partial(treebanks.pairs, p) for p in parts)
     )
 
 
 def _treebank(name: str, files: dict[str, list[str]], flags: str) -> Corpus:
-    pairs = functools.partial(_tree_pairs, files, flags)
-    return Corpus(name, "words", "trees", pairs, tuple(files), "parsing")
+    return Corpus(
+        name=name,
+        source_language="words",
+        target_language="trees",
+        pairs=functools.partial(_tree_pairs, files, flags),
+        splits=tuple(files),
+        task="parsing",
+    )
 
 
 def _tree_pairs(files: dict[str, list[str]], flags: str, split: str) -> Pairs:

@@ -7,6 +7,7 @@ from typing import Any
 
 from absl import flags
 
+from t2t_lite.errors import InputError
 from t2t_lite.files import is_url
 from t2t_lite_data import corpora, text_files
 
@@ -106,7 +107,7 @@ def given_flags(
     }
     weights = _WEIGHTS in flags.FLAGS and flags.FLAGS[_WEIGHTS].value
     if weights and not names and not flags.FLAGS.corpus:
-        raise corpora.InputError(
+        raise InputError(
             "--corpus_weights needs what it weighs: --corpus, --train_source "
             "or --train_trees"
         )
@@ -154,7 +155,7 @@ def require_trainable(corpus: corpora.Corpus, task: str) -> None:
     require_task(corpus, task)
     for path in given_files():
         if not is_url(path) and pathlib.Path(path).is_fifo():
-            raise corpora.InputError(
+            raise InputError(
                 f"{path} is a pipe, which can be read only once, and training "
                 "text is read again to resume or evaluate: give a file"
             )
@@ -216,11 +217,11 @@ def scored_corpus(names: dict[str, str]) -> corpora.Corpus:
         "--test_trees"
     )
     if not names:
-        raise corpora.InputError(f"the model records no corpus: {remedy}")
+        raise InputError(f"the model records no corpus: {remedy}")
     try:
         return find_corpus(names | alignments)
-    except corpora.InputError as error:
-        raise corpora.InputError(
+    except InputError as error:
+        raise InputError(
             "cannot read the text that the model was trained with: "
             f"{error}; or {remedy}"
         ) from None
@@ -257,13 +258,13 @@ def _train_alignments(
     """Returns the reader of the alignments that a run learns from, if any."""
     if not weight:
         if "train_alignments" in names:
-            raise corpora.InputError(
+            raise InputError(
                 "--train_alignments has no effect alone: give "
                 "--override=guided_alignment=0.2 too"
             )
         return None
     if "train" not in corpus.alignments:
-        raise corpora.InputError(
+        raise InputError(
             f"guided_alignment={weight} needs the links of words: give "
             "--train_alignments, or --override=guided_alignment=0"
         )
@@ -283,12 +284,12 @@ def read_alignments(
         InputError: dev is not one of them, or has no alignments.
     """
     if "dev" not in splits:
-        raise corpora.InputError(
+        raise InputError(
             "choosing an alignment head needs dev text: give --splits=dev, or "
             "--dev_source and --dev_target"
         )
     if "dev" not in corpus.alignments:
-        raise corpora.InputError(
+        raise InputError(
             f"{corpus.name} has no alignments of dev: give --dev_alignments"
         )
     readers = {
@@ -305,7 +306,7 @@ def _unweighted_corpus(names: dict[str, str]) -> corpora.Corpus:
     given_kinds = [kind[0] for kind in kinds if kind]
     if len(given_kinds) > 1:
         first, second = given_kinds[:2]
-        raise corpora.InputError(
+        raise InputError(
             "give only one of --corpus, text files and treebank files; "
             f"received --{first}={names[first]} and --{second}={names[second]}"
         )
@@ -330,7 +331,7 @@ def require_task(corpus: corpora.Corpus, task: str) -> None:
         task: str, the name of a model's task.
     """
     if corpus.task not in (None, task):
-        raise corpora.InputError(
+        raise InputError(
             f"{corpus.name} is a corpus for {corpus.task}, and the model is "
             f"for {task}: give a corpus for {task}, or train a "
             f"model for {corpus.task} (--hparams)"
@@ -342,7 +343,7 @@ def _refuse_places_of_other_corpora(names):
     given_names = names.get("corpus", "").split(",")
     for name, flag in corpora.PLACES.items():
         if flag in names and name not in given_names:
-            raise corpora.InputError(
+            raise InputError(
                 f"--{flag} is for the corpus {name}; add {name} to --corpus"
             )
 
@@ -372,7 +373,7 @@ def held_out(
     """
     splits = splits or [split for split in corpus.splits if split != "train"]
     if not splits:
-        raise corpora.InputError(
+        raise InputError(
             "this model was trained without dev or test text: give some with "
             "--dev_source and --dev_target, --test_source and --test_target, "
             "--dev_trees or --test_trees"

@@ -98,7 +98,8 @@ class Pronoun:
     after: Text | None = None
 
     def english(self, objective: bool = False) -> str:
-        return self.forms[objective]
+        subject, object_ = self.forms
+        return object_ if objective else subject
 
     def german(self, case: int) -> str:
         return self.cases[case]
@@ -112,8 +113,8 @@ PRONOUN = {
     "it m": Pronoun(("it", "it"), ("er", "ihn", "ihm")),
     "it f": Pronoun(("it", "it"), ("sie", "sie", "ihr")),
     "it n": Pronoun(("it", "it"), ("es", "es", "ihm")),
-    "we": Pronoun(("we", "us"), ("wir", "uns", "uns"), 1, True),
-    "they": Pronoun(("they", "them"), ("sie", "sie", "ihnen"), 3, True),
+    "we": Pronoun(("we", "us"), ("wir", "uns", "uns"), 1, plural=True),
+    "they": Pronoun(("they", "them"), ("sie", "sie", "ihnen"), plural=True),
     "who": Pronoun(("who", "whom"), ("wer", "wen", "wem")),
 }
 POSSESSIVE_OF = {
@@ -137,7 +138,7 @@ class Name:
         return self.word
 
     def german(self, case: int) -> str:
-        return self.word + "s" * (case == GENITIVE)
+        return f"{self.word}s" if case == GENITIVE else self.word
 
 
 @dataclass(frozen=True)
@@ -281,7 +282,7 @@ def decline(noun: Noun, plural: bool, case: int) -> str:
     """The noun in its case: dative plural -n, genitive -s, weak -n, -en."""
     if plural:
         bare = noun.german_plural.endswith(("n", "s")) or case != DATIVE
-        return noun.german_plural + "n" * (not bare)
+        return noun.german_plural if bare else f"{noun.german_plural}n"
     if noun.weak and case != NOMINATIVE:
         return noun.german_plural
     if case == GENITIVE and noun.gender != "f":
@@ -484,7 +485,7 @@ def german_middle(clause: Clause) -> str:
             pronouns.append(words)
         else:
             nouns.insert(0, words)
-    nicht = "nicht" * (clause.negative and not vague)
+    nicht = "nicht" if clause.negative and not vague else ""
     slots = [clause.text(slot).german for slot in ("time", "frequency")]
     after = [clause.text(slot).german for slot in ("manner", "place")]
     return join(
@@ -532,9 +533,10 @@ BE = {"present": ("am", "is", "are"), "past": ("was", "was", "were")}
 
 def agree(forms: tuple[str, str, str], subject: Phrase) -> str:
     """The one of the forms for I, he and the rest that fits `subject`."""
+    first, third, rest = forms
     if subject.plural or subject.person == 2:
-        return forms[2]
-    return forms[0] if subject.person == 1 else forms[1]
+        return rest
+    return first if subject.person == 1 else third
 
 
 def english_auxiliary(clause: Clause) -> tuple[str, str]:
@@ -619,7 +621,7 @@ def english(clause: Clause, order: str = "main") -> str:
     after = clause.subject.after
     subject = join(clause.subject.english(), after.english if after else "")
     subject = clause.marked(subject, "subject")
-    negation = clause.marked("not" * clause.negative, "negation")
+    negation = clause.marked("not" if clause.negative else "", "negation")
     if auxiliary == "can" and negation and not inverted:
         auxiliary = clause.marked(marks.double("cannot"), "negation")
         negation = ""

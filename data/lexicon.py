@@ -1013,7 +1013,7 @@ next to     | neben
 behind      | hinter
 in front of | vor
 """)
-JUDGEMENTS = texts("""
+JUDGMENTS = texts("""
 important   | wichtig
 easy        | einfach
 difficult   | schwierig

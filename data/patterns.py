@@ -81,7 +81,7 @@ def adjectives(draw: Draw, noun: Noun, probability: float) -> tuple[Text, ...]:
 def described(draw: Draw, noun: Noun, plural: bool = False) -> NounPhrase:
     """`the` or `this` noun, half the time with an adjective."""
     which = draw.one_of("the", "this")
-    return NounPhrase(noun, which, adjectives(draw, noun, 0.5), plural)
+    return NounPhrase(noun, which, adjectives(draw, noun, 0.5), plural=plural)
 
 
 def pronoun_of(phrase: Phrase) -> str:
@@ -111,7 +111,7 @@ def relation(draw: Draw, owner: str = "") -> NounPhrase:
     noun = draw.choice(nouns_of("family", "known"))
     whose = owner or draw.choice(grammar.POSSESSIVES)
     plural = "single" not in noun.classes and draw.chance(0.15)
-    return NounPhrase(noun, whose, adjectives(draw, noun, 0.1), plural)
+    return NounPhrase(noun, whose, adjectives(draw, noun, 0.1), plural=plural)
 
 
 def somebody(draw: Draw) -> NounPhrase:
@@ -119,7 +119,9 @@ def somebody(draw: Draw) -> NounPhrase:
     noun = draw.choice(strangers())
     determiner = draw.choices(["the", "a", "this"], [14, 1, 2])[0]
     plural = determiner == "the" and draw.chance(0.2)
-    return NounPhrase(noun, determiner, adjectives(draw, noun, 0.2), plural)
+    return NounPhrase(
+        noun, determiner, adjectives(draw, noun, 0.2), plural=plural
+    )
 
 
 def family(noun: Noun) -> bool:
@@ -196,7 +198,10 @@ def item(draw: Draw, subject: Phrase, classes: tuple[str, ...]) -> Phrase:
     often = 0.7 if "plenty" in noun.classes else 0.25
     plural = draw.chance(often) and "cabin" not in classes
     return NounPhrase(
-        noun, determiner(draw, subject, noun, plural), qualities, plural
+        noun,
+        determiner(draw, subject, noun, plural=plural),
+        qualities,
+        plural=plural,
     )
 
 
@@ -415,7 +420,7 @@ def doing(
         return motion(draw, subject, tense)
     if roll < 0.2:
         return pastime(draw, subject, tense)
-    return activity(draw, subject, tense, extras)
+    return activity(draw, subject, tense, extras=extras)
 
 
 def state(subject: Phrase, predicate: Text, tense: str = "present") -> Clause:
@@ -614,7 +619,7 @@ def open_question(draw: Draw) -> Pair:
     tense = draw.choices(TENSES, [2, 3, 4, 2])[0]
     subject = asked_about(draw)
     if kind in QUESTION_WORDS:
-        clause = localized(draw, subject, kind, tense)
+        clause = localized(draw, subject, kind, tense=tense)
         front = Text(kind, QUESTION_WORDS[kind])
         return say(replace(clause, fronted=front), "?")
     if kind == "whither":
@@ -624,13 +629,13 @@ def open_question(draw: Draw) -> Pair:
     if kind == "who":
         clause = doing(draw, PRONOUN["who"], tense)
         return written(english(clause), german(clause), "?")
-    return gap_question(draw, kind, subject, tense)
+    return gap_question(draw, kind, subject, tense=tense)
 
 
 def localized(draw: Draw, subject: Phrase, kind: str, tense: str) -> Clause:
     """A clause to ask `when`, `why` or `where` about; where wants no place."""
     if kind == "where":
-        return leisure(draw, subject, tense, 0)
+        return leisure(draw, subject, tense, extras=0)
     return doing(draw, subject, tense)
 
 
@@ -657,7 +662,7 @@ def gap_question(draw: Draw, kind: str, subject: Phrase, tense: str) -> Pair:
 def transitive(draw: Draw, subject: Phrase, tense: str) -> Clause:
     """A clause with a thing for its accusative object."""
     while True:
-        clause = activity(draw, subject, tense, 0.2)
+        clause = activity(draw, subject, tense, extras=0.2)
         thing = clause.accusative
         if isinstance(thing, NounPhrase) and not person_noun(thing.noun):
             return clause
@@ -777,8 +782,8 @@ def simultaneous(draw: Draw) -> Pair:
     """My father is cooking while the children are playing."""
     first = person(draw)
     second = someone_else(draw, first)
-    clause = doing(draw, first, "progressive", 0.2)
-    other = doing(draw, second, "progressive", 0.3)
+    clause = doing(draw, first, "progressive", extras=0.2)
+    other = doing(draw, second, "progressive", extras=0.3)
     return joined(draw, clause, sub("while während", other))
 
 
@@ -786,9 +791,9 @@ def sequence(draw: Draw) -> Pair:
     """After he had eaten the soup, he went home; before she ..."""
     subject = person(draw)
     other = again(subject)
-    clause = doing(draw, subject, "past", 0.2)
+    clause = doing(draw, subject, "past", extras=0.2)
     if draw.chance(0.6):
-        earlier = doing(draw, other, "pluperfect", 0.2)
+        earlier = doing(draw, other, "pluperfect", extras=0.2)
         return joined(draw, clause, sub("after nachdem", earlier))
     return joined(draw, clause, sub("before bevor", doing(draw, other, "past")))
 
@@ -816,7 +821,7 @@ def doubt(draw: Draw) -> Pair:
     tense = draw.one_of("past", "future", "progressive")
     link = draw.one_of("whether ob", "why warum", "when wann", "where wo")
     subject = someone_else(draw, asker)
-    clause = localized(draw, subject, link.split()[0], tense)
+    clause = localized(draw, subject, link.split()[0], tense=tense)
     if draw.chance(0.3):
         asked = sub(link, replace(clause, tense="past"))
         return say(Clause(asker, VERB["ask"], "past", trailing=asked))
@@ -842,7 +847,7 @@ def acting(draw: Draw, phrase: NounPhrase, tense: str) -> Text:
         verb = VERB[draw.one_of("live", "study")]
         clause = Clause(stand_in, verb, tense, complement=city(draw))
     else:
-        clause = doing(draw, stand_in, tense, 0.5)
+        clause = doing(draw, stand_in, tense, extras=0.5)
     return Text(english(clause), german(clause, "last"))
 
 
@@ -865,7 +870,7 @@ def met_relative(draw: Draw) -> Pair:
     """I met the woman who works in the bakery."""
     phrase = plain(somebody(draw))
     tense = draw.one_of("past", "future")
-    clause = deed(draw, person(draw), tense, MEETING)
+    clause = deed(draw, person(draw), tense, labels=MEETING)
     trailing = acting(draw, phrase, draw.one_of("present", "past"))
     return say(replace(clause, accusative=phrase, trailing=trailing))
 
@@ -918,7 +923,7 @@ def aim(clause: Clause) -> Text:
 def intention(draw: Draw) -> Pair:
     """She decided to open the door: die Tür zu öffnen."""
     subject = person(draw)
-    what = aim(deed(draw, subject, "future", PURPOSES))
+    what = aim(deed(draw, subject, "future", labels=PURPOSES))
     verb, tense = draw.one_of(
         ("try", "past"), ("try", "progressive"), ("decide", "past"),
         ("forget", "past"),
@@ -929,7 +934,7 @@ def intention(draw: Draw) -> Pair:
 def errand(draw: Draw) -> Pair:
     """He went to the market to buy apples: um Äpfel zu kaufen."""
     subject = person(draw)
-    purpose = deed(draw, subject, "future", PURPOSES)
+    purpose = deed(draw, subject, "future", labels=PURPOSES)
     what, um = aim(purpose), purpose.marked("um", "to")
     tense = draw.one_of("past", "progressive", "future")
     verb = VERB[draw.one_of("go", "run")]
@@ -968,7 +973,7 @@ def general(clause: Clause) -> Clause:
 
 def fondness(draw: Draw) -> Pair:
     """She likes to read books: sie liest gern Bücher."""
-    clause = leisure(draw, person(draw), "present", 0.5)
+    clause = leisure(draw, person(draw), "present", extras=0.5)
     if draw.chance(0.3):
         clause = pastime(draw, clause.subject, "present")
     return say(liked(general(clause)))
@@ -1024,7 +1029,7 @@ def creature(draw: Draw) -> Pair:
     subject = described(draw, noun, draw.chance(0.3))
     tense = draw.one_of(*TENSES[1:])
     if draw.chance(0.4):
-        clause = deed(draw, subject, tense, "sleep")
+        clause = deed(draw, subject, tense, labels="sleep")
         where = place(draw, ("green", "garden"))
         return say(timed(draw, replace(clause, place=where)))
     hunter = "hunter" in noun.classes
@@ -1055,7 +1060,9 @@ def existence(draw: Draw) -> Pair:
     landmark = NounPhrase(draw.choice(nouns_of("building")))
     where = located(draw.choice(words.RELATIONS[2:]), landmark, DATIVE)
     count = draw.randint(2, 9) if draw.chance(0.4) else "a"
-    thing = NounPhrase(noun, count, adjectives(draw, noun, 0.5), count != "a")
+    thing = NounPhrase(
+        noun, count, adjectives(draw, noun, 0.5), plural=count != "a"
+    )
     return existing("is" if count == "a" else "are", thing, where)
 
 
@@ -1153,8 +1160,12 @@ def thirst(draw: Draw) -> Pair:
     drink = draw.choice(nouns_of("drink"))
     vessel = "cup" if "hot" in drink.classes else draw.one_of("glass", "bottle")
     count = draw.randint(2, 5) if draw.chance(0.5) else "a"
-    phrase = NounPhrase(NOUN[vessel], count, (), count != "a", measured=drink)
-    clause = deed(draw, person(draw), draw.choice(TENSES), "drink, order")
+    phrase = NounPhrase(
+        NOUN[vessel], count, (), plural=count != "a", measured=drink
+    )
+    clause = deed(
+        draw, person(draw), draw.choice(TENSES), labels="drink, order"
+    )
     return say(timed(draw, replace(clause, accusative=phrase)))
 
 
@@ -1170,7 +1181,7 @@ def duration(draw: Draw) -> Pair:
 
 def completion(draw: Draw) -> Pair:
     """He has already read the letter."""
-    clause = activity(draw, person(draw), "past", 0)
+    clause = activity(draw, person(draw), "past", extras=0)
     already = Text("already", "schon")
     return say(replace(clause, tense="perfect", frequency=already))
 
@@ -1192,7 +1203,7 @@ def faults(noun: Noun) -> list[words.Adjective]:
 def criticism(draw: Draw) -> Pair:
     """She is not buying the coat because it is too expensive: weil er ..."""
     tense, now = draw.one_of(("progressive", "present"), ("past", "past"))
-    clause = deed(draw, person(draw), tense, CRITICAL)
+    clause = deed(draw, person(draw), tense, labels=CRITICAL)
     noun = clause.accusative.noun
     if not faults(noun):
         return criticism(draw)
@@ -1215,7 +1226,9 @@ def uses(noun: Noun) -> list[Verb]:
 
 def reuse(draw: Draw) -> Pair:
     """He bought a coat, but he did not wear it: aber er hat ihn ..."""
-    first = deed(draw, person(draw), draw.one_of("past", "future"), REUSED)
+    first = deed(
+        draw, person(draw), draw.one_of("past", "future"), labels=REUSED
+    )
     thing = first.accusative
     choices = uses(thing.noun)
     if thing.noun.mass or not choices or "plenty" in thing.noun.classes:
@@ -1248,13 +1261,13 @@ def ownership(draw: Draw) -> Pair:
     return say(toned(draw, state(replace(phrase, after=after), mood_of_owner)))
 
 
-def judgement(draw: Draw) -> Pair:
+def judgment(draw: Draw) -> Pair:
     """It is important to learn German."""
     anybody = PRONOUN["who"]
-    inner = leisure(draw, anybody, "future", 0.6)
+    inner = leisure(draw, anybody, "future", extras=0.6)
     if draw.chance(0.4):
         inner = pastime(draw, anybody, "future")
-    clause = state(PRONOUN["it n"], draw.choice(words.JUDGEMENTS))
+    clause = state(PRONOUN["it n"], draw.choice(words.JUDGMENTS))
     clause = replace(clause, negative=draw.chance(0.2), trailing=aim(inner))
     return say(replace(clause, tense=draw.one_of(*STATES)))
 
@@ -1332,7 +1345,7 @@ PATTERNS: list[tuple[int, Callable[[Draw], Pair]]] = [
     (5, criticism),
     (4, reuse),
     (4, ownership),
-    (4, judgement),
+    (4, judgment),
     (4, memory),
     (5, tale),
     (3, scene),

@@ -76,9 +76,15 @@ def invented_noun(draw: Draw) -> Noun:
     """A thing that nobody knows, masculine for want of a better gender."""
     word = invented(draw)
     plural = words.third_person(word)
-    title = word.capitalize()
-    kinds = frozenset({"invented"})
-    return Noun(word, plural, title, plural.capitalize(), "m", False, kinds)
+    return Noun(
+        english=word,
+        english_plural=plural,
+        german=word.capitalize(),
+        german_plural=plural.capitalize(),
+        gender="m",
+        weak=False,
+        classes=frozenset({"invented"}),
+    )
 
 
 def name(draw: Draw) -> Name:
@@ -132,7 +138,7 @@ def some(draw: Draw, noun: Noun) -> NounPhrase:
     choices = {"the": 8, "this": 1, draw.choice(POSSESSIVES): 3}
     choices |= {draw.randint(2, 12): 3, "": 5} if plural else {"a": 7}
     determiner = draw.choices(list(choices), list(choices.values()))[0]
-    return NounPhrase(noun, determiner, qualities, plural)
+    return NounPhrase(noun, determiner, qualities, plural=plural)
 
 
 def known(draw: Draw, noun: Noun) -> NounPhrase:
@@ -149,7 +155,7 @@ def human(draw: Draw) -> NounPhrase:
     if patterns.family(noun):
         plural = "single" not in noun.classes and draw.chance(PLURAL)
         whose = draw.one_of("the", *POSSESSIVES)
-        return NounPhrase(noun, whose, (), plural)
+        return NounPhrase(noun, whose, (), plural=plural)
     phrase = known(draw, noun)
     own = phrase.determiner in POSSESSIVES
     if own and "known" not in noun.classes and draw.chance(0.8):
@@ -259,7 +265,7 @@ def told(draw: Draw, clause: Clause) -> Clause:
 def doing(draw: Draw) -> Pair:
     """The boy reads a book; we are not singing; did you sleep?"""
     tense = draw.choice(TENSES)
-    clause = patterns.doing(draw, who(draw), tense, 0.15)
+    clause = patterns.doing(draw, who(draw), tense, extras=0.15)
     if draw.chance(0.15):
         clause = patterns.timed(draw, clause)
     return uttered(draw, patterns.unfronted(clause))
@@ -269,7 +275,7 @@ def now(draw: Draw) -> Pair:
     """I am closing the door; you laugh; why are you crying?"""
     subject = PRONOUN[draw.one_of("I", "you", *SUBJECTS)]
     tense = draw.one_of("present", "progressive")
-    clause = patterns.activity(draw, subject, tense, 0.1)
+    clause = patterns.activity(draw, subject, tense, extras=0.1)
     if draw.chance(0.3):
         clause = replace(clause, subject=PRONOUN[draw.one_of(*SUBJECTS[1:])])
         asked = draw.one_of(("why", "warum"), ("when", "wann"))
@@ -281,7 +287,7 @@ def now(draw: Draw) -> Pair:
 
 def modal(draw: Draw) -> Pair:
     """I can swim; may I eat the cake?; she wants to buy a ring."""
-    clause = patterns.doing(draw, who(draw), "future", 0.1)
+    clause = patterns.doing(draw, who(draw), "future", extras=0.1)
     chosen = draw.one_of(*MODALS)
     clause = replace(clause, tense="present", modal=chosen)
     if draw.chance(0.25):
@@ -360,7 +366,12 @@ def verbs_about_people() -> list[Verb]:
     """The verbs with a person for their only object."""
     verbs = [verb for verb in words.VERB_LIST if len(verb.frame) == 1]
     kinds = {"person", "known", "family"}
-    return [v for v in verbs if not kinds.isdisjoint(v.frame[0][1])]
+    return [
+        verb
+        for verb in verbs
+        for _, classes in verb.frame
+        if not kinds.isdisjoint(classes)
+    ]
 
 
 def led(preposition: str, case: str, phrase: Phrase) -> Text:
@@ -389,9 +400,8 @@ ON_ANYTHING = "dream of, be afraid of, think of, talk about"
 
 @functools.cache
 def prepositional_verbs() -> list[Verb]:
-    return [
-        v for v in words.VERB_LIST if len(v.frame) == 1 and "+" in v.frame[0][0]
-    ]
+    verbs = [verb for verb in words.VERB_LIST if len(verb.frame) == 1]
+    return [verb for verb in verbs for role, _ in verb.frame if "+" in role]
 
 
 def handing(draw: Draw) -> Pair:
@@ -437,7 +447,6 @@ INSIDES = (
     "suitcase", "house", "classroom", "flat", "castle", "school", "car", "bus",
     "train", "taxi", "tram", "bookshelf", "shelf",
 )  # fmt: skip
-TOPS = ("furniture", "flat", "load", "vehicle")
 IN, ON = Text("in", "in"), Text("on", "auf")
 UNDER, *BESIDE = words.RELATIONS[1:]
 
@@ -475,9 +484,10 @@ def container(draw: Draw) -> NounPhrase:
 
 def base(draw: Draw, noun: Noun) -> NounPhrase:
     """What something lies on or stands next to."""
-    whose = draw.choices(["the", draw.choice(POSSESSIVES), "this"], [8, 2, 1])
+    choices = ["the", draw.choice(POSSESSIVES), "this"]
+    determiner = draw.choices(choices, [8, 2, 1])[0]
     plural = not noun.mass and draw.chance(0.25)
-    return NounPhrase(noun, whose[0], plural=plural)
+    return NounPhrase(noun, determiner, plural=plural)
 
 
 def whereabouts(draw: Draw) -> Pair:
@@ -553,14 +563,14 @@ def existence(draw: Draw) -> Pair:
     if noun.mass:
         count = ""
     thing = NounPhrase(
-        noun, count, patterns.adjectives(draw, noun, 0.1), several
+        noun, count, patterns.adjectives(draw, noun, 0.1), plural=several
     )
     is_are = "are" if several else "is"
     if draw.chance(0.2):
         thing = replace(thing, determiner="no")
     where = town_or_landmark(draw) if built else spot(draw)
     if draw.chance(0.2) and thing.determiner != "no":
-        return patterns.existing(is_are, thing, where, "?")
+        return patterns.existing(is_are, thing, where, end="?")
     return patterns.existing(is_are, thing, where)
 
 
@@ -579,7 +589,7 @@ def town_or_landmark(draw: Draw) -> Text:
 # --- What things and people are ---
 
 PLAIN_QUALITIES = ("big", "small", "old", "new", "beautiful", "expensive")
-COLOURS = ("red", "blue", "green", "white", "black", "brown", "yellow", "grey")
+COLORS = ("red", "blue", "green", "white", "black", "brown", "yellow", "grey")
 
 
 @functools.cache
@@ -594,7 +604,7 @@ def quality(draw: Draw, noun: Noun) -> Text:
         return Text(word, word)
     fitting = patterns.adjectives_for(noun)
     if draw.chance(0.35) or not fitting:
-        row = qualities()[draw.one_of(*PLAIN_QUALITIES, *COLOURS)]
+        row = qualities()[draw.one_of(*PLAIN_QUALITIES, *COLORS)]
     else:
         row = draw.choice(fitting)
     return Text(row.english, row.german)
@@ -659,7 +669,7 @@ def quality_of_person(draw: Draw, noun: Noun) -> Text:
 def circumstances(draw: Draw) -> Pair:
     """I have no time; she is on holiday; do you have a headache?"""
     rows = words.HINDRANCES + words.OCCASIONS + words.PHASES
-    row = draw.choice([r for r in rows if r[1] != "young"])
+    row = draw.choice([row for row in rows if "young" not in row])
     clause = patterns.being(who(draw), row, draw.one_of(*STATES))
     if draw.chance(0.2) and clause.subject != PRONOUN["I"]:
         return say(clause, "?")
@@ -756,7 +766,7 @@ def belongings(draw: Draw) -> Pair:
 def liking(draw: Draw) -> Pair:
     """She likes chocolate; do you like cherries?; we like to swim."""
     if draw.chance(0.3):
-        clause = patterns.activity(draw, who(draw), "present", 0.2)
+        clause = patterns.activity(draw, who(draw), "present", extras=0.2)
         clause = patterns.liked(patterns.general(clause))
         asked = draw.chance(0.2) and clause.subject != PRONOUN["I"]
         return say(clause, "?" if asked else ".")
@@ -821,7 +831,7 @@ def wondering(draw: Draw) -> Pair:
     tense = draw.choice(TENSES)
     roll = draw.random()
     if roll < 0.35:
-        clause = patterns.doing(draw, PRONOUN["who"], tense, 0.3)
+        clause = patterns.doing(draw, PRONOUN["who"], tense, extras=0.3)
         return written(english(clause), german(clause), "?")
     if roll < 0.45:
         where = spot(draw)
@@ -840,7 +850,7 @@ def wondering(draw: Draw) -> Pair:
     kind = draw.one_of("what", "which")
     if draw.chance(0.4):
         subject, tense = PRONOUN["you"], draw.one_of("present", "progressive")
-    return patterns.gap_question(draw, kind, subject, tense)
+    return patterns.gap_question(draw, kind, subject, tense=tense)
 
 
 def schedule(draw: Draw) -> Pair:
@@ -993,17 +1003,17 @@ def counting(draw: Draw) -> Pair:
     count = draw.randint(2, 12)
     several = NounPhrase(noun, count, plural=True)
     tense = draw.choice(TENSES)
-    return say(patterns.doing(draw, several, tense, 0.1))
+    return say(patterns.doing(draw, several, tense, extras=0.1))
 
 
 def lately(draw: Draw) -> Pair:
     """I have already read the letter; yesterday he visited the zoo."""
     if draw.chance(0.4):
-        clause = patterns.activity(draw, who(draw), "past", 0)
+        clause = patterns.activity(draw, who(draw), "past", extras=0)
         already = Text("already", "schon")
         return say(replace(clause, tense="perfect", frequency=already))
     tense = draw.one_of("past", "past", "future", "progressive")
-    clause = patterns.doing(draw, who(draw), tense, 0)
+    clause = patterns.doing(draw, who(draw), tense, extras=0)
     return say(patterns.timed(draw, clause))
 
 

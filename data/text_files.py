@@ -159,9 +159,13 @@ def _aligned(source: str, target: str) -> Iterator[tuple[str, str]]:
     rows = itertools.zip_longest(source_lines, target_lines)
     for number, (source_line, target_line) in enumerate(rows):
         if source_line is None:
-            _refuse_lengths(source, number, target, 1 + number, target_lines)
+            _refuse_lengths(
+                source, number, target, read=1 + number, rest=target_lines
+            )
         if target_line is None:
-            _refuse_lengths(target, number, source, 1 + number, source_lines)
+            _refuse_lengths(
+                target, number, source, read=1 + number, rest=source_lines
+            )
         yield source_line, target_line
 
 
