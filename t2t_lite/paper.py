@@ -10,7 +10,7 @@ the time it waits: the model's own operations come to about 0.3 (base) and 0.4
 
 from typing import NamedTuple
 
-from t2t_lite.hparams import PRESETS, HParams, preset
+from t2t_lite.hparams import PRESETS, HParams
 from t2t_lite.model.flops import (
     TYPICAL_LENGTH,
     num_parameters,
@@ -52,6 +52,17 @@ TABLE_2 = {
         device="P100",
     ),
 }
+
+
+def training_flops_text() -> str:
+    """Returns what the models of Table 2 cost to train, for a reader.
+
+    >>> training_flops_text()
+    'base 3.3e+18, big 2.3e+19 FLOPs'
+    """
+    base = TABLE_2["transformer_base"].training_flops
+    big = TABLE_2["transformer_big"].training_flops
+    return f"base {base:.1e}, big {big:.1e} FLOPs"
 
 
 class Table3Row(NamedTuple):
@@ -125,40 +136,6 @@ def sustained_flops(hours: float, devices: int, tflops: float) -> float:
     capacity of each GPU".
     """
     return hours * 3600 * devices * tflops * 1e12
-
-
-class Comparison(NamedTuple):
-    """The paper's estimate for a training run, and what its products take."""
-
-    paper_flops: float  # hours by devices by sustained speed
-    model_flops: float  # the products of all updates
-
-    @property
-    def ratio(self) -> float:
-        """The share of the paper's figure that is the model's products."""
-        return self.model_flops / self.paper_flops
-
-
-def compare_with_paper(name: str) -> Comparison:
-    """Returns the Comparison of a preset of Table 2.
-
-    >>> base = compare_with_paper("transformer_base")
-    >>> big = compare_with_paper("transformer_big")
-    >>> f"{base.paper_flops:.1e} {big.paper_flops:.1e}"
-    '3.3e+18 2.3e+19'
-    >>> f"{base.ratio:.2f} {big.ratio:.2f}"
-    '0.29 0.42'
-
-    Args:
-        name: a key of TABLE_2.
-    """
-    row, hparams = TABLE_2[name], preset(name)
-    return Comparison(
-        paper_flops=sustained_flops(
-            row.hours, row.devices, SUSTAINED_TFLOPS[row.device]
-        ),
-        model_flops=hparams.steps * tokens_flops(hparams),
-    )
 
 
 def table_3_text() -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from t2t_lite import files, paper
+from t2t_lite import __version__, files, paper
 from t2t_lite.decoding.line_predictor import LinePredictor
 from t2t_lite.evaluation.report import Report, to_json
 from t2t_lite.evaluation.scores import BOOTSTRAP_RESAMPLES, Score
@@ -15,7 +15,6 @@ from t2t_lite.hparams import HParams
 from t2t_lite.storage.model_directory import ModelDirectory, Settings
 
 _PACKAGES = (
-    "t2t_lite",
     "tensorflow",
     "keras",
     "sacrebleu",
@@ -109,7 +108,7 @@ def make_card(
         parameters=sum(math.prod(weight.shape) for weight in weights),
         settings=directory.settings(),
         training=_training(predictor.training_record),
-        versions={name: _version(name) for name in _PACKAGES},
+        versions=_versions(),
     )
 
 
@@ -123,11 +122,16 @@ def _training(record: dict[str, float]) -> Training:
     )
 
 
-def _version(package: str) -> str:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return "not installed"  # A checkout runs without being installed.
+def _versions() -> dict[str, str]:
+    """Returns the versions of the packages that decide a figure, by name."""
+    # The code that runs, which need not be what is installed.
+    found = {"t2t_lite": __version__}
+    for name in _PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = "not installed"  # Under this name.
+    return found
 
 
 def _table(head: list[str], rows: Iterable[Sequence[Any]]) -> list[str]:
@@ -215,12 +219,7 @@ def _model_rows(card: Card) -> Iterator[tuple[str, str]]:
     yield "updates", _known(training.updates, "{:,}")
     yield "training, matrix products", _known(training.flops, "{:.2e} FLOPs")
     yield "training, device hours", _known(training.device_hours, "{:.2f}")
-    base = paper.TABLE_2["transformer_base"].training_flops
-    big = paper.TABLE_2["transformer_big"].training_flops
-    yield (
-        "training in the paper, by time",
-        f"base {base:.1e} FLOPs, big {big:.1e} FLOPs",
-    )
+    yield "training in the paper, by time", paper.training_flops_text()
 
 
 def _known(value: float | None, pattern: str) -> str:

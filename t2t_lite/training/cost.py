@@ -80,11 +80,8 @@ def describe_cost(
             f"Training cost, {device_hours:.2f} device hours at "
             f"{sustained_tflops:g} TFLOPS: {_flops_text(by_time)}"
         )
-    base = paper.TABLE_2["transformer_base"].training_flops
-    big = paper.TABLE_2["transformer_big"].training_flops
     lines.append(
-        f"Training cost in the paper, by time: base {base:.1e}, big {big:.1e} "
-        "FLOPs"
+        f"Training cost in the paper, by time: {paper.training_flops_text()}"
     )
     return "\n".join(lines)
 

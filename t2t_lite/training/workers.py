@@ -31,7 +31,7 @@ from typing import Any
 
 from absl import logging
 
-from t2t_lite import files
+from t2t_lite import __version__, files
 from t2t_lite.errors import InputError
 from t2t_lite.training.cluster import Cluster, find_cluster
 from t2t_lite.training.options import RunOptions
@@ -45,7 +45,7 @@ _SECONDS_TO_AGREE = 10.0
 _SECONDS_FOR_NEWS = 30.0  # Of which worker has died, if a child aborted.
 _SECONDS_TO_STOP = 600.0  # A large checkpoint takes time to save.
 _MAX_MESSAGE_BYTES = 1 << 16  # Of a message; a stranger's may never end.
-_PACKAGES = ("t2t_lite", "tensorflow", "keras", "numpy")
+_PACKAGES = ("tensorflow", "keras", "numpy")
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 # With which the trainer exits once all have agreed to stop.
 _STOP_STATUSES = tuple(128 + number for number in _FORWARDED)
@@ -166,9 +166,9 @@ def join_cluster(options: RunOptions) -> None:
 
 def _versions() -> dict[str, str]:
     """Returns the versions that must be the same on all, by package."""
-    found = {}
+    # The code that runs, which need not be what is installed.
+    found = {"t2t_lite": __version__}
     for name in _PACKAGES:
-        # A checkout runs without being installed.
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found[name] = importlib.metadata.version(name)
     return found

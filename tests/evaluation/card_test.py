@@ -12,6 +12,7 @@ import tiny_translator
 from eagerly import eagerly
 from reversing import Reversing
 
+import t2t_lite
 from t2t_lite.decoding.search import SearchOptions
 from t2t_lite.evaluation.card import Training, make_card
 from t2t_lite.evaluation.report import evaluate
@@ -63,7 +64,12 @@ def card(directory, vocabulary):
     predictor = reversing(vocabulary, directory.load_model(average_last=2))
     score = functools.partial(score_text, language="de", with_margins=True)
     with eagerly():
-        report = evaluate(predictor, SPLITS, score)
+        report = evaluate(
+            predictor,
+            SPLITS,
+            score=score,
+            encode_targets=vocabulary.target.encode_flat,
+        )
     return make_card(report, directory, predictor)
 
 
@@ -125,9 +131,20 @@ def test_what_the_scores_depend_on_is_on_the_card(card, vocabulary):
     assert rows[size] == [f"`{vocabulary.sha256}`"]
     for package in ("tensorflow", "keras", "sacrebleu", "sacremoses"):
         assert rows[package] == [importlib.metadata.version(package)]
+    assert rows["t2t_lite"] == [t2t_lite.__version__]
     unlike = rows["settings that are not the paper's base"][0]
     assert "num_layers 2, d_model 12, d_ff 20" in unlike
     assert "dropout" not in unlike
+
+
+def test_its_own_version_is_that_of_the_code_not_of_what_is_installed(
+    card, directory, vocabulary, monkeypatch
+):
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.0.7")
+    predictor = reversing(vocabulary, directory.load_model())
+    found = make_card(card.report, directory, predictor).versions
+    assert found["t2t_lite"] == t2t_lite.__version__ != "0.0.7"
+    assert found["tensorflow"] == "0.0.7"
 
 
 def test_parameters_are_the_weights_and_no_states_of_dropout(card, directory):

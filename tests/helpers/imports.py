@@ -7,8 +7,15 @@ from checkout import PACKAGES
 
 # Names, numbers and files: every wing of t2t_lite may import these.
 BASE = {
-    *("english", "errors", "files", "hardware", "hparams", "tensor"),
-    *("remote_path", "terminal", "token_ids"),
+    "english",
+    "errors",
+    "files",
+    "hardware",
+    "hparams",
+    "remote_path",
+    "tensor",
+    "terminal",
+    "token_ids",
 }
 # The path of every module by its dotted name; a package's is its __init__.
 MODULES = {
@@ -51,9 +58,12 @@ def imported_packages(path):
 
 
 def imported_modules(path):
-    """Returns the names of those of MODULES that a file imports."""
+    """Returns the names of those of MODULES that a file imports.
+
+    The version is not counted: it is the package's, and of no module.
+    """
     found = set()
-    for name in imported_names(path):
+    for name in imported_names(path) - {"t2t_lite.__version__"}:
         if name in MODULES:
             found.add(name)
         elif name.rpartition(".")[0] in MODULES:  # A name in a module.

@@ -6,13 +6,14 @@ import math
 import keras
 import pytest
 import tensorflow as tf
-from tiny_models import COMBINED, TINY_MODELS
+from tiny_models import COMBINED, QUICK, TINY_MODELS
 
 from t2t_lite.hparams import PRESETS, HParams
 from t2t_lite.model import loss
 from t2t_lite.model.flops import (
     TYPICAL_LENGTH,
     forward_flops,
+    num_parameters,
     tokens_flops,
     update_flops,
 )
@@ -165,3 +166,52 @@ def test_tokens_of_one_length_cost_what_their_batch_costs():
     assert tokens_flops(
         hparams, V, tokens=5 * S, mean_length=S
     ) == update_flops(hparams, V, 5, S, S)
+
+
+_COUNTED = {
+    **PRESETS,
+    **TINY_MODELS,
+    "base with a shallow decoder": HParams(num_decoder_layers=2),
+}
+_COUNTED_QUICKLY = {
+    *QUICK,
+    "base with a shallow decoder",
+    "transformer_base",
+    "transformer_big",
+    "transformer_tiny",
+}
+
+
+@pytest.fixture
+def undrawn_weights():
+    """A scope in which variables have only shapes: no weight is drawn."""
+    yield keras.StatelessScope(initialize_variables=False)
+    # Keras keeps a list of these variables; the next scope would draw them.
+    keras.utils.clear_session()
+
+
+def num_weights(hparams, **sizes):
+    model = Transformer(hparams, **sizes)
+    model.build()
+    return model.count_params()
+
+
+@pytest.mark.parametrize(
+    "hparams",
+    [
+        pytest.param(
+            hparams,
+            id=name,
+            marks=() if name in _COUNTED_QUICKLY else pytest.mark.slow,
+        )
+        for name, hparams in _COUNTED.items()
+    ],
+)
+def test_the_parameters_are_as_many_as_said(hparams, undrawn_weights):
+    sources = hparams.vocabulary_size
+    targets = sources - 2
+    with undrawn_weights:
+        same = num_weights(hparams)
+        fewer_targets = num_weights(hparams, num_target_ids=targets)
+    assert same == num_parameters(hparams) == num_parameters(hparams, sources)
+    assert fewer_targets == num_parameters(hparams, sources, targets)

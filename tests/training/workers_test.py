@@ -1,6 +1,7 @@
 """Workers wait for each other before they train, and end together."""
 
 import contextlib
+import importlib.metadata
 import json
 import os
 import signal
@@ -12,6 +13,8 @@ import time
 import pytest
 from binaries import free_ports
 from paths import ROOT
+
+import t2t_lite.training.workers
 
 _PROGRAM = ROOT / "tests" / "helpers" / "workers_check.py"
 _PATH = os.pathsep.join([str(ROOT / "bin"), str(ROOT / "tests" / "helpers")])
@@ -26,11 +29,11 @@ class Workers:
         self.addresses = [f"127.0.0.1:{port}" for port in free_ports(count)]
         self.started = []
 
-    def start(self, index, *behaviour, minutes=_LONG, **environment):
+    def start(self, index, *behavior, minutes=_LONG, **environment):
         process = subprocess.Popen(
             [
                 *(sys.executable, str(_PROGRAM), ",".join(self.addresses)),
-                *map(str, (index, minutes, *behaviour)),
+                *map(str, (index, minutes, *behavior)),
             ],
             env=os.environ | {"PYTHONPATH": _PATH} | environment,
             stdout=subprocess.PIPE,
@@ -40,10 +43,10 @@ class Workers:
         self.started.append(process)
         return process
 
-    def start_all(self, *behaviours):
+    def start_all(self, *behaviors):
         return [
-            self.start(index, *behaviour)
-            for index, behaviour in enumerate(behaviours)
+            self.start(index, *behavior)
+            for index, behavior in enumerate(behaviors)
         ]
 
     def name(self, index):
@@ -211,6 +214,13 @@ def test_another_version_is_refused_by_all(cluster):
         assert status == 1
         assert "must have the chief's t2t_lite" in line
         assert line.endswith(f"{workers.name(1)} has 0.0.7")
+
+
+def test_the_version_is_that_of_the_code_not_of_what_is_installed(monkeypatch):
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.0.7")
+    found = t2t_lite.training.workers._versions()
+    assert found["t2t_lite"] == t2t_lite.__version__ != "0.0.7"
+    assert found["numpy"] == "0.0.7"
 
 
 def test_a_worker_of_a_larger_cluster_is_refused(cluster):
