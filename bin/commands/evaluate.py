@@ -52,12 +52,13 @@ cli.forbid_with(
 )
 for name in ("dev_alignments", "test_alignments"):
     cli.allow_only_with(name, "choose_alignment_head", True)
+_OPTIONS = ("sentences", "devices")
 
 
 def main(_: list[str]) -> int:
     files.require_writable(FLAGS.json)
     files.require_writable(FLAGS.report, ".md")
-    card_json = FLAGS.report and f"{FLAGS.report}.json"
+    card_json = f"{FLAGS.report}.json" if FLAGS.report else None
     files.require_apart([FLAGS.json, card_json], corpus_flags.given_files())
     settings_file.require_no_output_in(FLAGS.model_dir, FLAGS.json, card_json)
     hparams = search_options.checked_hparams(**model_flags.checked())
@@ -65,32 +66,32 @@ def main(_: list[str]) -> int:
         settings_file.require_task(FLAGS.model_dir, "translation")
     names = settings_file.corpus_of(FLAGS.model_dir)
     corpus, splits = corpus_flags.read_scored(names, hparams.task, FLAGS.splits)
-    links = FLAGS.choose_alignment_head and pharaoh.links_by_split(
-        corpus_flags.read_alignments(corpus, splits), splits
-    )
+    if FLAGS.choose_alignment_head:
+        alignments = corpus_flags.read_alignments(corpus, splits)
+        links = pharaoh.links_by_split(alignments, splits)
     cli.load_tensorflow(in_parts=not FLAGS.xla)
     model_flags.settle_precision(hparams)
     from t2t_lite import tasks
     from t2t_lite.evaluation import alignment_heads, card, report
     from t2t_lite.storage.model_directory import ModelDirectory
 
-    options = model_flags.translator_arguments("sentences", "devices")
-    translator = tasks.open_model(**options)
+    model = tasks.open_model(**model_flags.translator_arguments(*_OPTIONS))
     directory, task = ModelDirectory(FLAGS.model_dir), tasks.task_of(hparams)
-    if links:
-        print(alignment_heads.choose(directory, translator, splits, links))
+    if FLAGS.choose_alignment_head:
+        print(alignment_heads.choose(directory, model, splits, links=links))
         return 0
     splits = task.checked(splits)
-    score = functools.partial(
-        task.scores, language=corpus.target_language, with_margins=True
-    )
-    encode = functools.partial(task.encode_targets, translator.vocabulary)
+    language = corpus.target_language
+    score = functools.partial(task.scores, language=language, with_margins=True)
+    encode = functools.partial(task.encode_targets, model.vocabulary)
     watch, checks = terminal.with_bar, corpus.read_checks()
-    found = report.evaluate(translator, splits, score, encode, watch, checks)
+    found = report.evaluate(
+        model, splits, score, encode_targets=encode, watch=watch, checks=checks
+    )
     print(found.as_text(), file=files.stream_beside(FLAGS.json))
     if FLAGS.json:
         with files.output_file(FLAGS.json) as file:
             file.write(found.as_json())
     if FLAGS.report:
-        card.make_card(found, directory, translator).write(FLAGS.report)
+        card.make_card(found, directory, model).write(FLAGS.report)
     return 0

@@ -34,11 +34,15 @@ flags.DEFINE_enum(
     "float32.",
 )
 _CHECKED = ("export_dir", "quantization", *model_flags.SERVING)
+_WEIGHTS = ("checkpoint", "average_last", "precision")
 _SERVED = ("xla", "attention_layer", "attention_head")
 cli.forbid_with(
     "format",
     *model_flags.SERVING,
-    *("sentences", "precision", "xla", "tokens_at_once"),
+    "sentences",
+    "precision",
+    "xla",
+    "tokens_at_once",
     *search_options.STEERING,
 )
 
@@ -51,10 +55,15 @@ def main(_: list[str]) -> int:
         hparams = search_options.replaced(
             hparams, **model_flags.search_arguments()
         )
-        target = (FLAGS.format, hparams, FLAGS.export_dir, FLAGS.quantization)
-        exporting.require_possible(*target)
+        target = {
+            "format_name": FLAGS.format,
+            "hparams": hparams,
+            "folder": FLAGS.export_dir,
+            "quantization": FLAGS.quantization,
+        }
+        exporting.require_possible(**target)
         cli.load_tensorflow()
-        print(exporting.export(*target, **model_flags.chosen_weights()))
+        print(exporting.export(**target, **model_flags.chosen_weights()))
         return 0
     max_length = checks.checked_max_length(
         hparams, **{name: FLAGS[name].value for name in _CHECKED}
@@ -73,13 +82,6 @@ def main(_: list[str]) -> int:
         max_length=max_length,
         **{n: FLAGS[n].value for n in _SERVED},
     )
-    path = export(
-        directory,
-        FLAGS.export_dir,
-        options,
-        checkpoint=FLAGS.checkpoint,
-        average_last=FLAGS.average_last,
-        precision=FLAGS.precision,
-    )
-    print(path)
+    weights = {n: FLAGS[n].value for n in _WEIGHTS}
+    print(export(directory, FLAGS.export_dir, options, **weights))
     return 0

@@ -41,7 +41,7 @@ def main(_: list[str]) -> int:
             functools.partial(corpus.pairs, "train"),
             FLAGS.type,
             FLAGS.size,
-            reserved,
+            reserved=reserved,
         )
     vocabulary.save(FLAGS.output)
     told = files.stream_beside(FLAGS.output)

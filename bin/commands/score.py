@@ -51,7 +51,9 @@ def main(_: list[str]) -> int:
     vocabulary = predictor.vocabulary
     encode = functools.partial(task.encode_targets, vocabulary)
     pairs = (task.check_pair(*pair) for pair in lines)
-    scores = score_pairs(predictor.model, vocabulary, pairs, encode)
+    scores = score_pairs(
+        predictor.model, vocabulary, pairs, encode_targets=encode
+    )
     with files.output_file(FLAGS.output) as output:
         shown = terminal.with_bar(scores, count, output)
         for n, score in enumerate(shown, start=1):

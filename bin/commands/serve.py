@@ -35,7 +35,11 @@ flags.DEFINE_float(
 cli.require_one("model_dir", "export_dir")
 cli.forbid_with(
     "export_dir",
-    *("checkpoint", "average_last", "precision", "xla", "sentences"),
+    "checkpoint",
+    "average_last",
+    "precision",
+    "xla",
+    "sentences",
     *model_flags.SEARCH,
     *model_flags.SERVING,
 )

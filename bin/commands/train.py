@@ -180,16 +180,17 @@ def main(_: list[str]) -> int:
     cli.load_tensorflow(in_parts=run_options.in_parts, for_training=True)
     from t2t_lite.training import run, training_text
 
-    arguments = (
-        FLAGS.model_dir or f"runs/{corpus.name}-{preset or 'fine_tuned'}",
-        settings,
-        training_text.TrainingText(**text),
-        run_options,
-    )
+    default_dir = f"runs/{corpus.name}-{preset or 'fine_tuned'}"
+    arguments = {
+        "model_dir": FLAGS.model_dir or default_dir,
+        "hparams": settings,
+        "text": training_text.TrainingText(**text),
+        "options": run_options,
+    }
     if FLAGS.preflight:
-        print(run.preflight(*arguments))
+        print(run.preflight(**arguments))
         return 0
-    result = run.train(*arguments)
+    result = run.train(**arguments)
     if result.report is not None:
         print(result.report)
     return cli.signal_status(result.stop_signal)

@@ -108,7 +108,7 @@ def main(_: list[str]) -> int:
     checked = model_flags.checked() | search
     hparams = engines.checked_hparams(FLAGS.engine, **checked)
     is_typed = terminal.is_typed(FLAGS.input)
-    lines_at_once = 1 if is_typed else FLAGS.batch_lines
+    window = 1 if is_typed else FLAGS.batch_lines
     lines, count = (
         (terminal.typed_lines(), None)
         if is_typed
@@ -126,13 +126,13 @@ def main(_: list[str]) -> int:
     )
     options = {name: FLAGS[name].value for name in _SHAPING}
     with partial_output.opened(
-        FLAGS.output, inputs, translator, lines_at_once, options
+        FLAGS.output, inputs, translator, window=window, options=options
     ) as output:
         first = output.first_line
         lines, prefixes = map(output.rest, (lines, prefixes))
-        results = translator.stream(lines, lines_at_once, first, prefixes)
+        results = translator.stream(lines, window, first, prefixes=prefixes)
         if not is_typed:
-            results = terminal.with_bar(results, count, output, first - 1)
+            results = terminal.with_bar(results, count, output, done=first - 1)
         for n, found in enumerate(results, start=first):
             number = n if FLAGS.nbest > 1 or FLAGS.alternatives else None
             output.write(as_lines(found, number, FLAGS.scores))

@@ -14,7 +14,7 @@ from t2t_lite.evaluation.perplexity import (
     TokenScores,
     scoring_functions,
 )
-from t2t_lite.evaluation.scores import Score, score_text
+from t2t_lite.evaluation.scores import Score
 from t2t_lite.text import token_files
 from t2t_lite.text.vocabulary import FlatIds
 
@@ -105,8 +105,8 @@ def to_json(values: dict[str, Any]) -> str:
 def evaluate(
     predictor: LinePredictor,
     splits: dict[str, Sequence[tuple[str, str]]],
-    score: Callable[[list[str], list[str]], dict[str, Score]] = score_text,
-    encode_targets: Callable[[list[str]], FlatIds] | None = None,
+    score: Callable[[list[str], list[str]], dict[str, Score]],
+    encode_targets: Callable[[list[str]], FlatIds],
     watch: Callable[[Iterator, int], Iterator] = lambda results, _: results,
     checks: Checks | None = None,
 ) -> Report:
@@ -117,8 +117,7 @@ def evaluate(
         splits: (source, target) pairs of text by the name of the split.
         score: from outputs and references to their Scores by the names that
             they have in JSON.
-        encode_targets: from lines of the target to their ids, the task's; the
-            vocabulary's when not given.
+        encode_targets: from lines of the target to their ids, the task's.
         watch: from an iterator of results, and how many there will be, to the
             same results: to show progress, for example.
         checks: lists of sentences, by name, whose right outputs are counted.
@@ -135,7 +134,7 @@ def evaluate(
         results = watch(predictor.stream(sources, _LINES_AT_ONCE), len(sources))
         outputs = [nbest[0].text for nbest in results]
         token_pairs = token_files.encode_pairs(
-            pairs, vocabulary, encode_targets or vocabulary.target.encode_flat
+            pairs, vocabulary, encode_targets
         )
         scores[name] = SplitScores(
             pairs=len(pairs),
@@ -148,4 +147,9 @@ def evaluate(
         for name, sentences in (checks or {}).items()
     }
     search = predictor.options.chosen
-    return Report(predictor.description, search, scores, accuracies)
+    return Report(
+        model=predictor.description,
+        search=search,
+        splits=scores,
+        checks=accuracies,
+    )

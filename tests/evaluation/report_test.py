@@ -32,9 +32,15 @@ def predictor():
     )
 
 
+def evaluated(predictor, splits, score=score_text, **options):
+    """Returns the Report of a predictor, as of a translator by default."""
+    encode = predictor.vocabulary.target.encode_flat
+    return evaluate(predictor, splits, score, encode_targets=encode, **options)
+
+
 @pytest.fixture(scope="module")
 def report(predictor):
-    return evaluate(predictor, {"dev": PAIRS[:3], "test": PAIRS[3:]})
+    return evaluated(predictor, {"dev": PAIRS[:3], "test": PAIRS[3:]})
 
 
 def test_evaluate_scores_the_outputs_against_the_references(predictor, report):
@@ -53,12 +59,12 @@ def test_evaluate_scores_the_outputs_against_the_references(predictor, report):
 
 def test_an_empty_split_is_refused_by_name(predictor):
     with pytest.raises(InputError, match="the test text has no pairs to score"):
-        evaluate(predictor, {"dev": PAIRS[:3], "test": []})
+        evaluated(predictor, {"dev": PAIRS[:3], "test": []})
 
 
 def test_one_pair_is_no_plural(predictor):
     (line,) = re.findall(
-        "^test: .*$", evaluate(predictor, {"test": PAIRS[:1]}).as_text(), re.M
+        "^test: .*$", evaluated(predictor, {"test": PAIRS[:1]}).as_text(), re.M
     )
     assert line == "test: 1 pair"
 
@@ -72,7 +78,7 @@ def test_every_line_of_a_split_can_be_watched(predictor, report):
             yield result
 
     splits = {"dev": PAIRS[:3], "test": PAIRS[3:5]}
-    found = evaluate(predictor, splits, watch=watch)
+    found = evaluated(predictor, splits, watch=watch)
     assert found.splits["dev"] == report.splits["dev"]
     assert watched == ["1 of 3", "2 of 3", "3 of 3", "1 of 2", "2 of 2"]
 
@@ -110,7 +116,7 @@ def test_checks_count_the_right_outputs(predictor, report):
     ]
     wrong = OneWord(sources[0], "nothing of the kind")
     checks = {"first_words": [*right, wrong], "no_words": [wrong]}
-    found = evaluate(predictor, {"dev": PAIRS[:3]}, checks=checks)
+    found = evaluated(predictor, {"dev": PAIRS[:3]}, checks=checks)
     assert found.splits["dev"] == report.splits["dev"]
     assert found.as_text().split("\n")[-2:] == [
         "first words: 3 of 4 right",
@@ -132,7 +138,8 @@ def test_another_task_brings_its_own_scores(predictor):
         score = Score("exact", matches, "case:mixed", 2.0, reference_tokens=7)
         return {"exact": score}
 
-    found = evaluate(predictor, {"dev": [("men", "men"), *PAIRS[:1]]}, exact)
+    pairs = [("men", "men"), *PAIRS[:1]]
+    found = evaluated(predictor, {"dev": pairs}, score=exact)
     assert (
         "  exact 1.00 ± 2.00 (7 reference tokens) (case:mixed)\n"
         in found.as_text()
