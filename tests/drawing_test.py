@@ -18,8 +18,3 @@ def test_the_drawing_is_of_the_imports():
 def test_every_wing_is_explained(wing):
     name = SCRIPT["TITLES"].get(wing, wing)
     assert f"`{name}`" in PAGE
-
-
-def test_arrows_leave_out_what_a_longer_way_implies():
-    imports = {"a": {"b", "c"}, "b": {"c"}, "c": set()}
-    assert SCRIPT["arrows"](imports) == [("a", "b"), ("b", "c")]
