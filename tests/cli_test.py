@@ -273,7 +273,7 @@ def test_what_stdout_cannot_encode_is_printed_all_the_same():
     assert (done.returncode, done.stdout) == (0, "m\\xf6del\n")
 
 
-_SIGNALLED = """
+_SIGNALED = """
 import gc, signal, time
 
 # Whoever runs the tests may have it ignored.
@@ -294,7 +294,7 @@ time.sleep(60)
 )
 def test_a_signal_in_a_garbage_collection_is_not_lost(number, status):
     """Python ignores exceptions that a callback of the collector raises."""
-    main = f"exec({_SIGNALLED.format(number=int(number))!r}, {{}})"
+    main = f"exec({_SIGNALED.format(number=int(number))!r}, {{}})"
     begun = time.monotonic()
     done = run_main(main, "")
     assert (done.returncode, done.stderr) == (status, "")

@@ -224,19 +224,19 @@ def test_normalization_twice_changes_nothing_more():
     labels = ("NP-1", "S|X", "TOP", "ROOT-1", "S1", "-NONE-")
     for _ in range(300):
         leaves = random_leaves(rng, rng.randint(1, 6))
-        tree = relabelled(rng, random_tree(rng, leaves), labels)
+        tree = relabeled(rng, random_tree(rng, leaves), labels)
         once = trees.normalize(tree)
         changed += once not in (tree, None)
         assert once is None or trees.normalize(once) == once
     assert changed > 100
 
 
-def relabelled(rng, tree, labels):
+def relabeled(rng, tree, labels):
     """Returns a tree with about half of its labels replaced."""
     label = rng.choice(labels) if rng.random() < 0.5 else tree.label
     if tree.is_pre_terminal:
         return tree._replace(label=label)
-    return Tree(label, tuple(relabelled(rng, c, labels) for c in tree.children))
+    return Tree(label, tuple(relabeled(rng, c, labels) for c in tree.children))
 
 
 # Symbols.

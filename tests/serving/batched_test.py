@@ -143,7 +143,7 @@ def test_who_is_gone_does_not_count(echo):
     assert texts_of(patient) == ["a"]
 
 
-def test_what_was_cancelled_is_not_computed(echo):
+def test_what_was_canceled_is_not_computed(echo):
     async def run():
         shared = model(echo)
         impatient = asyncio.wait_for(predict(shared, "late"), 0.001)
