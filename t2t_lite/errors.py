@@ -55,11 +55,11 @@ def require_index(count: int, **received: int | None) -> None:
     """Checks that indices, counted from 0, are below `count`.
 
     Args:
-        count: How many there are.
-        **received: Indices by name; None is allowed.
+        count: how many there are.
+        **received: indices by name; None is allowed.
 
     Raises:
-        InputError: One is not.
+        InputError: one is not.
     """
     for name, index in received.items():
         if index is not None and not 0 <= index < count:
@@ -180,12 +180,12 @@ def require_extra(module: str, extra: str, otherwise: str = "") -> None:
     """Checks that a module that comes only with an extra is installed.
 
     Args:
-        module: Name of the module, such as "matplotlib"; it is not imported.
-        extra: Name of the extra, such as "figures".
-        otherwise: What else the user can do, such as "leave out --png_prefix".
+        module: name of the module, such as "matplotlib"; it is not imported.
+        extra: name of the extra, such as "figures".
+        otherwise: what else the user can do, such as "leave out --png_prefix".
 
     Raises:
-        InputError: The module is missing; the line says how to install it.
+        InputError: the module is missing; the line says how to install it.
     """
     if importlib.util.find_spec(module.split(".")[0]) is not None:
         return

@@ -127,19 +127,22 @@ def define_weights(
         may_be_several: whether several models may be given: the values of
             --model_dir and --checkpoint are then lists.
     """
-    define = (
-        flags.DEFINE_multi_string
-        if may_be_several
+    if may_be_several:
+        define = flags.DEFINE_multi_string
+        more_models = " Given several times, these models translate together."
+        more_checkpoints = (
+            " Given several times: one per --model_dir, or several of a single "
+            "--model_dir."
+        )
+    else:
         # Refused if given twice.
-        else functools.partial(flags.DEFINE_string, allow_overwrite=False)
-    )
+        define = functools.partial(flags.DEFINE_string, allow_overwrite=False)
+        more_models = more_checkpoints = ""
     define(
         "model_dir",
         None,
         f"{'Required: the' if is_required else 'The'} directory that "
-        f"{program('train')} or {program('import_model')} wrote."
-        + " Given several times, these models translate together."
-        * may_be_several,
+        f"{program('train')} or {program('import_model')} wrote.{more_models}",
     )
     if is_required:
         flags.mark_flag_as_required("model_dir")
@@ -147,9 +150,7 @@ def define_weights(
         "checkpoint",
         "last",
         "Which weights to use: last, best, averaged, or the path of a "
-        "checkpoint."
-        + " Given several times: one per --model_dir, or several of a single "
-        "--model_dir." * may_be_several,
+        f"checkpoint.{more_checkpoints}",
     )
     flags.DEFINE_integer(
         "average_last",
@@ -157,13 +158,20 @@ def define_weights(
         "Use the mean of the weights of this many of the last checkpoints.",
         lower_bound=1,
     )
+    _define_precision(has_auto_precision)
+
+
+def _define_precision(has_auto: bool) -> None:
+    precisions, meaning_of_auto = [*hardware.PRECISIONS], ""
+    if has_auto:
+        precisions.append("auto")
+        meaning_of_auto = " auto: bfloat16 if the machine is faster with it."
     flags.DEFINE_enum(
         "precision",
         "float32",
-        [*hardware.PRECISIONS] + ["auto"] * has_auto_precision,
+        precisions,
         "Precision of the computation; softmax and scores stay float32."
-        + " auto: bfloat16 if the machine is faster with it."
-        * has_auto_precision,
+        + meaning_of_auto,
     )
 
 

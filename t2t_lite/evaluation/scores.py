@@ -64,7 +64,7 @@ def score_text(
         margin = None
         if with_margins:
             margin = _bootstrap_margin(metric, translations, references)
-        scores[key] = Score(name, value, signature, margin)
+        scores[key] = Score(name, value, signature, margin=margin)
     if language is not None:
         texts = translations, references, language
         scores["paper_bleu"] = Score(

@@ -39,13 +39,19 @@ def forward_flops(
     S, T = source_length, target_length
     reach = hparams.attention_window // 2
     encoder_layer = _attention_flops(
-        hparams, S, S, _num_scores(hparams, S, before=reach, after=reach)
+        hparams,
+        S,
+        S,
+        num_scores=_num_scores(hparams, S, before=reach, after=reach),
     ) + _feed_forward_flops(hparams, S)
     decoder_layer = (
         _attention_flops(
-            hparams, T, T, _num_scores(hparams, T, before=reach, after=0)
+            hparams,
+            T,
+            T,
+            num_scores=_num_scores(hparams, T, before=reach, after=0),
         )
-        + _attention_flops(hparams, T, S, T * S)
+        + _attention_flops(hparams, T, S, num_scores=T * S)
         + _feed_forward_flops(hparams, T)
     )
     logits = 2 * T * hparams.d_model * vocabulary_size
@@ -99,7 +105,11 @@ def update_flops(
     Args: those of `forward_flops`.
     """
     return _PRODUCTS_PER_UPDATE * forward_flops(
-        hparams, vocabulary_size, batch_size, source_length, target_length
+        hparams,
+        vocabulary_size,
+        batch_size=batch_size,
+        source_length=source_length,
+        target_length=target_length,
     )
 
 

@@ -304,7 +304,7 @@ def _losses_and_gradient(
     loss_N1 -= label_smoothing * ops.mean(shifted_NV, axis=1, keepdims=True)
     others = label_smoothing / V
     target_NV = rows.one_hot(
-        target_ids_N, V, 1 - label_smoothing + others, others
+        target_ids_N, V, hit=1 - label_smoothing + others, others=others
     )
     return loss_N1, exp_NV / sum_N1 - target_NV
 

@@ -137,7 +137,7 @@ class Transformer(keras.Model):
             size,
             self.hparams.d_model,
             self.hparams.embedding_scale or None,
-            has_logit_bias,
+            has_logit_bias=has_logit_bias,
             dtype=self.dtype_policy,
             name=name,
         )

@@ -107,7 +107,9 @@ class TreeSymbols:
             word_BW = ops.clip(word_BW, 0, last)
             return self.allowed(state, gather(tags_BNV, word_BW))
 
-        return Constraint(state, self.advance, allowed, (num_words_B, tags_BNV))
+        return Constraint(
+            state, self.advance, allowed, constants=(num_words_B, tags_BNV)
+        )
 
     def advance(self, state: TreeState, ids_BW: Tensor) -> TreeState:
         """Returns the TreeState after one more symbol of each hypothesis."""

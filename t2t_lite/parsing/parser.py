@@ -181,7 +181,7 @@ class LineParser(LinePredictor):
             tf.reduce_sum(num_words_BS, axis=1),
             batch.max_lengths_B,
             batch.beam_width,
-            tags_BNV,
+            tags_BNV=tags_BNV,
         )
 
     def _tree(self, ids_T, words):

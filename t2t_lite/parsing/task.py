@@ -63,7 +63,9 @@ class ParsingTask(Task):
 
         symbols = trees.symbols(_treebank(read_pairs))
         lines = (words for words, _ in read_pairs())
-        return learning.learn(lines, kind, size, symbols, reserved)
+        return learning.learn(
+            lines, kind, size, symbols=symbols, reserved=reserved
+        )
 
     def check_vocabulary(
         self, vocabulary: "Vocabulary", read_pairs: ReadPairs | None = None

@@ -68,7 +68,7 @@ def require(
         )
     if which in FOLDERS:
         there = candidate_paths(files.to_path(model_dir) / FOLDERS[which])
-        require_enough(model_dir, len(there), which, average_last)
+        require_enough(model_dir, len(there), which, average_last=average_last)
     elif not exists(named(which)):
         raise InputError(damage(named(which)))
 

@@ -354,7 +354,7 @@ class ModelDirectory:
                 tensors,
                 settings.hparams,
                 settings.vocabulary_sha256,
-                description,
+                description=description,
             )
         _require_finite(description, _some(tensors, is_weight))
 
@@ -387,7 +387,8 @@ class ModelDirectory:
         checkpoint_files.require_enough(
             self.path, len(paths), average_last=count
         )
-        return paths, first[0][1] | means
+        ((_, tensors),) = first
+        return paths, tensors | means
 
     def write_average(
         self, count: int | None = None

@@ -68,7 +68,9 @@ def require(
     Raises:
         InputError: they belong to another; the first difference is named.
     """
-    require_vocabulary(checkpoint, vocabulary_sha256, description, _REMEDY)
+    require_vocabulary(
+        checkpoint, vocabulary_sha256, description, remedy=_REMEDY
+    )
     for name, value in _read(checkpoint, description).items():
         here = getattr(hparams, name, value)
         if here != value:

@@ -77,7 +77,9 @@ def make_buckets(
     S, T = len(source_sizes), len(target_sizes)
     cell_of_pair = source_ranks * T + target_ranks
     counts_ST = np.bincount(cell_of_pair, minlength=S * T).reshape(S, T)
-    grid = _Grid(source_sizes, target_sizes, counts_ST, tokens_per_batch)
+    grid = _Grid(
+        source_sizes, target_sizes, counts_ST, tokens_per_batch=tokens_per_batch
+    )
     shapes = grid.shapes(num_buckets)
     bucket_of_pair = grid.assigned(shapes).ravel()[cell_of_pair]
     buckets = []
@@ -125,12 +127,14 @@ class _Grid:
     """
 
     def __init__(self, source_sizes, target_sizes, counts_ST, tokens_per_batch):
-        sizes = source_sizes[:, None], target_sizes[None, :]
-        self.tokens_ST = sizes[0] + sizes[1]
+        source_S1, target_1T = source_sizes[:, None], target_sizes[None, :]
+        self.tokens_ST = source_S1 + target_1T
         # Ranks shapes by tokens; among equals, the smaller s comes first.
         S = len(source_sizes)
         self.rank_ST = self.tokens_ST * S + np.arange(S)[:, None]
-        self.batch_sizes_ST = tokens_per_batch / np.maximum(*sizes)
+        self.batch_sizes_ST = tokens_per_batch / np.maximum(
+            source_S1, target_1T
+        )
         self.counts_ST = counts_ST
 
     def assigned(self, shapes):
@@ -294,7 +298,10 @@ def training_batches(
     def load(step):
         bucket, indices = plan.batch(int(step))
         return pad_batch(
-            pairs, indices, bucket.source_length, bucket.target_length
+            pairs,
+            indices,
+            source_length=bucket.source_length,
+            target_length=bucket.target_length,
         )
 
     def load_in_graph(step):
@@ -341,8 +348,18 @@ def pad_batch(
     ([[6, 7, 1], [5, 1, 0]], [[9, 1], [8, 1]])
     """
     batch = (
-        _pad(pairs.source_ids, pairs.source_offsets, indices, source_length),
-        _pad(pairs.target_ids, pairs.target_offsets, indices, target_length),
+        _pad(
+            pairs.source_ids,
+            pairs.source_offsets,
+            indices,
+            length=source_length,
+        ),
+        _pad(
+            pairs.target_ids,
+            pairs.target_offsets,
+            indices,
+            length=target_length,
+        ),
     )
     if pairs.links is None:
         return batch

@@ -149,10 +149,11 @@ def epoch_shapes(
     *others, last = sorted(
         buckets, key=lambda b: b.source_length + b.target_length
     )
-    S = max(largest[0], *(b.source_length for b in buckets))
-    T = max(largest[1], *(b.target_length for b in buckets))
+    largest_source, largest_target = largest
+    S = max(largest_source, *(b.source_length for b in buckets))
+    T = max(largest_target, *(b.target_length for b in buckets))
     size = min(last.batch_size, tokens_per_batch // max(S, T))
-    last = Bucket(S, T, size, _NO_PAIRS)
+    last = Bucket(S, T, size, pairs=_NO_PAIRS)
     return sorted(
         [*(bucket._replace(pairs=_NO_PAIRS) for bucket in others), last],
         key=lambda b: (b.source_length, b.target_length),

@@ -51,7 +51,13 @@ def learn(
     if not sentences:
         raise InputError("there is no text to learn a vocabulary from")
     try:
-        return _train(sentences, kind, size - FIRST_PIECE, symbols, reserved)
+        return _train(
+            sentences,
+            kind,
+            size - FIRST_PIECE,
+            symbols=symbols,
+            reserved=reserved,
+        )
     except RuntimeError as error:
         largest = re.search(r"value <= (\d+)", str(error))
         smallest = re.search(r"required_chars\. \d+ vs (\d+)", str(error))
@@ -69,7 +75,7 @@ def learn(
         size,
         largest + FIRST_PIECE,
     )
-    return _train(sentences, kind, largest, symbols, reserved)
+    return _train(sentences, kind, largest, symbols=symbols, reserved=reserved)
 
 
 def _sample(lines):

@@ -102,11 +102,12 @@ def require_links_in_range(
     links: Iterable[Link], pair: tuple[str, str]
 ) -> None:
     """Raises InputError if a link is of a word that does not exist."""
-    sizes = [len(side.split()) for side in pair]
+    source_words, target_words = (len(side.split()) for side in pair)
     for link in sorted(links):
-        if any(word >= size for word, size in zip(link, sizes, strict=True)):
+        source, target = link
+        if source >= source_words or target >= target_words:
             raise InputError(
                 f"link {as_text([link])} is out of range: the pair has "
-                f"{counted(sizes[0], 'source word')} and "
-                f"{counted(sizes[1], 'target word')}"
+                f"{counted(source_words, 'source word')} and "
+                f"{counted(target_words, 'target word')}"
             )

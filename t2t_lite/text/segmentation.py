@@ -221,7 +221,7 @@ class BpeGraph(SegmentationGraph):
             return self._chain([self._pieces[text[a:b]][0] for a, b in parts])
         scores = [self._pieces[self._merged(text, edges, p)][1] for p in places]
         best = places[scores.index(max(scores))]  # The first of equals.
-        node = self._add(0, 1 - self._rate, _UNKNOWN, _UNKNOWN)
+        node = self._add(0, 1 - self._rate, yes=_UNKNOWN, no=_UNKNOWN)
         self._states[node] = text, edges, places, best
         return node
 
@@ -278,7 +278,7 @@ class UnigramGraph(SegmentationGraph):
             total += weight
             # The least likely way is asked about last, and is then certain.
             emitting = self._add(i, yes=following)
-            node = self._add(0, weight / total, emitting, node)
+            node = self._add(0, weight / total, yes=emitting, no=node)
         return node, largest + math.log(total)
 
 

@@ -75,7 +75,9 @@ class SubwordSampler:
             if side in self._sides:
                 key = _SUBWORDS, self._seed, epoch, n
                 graph = self._graphs[min(n, len(self._graphs) - 1)]
-                blocks = _blocks(graph, ids, offsets, key, max_lengths[n])
+                blocks = _blocks(
+                    graph, ids, offsets, key=key, max_length=max_lengths[n]
+                )
                 found = _write(blocks, folder, should_stop)
                 if found is None:
                     return None

@@ -60,7 +60,7 @@ def shared_tokens(
         with files.locked(path.with_name(f"{path.name}.lock")):
             # Another process may have made them while this one waited.
             if not _is_sound(path, key):
-                _make(path, read_corpora(), tokenizer, key)
+                _make(path, read_corpora(), tokenizer, key=key)
                 return token_files.load_pairs(path)
     logging.info("Using the tokens in %s.", path)
     return token_files.load_pairs(path)

@@ -351,7 +351,7 @@ class _LinksWriter:
             self._writer = _SideWriter(self._path).__enter__()
         links = [pharaoh.parse(pair.links) for pair in pairs]
         packed, is_left_out = word_links.pack_consistent_links(
-            links, pairs, ids, self._kinds
+            links, pairs, ids, kinds=self._kinds
         )
         self._num_left_out += int((is_left_out & is_kept).sum())
         self._writer.write(packed, is_kept)

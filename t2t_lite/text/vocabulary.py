@@ -461,7 +461,7 @@ class Vocabulary:
         """
         import tensorflow as tf
 
-        text_B = _as_tensor("text_B", text_B, tf.string, "B")
+        text_B = _as_tensor("text_B", text_B, tf.string, axes="B")
         pieces = self._new_op().tokenize(text_B)
         if self.has_outside:
             has_no_id = pieces >= self._num_pieces
@@ -478,7 +478,7 @@ class Vocabulary:
         """
         import tensorflow as tf
 
-        ids_BT = _as_tensor("ids_BT", ids_BT, tf.int32, "B, T")
+        ids_BT = _as_tensor("ids_BT", ids_BT, tf.int32, axes="B, T")
         # The op crashes on others.
         last = FIRST_PIECE + self._processor.GetPieceSize() - 1
         known_BT = tf.clip_by_value(ids_BT, FIRST_PIECE, last)
@@ -493,7 +493,7 @@ class Vocabulary:
         """
         import tensorflow as tf
 
-        ids_BT = _as_tensor("ids_BT", ids_BT, tf.int32, "B, T")
+        ids_BT = _as_tensor("ids_BT", ids_BT, tf.int32, axes="B, T")
         ended = tf.cumsum(tf.cast(ids_BT == EOS, tf.int32), axis=1)
         is_piece = (ended == 0) & (ids_BT != PAD)
         pieces = tf.ragged.boolean_mask(ids_BT - FIRST_PIECE, is_piece)

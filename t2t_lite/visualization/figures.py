@@ -55,16 +55,16 @@ def matrix_png(maps: AttentionMaps, selection: Selection) -> bytes:
     top = canvas.max_width(keys) + 2 * _GAP + _ROW
     right, bottom = left + len(keys) * _ROW, top + len(queries) * _ROW
     names = KINDS[selection.kind]
-    middle = (left + right) / 2, (top + bottom) / 2
-    below = middle[1] + canvas.max_width([names.query]) / 2
+    middle_x, middle_y = (left + right) / 2, (top + bottom) / 2
+    below = middle_y + canvas.max_width([names.query]) / 2
     canvas.resize(right + 0.55, max(bottom, below) + _GAP)
     for n, token in enumerate(queries):
         canvas.text(left - _GAP, top + (n + 0.5) * _ROW, token, ha="right")
     for n, token in enumerate(keys):
         x = left + (n + 0.5) * _ROW
         canvas.text(x, top - _GAP, token, ha="left", rotation=90)
-    canvas.text(_ROW / 2, middle[1], names.query, rotation=90, color="0.4")
-    canvas.text(middle[0], _ROW / 2, names.key, color="0.4")
+    canvas.text(_ROW / 2, middle_y, names.query, rotation=90, color="0.4")
+    canvas.text(middle_x, _ROW / 2, names.key, color="0.4")
     canvas.image(weights_LM, left=left, right=right, top=top, bottom=bottom)
     return canvas.png()
 
@@ -91,7 +91,8 @@ def lines_png(maps: AttentionMaps, selection: Selection) -> bytes:
     canvas = _Canvas()
     left = canvas.max_width([*queries, names.query]) + 3 * _GAP
     right = left + max(_LINES, (len(heads) + 4) * _NUMBER)
-    text = right + (len(heads) * _SQUARE + _GAP) * has_squares + _GAP
+    squares = len(heads) * _SQUARE + _GAP if has_squares else 0
+    text = right + squares + _GAP
     rows = max(len(queries), len(keys)) + 1.7  # The first has the names.
     canvas.resize(
         text + canvas.max_width([*keys, names.key]) + _GAP, rows * _ROW
@@ -193,9 +194,9 @@ class _Canvas:
         row_centers: np.ndarray,
     ) -> None:
         """Writes tokens one below another, and their name above them."""
-        self.text(x, 0.8 * _ROW, name, ha, color="0.4")
+        self.text(x, 0.8 * _ROW, name, ha=ha, color="0.4")
         for y, token in zip(row_centers, tokens, strict=False):
-            self.text(x, y, token, ha)
+            self.text(x, y, token, ha=ha)
 
     def mark(
         self, right: float, rows: list[int], row_centers: np.ndarray
@@ -215,7 +216,7 @@ class _Canvas:
         """Writes the numbers of the heads in their colors."""
         size = {"fontsize": _FONT - 2}
         y, left = 0.8 * _ROW, middle - (len(heads) - 2) / 2 * _NUMBER
-        self.text(left - _NUMBER, y, "heads", "right", color="0.4", **size)
+        self.text(left - _NUMBER, y, "heads", ha="right", color="0.4", **size)
         for n, head in enumerate(heads):
             bold = {"color": head_color(head), "fontweight": "bold"}
             self.text(left + n * _NUMBER, y, str(head), **bold, **size)

@@ -354,4 +354,4 @@ def select(
             f"{token!r} is not an attending token in {kind}: choose one of "
             f"{' '.join(chosen.query_tokens)}"
         )
-    return Selection(kind, layer, heads, queries)
+    return Selection(kind, layer, heads, queries=queries)
