@@ -335,7 +335,7 @@ class _Run:
         """Goes back to the last checkpoint, or to before the first update."""
         found = self.checkpointer.restore(goes_back=True)
         if found is None:
-            self.trainer.reset()
+            self.trainer.state.reset()
         self.inputs.feed.reset()
         self.watchdog.restore({})
         self.dev.state = DevState(dev_sha256=self.inputs.dev_sha256)
@@ -358,7 +358,7 @@ class _Run:
             origin.require(
                 tensors, self.hparams, self._vocabulary_sha256, str(path)
             )
-            self.trainer.restore(tensors, str(path))
+            self.trainer.state.restore(tensors, str(path))
             self.dev.resume(
                 DevState.restored(tensors),
                 has_best=bool(checkpoint_files.paths(self.directory.best)),
@@ -371,7 +371,7 @@ class _Run:
             description, tensors = self.inputs.warm_start
             model_directory.assign(self.trainer.weights, tensors, description)
             logging.info("Starting from the weights of %s.", description)
-        self.trainer.copy_from_chief()
+        self.trainer.state.copy_from_chief()
         self.watchdog.copy_from_chief(self.strategy)
         self.inputs.feed.copy_from_chief(self.strategy)
         self.dev.state = self.dev.state.copied_from_chief(self.strategy)
@@ -540,7 +540,7 @@ class _Run:
         is_alone = not self.trainer.has_other_workers
         # Other workers may not be about to save, and all must go back together:
         # the next update shows them, too, that the weights are not finite.
-        if is_alone or self.trainer.weights_are_finite():
+        if is_alone or self.trainer.state.weights_are_finite():
             self._save(is_stop=False)
 
     def _save(self, is_stop: bool) -> None:
@@ -556,7 +556,7 @@ class _Run:
     def _tensors(self) -> dict[str, Any]:
         """Returns all that is needed to resume the run from here."""
         return (
-            self.trainer.tensors()
+            self.trainer.state.tensors()
             | self.dev.state.tensors()
             | self.cost.tensors()
             | self.watchdog.tensors()

@@ -56,13 +56,13 @@ def try_update(
     )
     hardware.reset_peak_memory(on.kind)
     batch = _random_ids(trainer.model, shape)
-    trainer.trace()  # Not counted, because it is done once.
+    trainer.graphs.trace()  # Not counted, because it is done once.
     start = time.perf_counter()
     has_failed, num_run = False, min(count, _MOST_RUN)
     try:
         for n in range(num_run):
-            trainer.add(*batch, n, count)
-        trainer.wait()
+            trainer.add(*batch, n=n, num_micro_batches=count)
+        trainer.graphs.wait()
     except tf.errors.ResourceExhaustedError:
         has_failed = True
     failures = total_over_replicas(trainer.strategy, float(has_failed))
@@ -70,7 +70,7 @@ def try_update(
         trainer.clear()
         return None
     start_of_apply = time.perf_counter()
-    trainer.rehearse_apply()
+    trainer.graphs.rehearse_apply()
     end = time.perf_counter()
     seconds = (start_of_apply - start) * count / num_run + end - start_of_apply
     return Trial(count, seconds, hardware.peak_memory_bytes(on.kind))
@@ -110,7 +110,7 @@ def first_fitting(
     """
     limit = on.memory_bytes
     for size in halves(tokens):
-        trial = try_update(trainer, shape, size, on)
+        trial = try_update(trainer, shape, micro_batch_tokens=size, on=on)
         if trial is None:
             logging.info("Micro-batches of %d tokens do not fit.", size)
             continue

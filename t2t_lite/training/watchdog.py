@@ -103,7 +103,7 @@ class Watchdog:
 
     def require_finite_weights(self) -> None:
         """Raises DivergenceError if the weights are not finite."""
-        if not self._trainer.weights_are_finite():
+        if not self._trainer.state.weights_are_finite():
             reason = "the weights are not finite"
             raise DivergenceError(reason, self._trainer.step, self._last)
 
@@ -204,7 +204,7 @@ class Watchdog:
         if update is None:
             return values
         source_ids, target_ids = update.batch
-        layers = self._trainer.gradient_norms.layers
+        layers = self._trainer.graphs.gradient_norms.layers
         norms = map(_number, update.gradient_norms.numpy())
         return values | {
             "loss": _number(update.loss),

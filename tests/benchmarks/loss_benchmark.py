@@ -48,7 +48,12 @@ def peak_and_seconds(function):
 
 
 def plain_cross_entropy(
-    x_BTD, embedding, target_ids, smoothing, loss_scale=None, chunk_logits=None
+    x_BTD,
+    embedding,
+    target_ids,
+    label_smoothing,
+    loss_scale=None,
+    chunk_logits=None,
 ):
     """Returns what loss.projected_cross_entropy does, from all the logits."""
     from keras import ops
@@ -58,7 +63,7 @@ def plain_cross_entropy(
     del loss_scale, chunk_logits
     matrix_DV = ops.transpose(ops.cast(embedding, x_BTD.dtype))
     logits_BTV = ops.matmul(x_BTD, matrix_DV)
-    return loss.cross_entropy(logits_BTV, target_ids, smoothing)
+    return loss.cross_entropy(logits_BTV, target_ids, label_smoothing)
 
 
 def measure_loss(way, tokens, precision):

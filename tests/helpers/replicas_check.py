@@ -82,8 +82,8 @@ def sums_of_replicas(trainer):
     locals_ = trainer.strategy.experimental_local_results(
         trainer.strategy.run(
             lambda: [
-                tf.identity(trainer.sums.gradients[0]),
-                tf.identity(trainer.sums.loss),
+                tf.identity(trainer.graphs.sums.gradients[0]),
+                tf.identity(trainer.graphs.sums.loss),
             ]
         )
     )
@@ -101,7 +101,10 @@ def update(trainer):
         f"start {weight.path}": weight.numpy() for weight in trainer.weights
     }
     norms = trainer.update(*batch(), is_linked=links()).gradient_norms
-    kinds = ("weight", trainer.weights), ("moment", trainer.optimizer.variables)
+    kinds = (
+        ("weight", trainer.weights),
+        ("moment", trainer.state.optimizer.variables),
+    )
     for kind, variables in kinds:
         for variable in variables:
             first, *others = trainer.strategy.experimental_local_results(
@@ -139,7 +142,7 @@ def main(how, folder, *cases):
             np.savez(f"{folder}/{case}.npz", **gradients(trainer))
             continue
         np.savez(f"{folder}/{case}.npz", **results(trainer))
-        checkpoints.write(f"{folder}/{case}.step-1", trainer.tensors())
+        checkpoints.write(f"{folder}/{case}.step-1", trainer.state.tensors())
 
 
 if __name__ == "__main__":

@@ -36,8 +36,8 @@ def shared_trainers():
         if key not in trainers:
             trainers[key] = make(hparams, vocabulary_size, strategy, **options)
         trainer = trainers[key]
-        trainer.hparams = trainer.model.hparams = hparams
-        trainer.reset()
+        trainer.model.hparams = hparams
+        trainer.state.reset()
         trainer.clear()
         return trainer
 

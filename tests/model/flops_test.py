@@ -18,6 +18,8 @@ from t2t_lite.model.flops import (
     update_flops,
 )
 from t2t_lite.model.transformer import Transformer, shift_right
+from t2t_lite.training.shard_gradients import ShardGradients
+from t2t_lite.training.sharding import Shard
 from t2t_lite.training.trainer import Trainer
 
 B, S, T, V = 2, 13, 15, 11
@@ -128,9 +130,12 @@ def test_the_formula_counts_the_pass_of_a_trainer():
     """The trainer computes the loss in chunks; here one chunk is enough."""
     hparams = TINY_MODELS["restricted"]
     trainer = Trainer(hparams, V)
+    shard_gradients = ShardGradients(
+        trainer.state, trainer.graphs.sums, num_parts=1, chunk_logits=None
+    )
     graph = traced_graph(
-        lambda *ids: trainer._add_shard(
-            *ids, tf.constant([1, 0], tf.int64), tf.constant(1.0)
+        lambda *ids: shard_gradients.add(
+            Shard(*ids, seed=tf.constant([1, 0], tf.int64)), tf.constant(1.0)
         )
     )
     assert update_flops(hparams, V, B, S, T) == graph_flops(graph)

@@ -100,8 +100,8 @@ def test_xla_gives_the_same_gradients(trainers, monkeypatch):
 )
 def test_half_precision_gives_about_the_same(trainers, precision, rounding):
     halves = Trainer(GUIDED, V, precision=precision)
-    if halves.is_scaled:
-        halves.loss_scale = LossScale(2.0**8)
+    if halves.state.is_scaled:
+        halves.state.loss_scale = LossScale(2.0**8)
     with eagerly():
         found = gradients_of_links(halves)
     assert_near(found, gradients_of_links(trainers["whole"]), 32 * rounding)

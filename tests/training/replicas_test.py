@@ -51,14 +51,14 @@ def trainer_of_one():
 @pytest.fixture
 def trainer(trainer_of_one):
     """The same trainer, reset to before its first update."""
-    trainer_of_one.reset()
+    trainer_of_one.state.reset()
     return trainer_of_one
 
 
 @pytest.fixture(scope="module")
 def one(trainer_of_one):
     """What the trainer with undivided batches computes."""
-    trainer_of_one.reset()
+    trainer_of_one.state.reset()
     return replicas_check.results(trainer_of_one)
 
 
@@ -148,7 +148,7 @@ def test_two_replicas_in_bfloat16_write_what_one_in_float32_reads(
 ):
     written = _read(replicas, _DROPPED)
     path = replicas / f"{_DROPPED}.step-1"
-    trainer.restore(checkpoints.read(str(path)), "step-1")
+    trainer.state.restore(checkpoints.read(str(path)), "step-1")
     assert trainer.step == 1
     for weight in trainer.weights:
         np.testing.assert_array_equal(

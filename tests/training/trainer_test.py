@@ -42,7 +42,7 @@ def _weights(trainer):
 
 def _saved(trainer):
     """Returns a copy of all that a checkpoint of the trainer would hold."""
-    tensors = trainer.tensors().items()
+    tensors = trainer.state.tensors().items()
     return {name: np.asarray(tensor).copy() for name, tensor in tensors}
 
 
@@ -51,9 +51,9 @@ def _assert_same(ours, theirs):
         np.testing.assert_array_equal(our, their)
 
 
-def _projected_at_once(x_BTD, embedding, target_ids, smoothing, *_):
+def _projected_at_once(x_BTD, embedding, target_ids, label_smoothing, **_):
     matrix_DV = tf.transpose(tf.cast(embedding, x_BTD.dtype))
-    return loss.cross_entropy(x_BTD @ matrix_DV, target_ids, smoothing)
+    return loss.cross_entropy(x_BTD @ matrix_DV, target_ids, label_smoothing)
 
 
 _KINDS = {
@@ -89,7 +89,7 @@ def trainer_of():
                 trainer.add(*_nothing())  # Traces it.
             trainers[key] = trainer, _saved(trainer)
         trainer, first = trainers[key]
-        trainer.restore(first, kind)
+        trainer.state.restore(first, kind)
         trainer.clear()
         return trainer
 
@@ -132,7 +132,7 @@ def test_an_update_reports_the_gradient_norm_of_each_layer(
     without_dropout.clear()
     trainer = trainer_of(kind)
     found = trainer.update(*_batch(), num_micro_batches=2)
-    assert trainer.gradient_norms.layers == list(squares)
+    assert trainer.graphs.gradient_norms.layers == list(squares)
     assert {"embedding", "decoder/layer_0/feed_forward"} <= squares.keys()
     np.testing.assert_allclose(
         found.gradient_norms, np.sqrt([*squares.values()]), rtol=tolerance
@@ -154,8 +154,8 @@ def test_a_trainer_that_is_reset_is_as_it_was_made(kind, trainer_of):
     expected = _saved(Trainer(hparams, V, **options))
     trainer = trainer_of(kind)
     trainer.update(*_batch())
-    trainer.loss_scale = trainer.loss_scale.after(is_finite=False)
-    trainer.reset()
+    trainer.state.loss_scale = trainer.state.loss_scale.after(is_finite=False)
+    trainer.state.reset()
     found = _saved(trainer)
     assert found.keys() == expected.keys()
     for name, value in expected.items():
@@ -168,7 +168,7 @@ def test_micro_batches_draw_masks_of_their_own(with_dropout, without_dropout):
     def loss_sum(n, trainer):
         trainer.clear()
         trainer.add(*twins, n, num_micro_batches=2)
-        return float(trainer.sums.loss)
+        return float(trainer.graphs.sums.loss)
 
     assert loss_sum(0, with_dropout) == loss_sum(0, with_dropout)
     assert loss_sum(0, with_dropout) != loss_sum(1, with_dropout)
@@ -177,16 +177,16 @@ def test_micro_batches_draw_masks_of_their_own(with_dropout, without_dropout):
 
 def test_masks_differ_from_step_to_step(with_dropout):
     with_dropout.add(*_batch())
-    first = float(with_dropout.sums.loss)
-    with_dropout.step += 1
+    first = float(with_dropout.graphs.sums.loss)
+    with_dropout.state.step += 1
     with_dropout.add(*_batch())
-    assert float(with_dropout.sums.loss) - first != first
+    assert float(with_dropout.graphs.sums.loss) - first != first
 
 
 def test_more_micro_batches_than_rows_change_nothing(without_dropout):
     first = _saved(without_dropout)
     whole = float(without_dropout.update(*_batch()).loss)
-    without_dropout.restore(first, "first")
+    without_dropout.state.restore(first, "first")
     divided = without_dropout.update(*_batch(), num_micro_batches=9)
     assert math.isclose(float(divided.loss), whole, rel_tol=1e-5)
 
@@ -213,8 +213,8 @@ def assert_parts_add_up(in_parts, whole, num_rows):
     for trainer in (whole, in_parts):
         trainer.clear()
         trainer.add(*(ids[:num_rows] for ids in _batch()))
-    tokens = float(whole.sums.tokens)
-    assert float(in_parts.sums.tokens) == tokens > 0
+    tokens = float(whole.graphs.sums.tokens)
+    assert float(in_parts.graphs.sums.tokens) == tokens > 0
     for one, other in zip(whole.gradients(), in_parts.gradients(), strict=True):
         np.testing.assert_allclose(other, one, atol=1e-6)
 
@@ -228,7 +228,7 @@ def test_parts_have_masks_of_their_own():
         trainer.clear()
         with eagerly():
             trainer.add(*[np.array(rows, np.int32)] * 2)
-        return float(trainer.sums.loss)
+        return float(trainer.graphs.sums.loss)
 
     first, second = loss_sum(row, nothing), loss_sum(nothing, row)
     assert first != pytest.approx(second, rel=1e-3)
@@ -267,7 +267,7 @@ def test_a_restored_trainer_goes_on_to_the_same_bits(trainer_of):
     trainer.update(*_batch(2))
     expected = _weights(trainer)
     trainer.weights[0].assign(np.ones(trainer.weights[0].shape))
-    trainer.restore(saved, "saved")
+    trainer.state.restore(saved, "saved")
     assert trainer.step == 2
     trainer.update(*_batch(2))
     _assert_same(_weights(trainer), expected)
@@ -276,12 +276,12 @@ def test_a_restored_trainer_goes_on_to_the_same_bits(trainer_of):
 def test_a_checkpoint_of_another_model_is_refused_by_the_variable(
     with_dropout,
 ):
-    saved = with_dropout.tensors()
+    saved = with_dropout.state.tensors()
     name = "transformer/embedding/embedding"
     other = saved | {name: np.zeros((V + 1, _WITH_DROPOUT.d_model))}
     before = _weights(with_dropout)
     with pytest.raises(InputError, match=f"{name} must be"):
-        with_dropout.restore(other, "step-3")
+        with_dropout.state.restore(other, "step-3")
     _assert_same(_weights(with_dropout), before)
 
 
@@ -291,14 +291,14 @@ def test_one_graph_adds_batches_of_all_shapes(without_dropout):
         ids = np.full((size, size), EOS, np.int32)
         without_dropout.add(ids, ids)
     without_dropout.clear()
-    assert without_dropout._run_add.experimental_get_tracing_count() == 1
+    assert without_dropout.graphs._run_add.experimental_get_tracing_count() == 1
 
 
 def test_graphs_are_traced_before_the_first_update_alone():
     trainer = Trainer(_WITHOUT_DROPOUT, V, num_target_ids=NUM_TARGET_IDS)
-    trainer.step = 1
+    trainer.state.step = 1
     with pytest.raises(ValueError, match="there were 1 updates"):
-        trainer.trace()
+        trainer.graphs.trace()
 
 
 @pytest.mark.parametrize(
@@ -314,8 +314,8 @@ def test_chunks_of_the_loss_give_the_gradient_of_every_weight(
     kind, tolerance, trainer_of, monkeypatch
 ):
     trainer = trainer_of(kind)
-    if trainer.is_scaled:
-        trainer.loss_scale = LossScale(2.0**8)
+    if trainer.state.is_scaled:
+        trainer.state.loss_scale = LossScale(2.0**8)
     trainer.add(*_batch())
     in_chunks = trainer.gradients()
     trainer.clear()
@@ -359,29 +359,29 @@ def test_mixed_precision_keeps_float32_weights_and_nearly_the_loss(
 @pytest.mark.slow
 def test_float16_halves_its_scale_and_repeats_the_batch(trainer_of):
     trainer = trainer_of("float16")
-    trainer.loss_scale = LossScale(2.0**40)
+    trainer.state.loss_scale = LossScale(2.0**40)
     update = trainer.update(*_batch())
     assert trainer.step == 1
-    assert trainer.loss_scale.scale < 2.0**30
+    assert trainer.state.loss_scale.scale < 2.0**30
     assert math.isfinite(float(update.loss))
-    assert trainer.weights_are_finite()
+    assert trainer.state.weights_are_finite()
 
 
 def test_the_loss_scale_is_saved_and_restored(trainer_of):
     trainer = trainer_of("float16")
-    trainer.loss_scale = LossScale(2.0**12, 34)
-    saved = trainer.tensors()
-    trainer.loss_scale = LossScale()
-    trainer.restore(saved, "saved")
-    assert trainer.loss_scale == LossScale(2.0**12, 34)
+    trainer.state.loss_scale = LossScale(2.0**12, 34)
+    saved = trainer.state.tensors()
+    trainer.state.loss_scale = LossScale()
+    trainer.state.restore(saved, "saved")
+    assert trainer.state.loss_scale == LossScale(2.0**12, 34)
 
 
 def test_a_checkpoint_of_float32_leaves_float16s_loss_scale(
     trainer_of, without_dropout
 ):
     trainer = trainer_of("float16")
-    trainer.restore(without_dropout.tensors(), "saved")
-    assert trainer.loss_scale == LossScale()
+    trainer.state.restore(without_dropout.state.tensors(), "saved")
+    assert trainer.state.loss_scale == LossScale()
 
 
 def test_float16_gives_up_when_no_scale_fits(trainer_of):
@@ -395,12 +395,12 @@ def test_float16_gives_up_when_no_scale_fits(trainer_of):
     assert (failed.step, trainer.step) == (1, 0)
     assert not np.isfinite(failed.gradient_norms).any()
     assert float(failed.tokens) == 7 + 3 + 7 + 1
-    assert float(trainer.sums.tokens) == 0
+    assert float(trainer.graphs.sums.tokens) == 0
 
 
 def test_weights_that_are_not_finite_are_noticed(with_dropout):
-    assert with_dropout.weights_are_finite()
+    assert with_dropout.state.weights_are_finite()
     weights = with_dropout.weights[3].numpy()
     weights.flat[0] = np.nan
     with_dropout.weights[3].assign(weights)
-    assert not with_dropout.weights_are_finite()
+    assert not with_dropout.state.weights_are_finite()

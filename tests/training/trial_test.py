@@ -33,10 +33,10 @@ def memory_for(trainer, monkeypatch):
     add = trainer.add
 
     def limit(most_tokens):
-        def limited(source_ids, target_ids, n=0, count=1):
-            if target_ids.size / count > most_tokens:
+        def limited(source_ids, target_ids, n, num_micro_batches):
+            if target_ids.size / num_micro_batches > most_tokens:
                 raise tf.errors.ResourceExhaustedError(None, None, "no memory")
-            add(source_ids, target_ids, n, count)
+            add(source_ids, target_ids, n, num_micro_batches)
 
         monkeypatch.setattr(trainer, "add", limited)
 
@@ -89,13 +89,13 @@ def test_a_trial_takes_the_micro_batches_of_an_update(
 def test_the_time_of_many_micro_batches_is_taken_from_a_few(
     trainer, monkeypatch
 ):
-    trainer.trace()  # Now, because tracing adds a batch, too.
+    trainer.graphs.trace()  # Now, because tracing adds a batch, too.
     seconds, run = iter((10.0, 13.0, 14.0)), []
     add = trainer.add
 
-    def count(source_ids, target_ids, n, of):
-        run.append((n, of))
-        add(source_ids, target_ids, n, of)
+    def count(source_ids, target_ids, n, num_micro_batches):
+        run.append((n, num_micro_batches))
+        add(source_ids, target_ids, n, num_micro_batches)
 
     monkeypatch.setattr(trainer, "add", count)
     clock = types.SimpleNamespace(perf_counter=lambda: next(seconds))
@@ -107,8 +107,8 @@ def test_the_time_of_many_micro_batches_is_taken_from_a_few(
 
 def test_a_trial_leaves_no_trace(trainer, memory_for):
     def state():
-        tensors = trainer.tensors()
-        sums = dict(enumerate(trainer.sums.variables))
+        tensors = trainer.state.tensors()
+        sums = dict(enumerate(trainer.graphs.sums.variables))
         return {k: np.asarray(v).copy() for k, v in (tensors | sums).items()}
 
     before = state()
@@ -122,6 +122,6 @@ def test_a_trial_leaves_no_trace(trainer, memory_for):
 
 
 def test_nothing_is_tried_after_an_update(trainer, monkeypatch):
-    monkeypatch.setattr(trainer, "step", 3)
+    monkeypatch.setattr(trainer.state, "step", 3)
     with pytest.raises(ValueError, match="there were 3 updates"):
         try_update(trainer, SHAPE, 256, CPU)

@@ -218,10 +218,11 @@ def vocabulary():
 
 
 def make_watchdog(directory, vocabulary, task="translation", **options):
+    norms = types.SimpleNamespace(layers=["embedding", "decoder"])
     trainer = types.SimpleNamespace(
         step=0,
         learning_rate=lambda step: step / 1000,
-        gradient_norms=types.SimpleNamespace(layers=["embedding", "decoder"]),
+        graphs=types.SimpleNamespace(gradient_norms=norms),
     )
     return Watchdog(
         trainer, directory, RunOptions(**options), tasks.named(task), vocabulary
