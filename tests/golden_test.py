@@ -160,7 +160,9 @@ def resume(directory, **overrides):
 
 @pytest.mark.slow
 def test_a_run_is_resumed_to_the_same_weights(begun, monkeypatch):
-    monkeypatch.setattr(run, "final_report", lambda *_: "")  # Would translate.
+    monkeypatch.setattr(
+        run, "final_report", lambda *_, **__: ""
+    )  # Would translate.
     # Each part of a batch has its own dropout masks, and each core computes a
     # part: the expected weights are those of two.
     monkeypatch.setattr(hardware, "num_cores", lambda *_: 2)

@@ -16,6 +16,8 @@ from t2t_lite.hardware import GIB, Hardware
 from t2t_lite.storage import checkpoints
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text.batching import BatchShape
+from t2t_lite.training.run_state import RunState
+from t2t_lite.training.strategies import device_names
 from t2t_lite.training.trainer import Trainer
 from t2t_lite.training.trial import Trial, try_update
 
@@ -136,7 +138,60 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def try_shapes(
+def forecast(state: RunState, micro_batch_tokens: int) -> Forecast:
+    """Returns what a whole run will take, before its first update.
+
+    Args:
+        state: RunState.
+        micro_batch_tokens: int.
+
+    Raises:
+        InputError: there is too little memory or disk.
+    """
+    inputs, dev, checkpointer = state.inputs, state.dev, state.checkpointer
+    seconds, disk = _try_checkpoint(
+        inputs.directory,
+        state.tensors(),
+        checkpointer.max_on_disk(dev.num_due > 0),
+    )
+    disk.require_room()
+    evaluations = Repeated(dev.num_due, dev.trial_seconds())
+    tried = _try_shapes(
+        state.trainer,
+        inputs.feed.plan(),
+        micro_batch_tokens,
+        on=inputs.hardware,
+    )
+    steps = inputs.hparams.steps
+    updates = Repeated(
+        steps, sum(shape.share * trial.seconds for shape, trial in tried)
+    )
+    num_checkpoints = checkpointer.num_due(steps, steps * updates.seconds)
+    return Forecast(
+        description=_description(state),
+        tried=tried,
+        micro_batch_tokens=micro_batch_tokens,
+        updates=updates,
+        evaluations=evaluations,
+        checkpoints=Repeated(num_checkpoints, seconds),
+        disk=disk,
+    )
+
+
+def _description(state: RunState) -> str:
+    """Returns what updates run on, and how."""
+    options = state.inputs.options
+    parts = state.trainer.num_parts
+    description = (
+        f"On {device_names(state.inputs.strategy)} in {options.precision}, "
+        f"{'with' if options.xla else 'without'} XLA"
+    )
+    if parts > 1:
+        description += f", in {parts} parts side by side"
+    return description
+
+
+def _try_shapes(
     trainer: Trainer,
     plan: Sequence[BatchShape],
     micro_batch_tokens: int,
@@ -155,10 +210,10 @@ def try_shapes(
     """
     tried = []
     for shape in sorted(plan, key=lambda shape: shape.source_length):
-        trial = try_update(trainer, shape[:3], micro_batch_tokens, on)
+        trial = _try_shape(trainer, shape, micro_batch_tokens, on=on)
         if trial is not None and trainer.is_compiled:
             # XLA compiled a program for the shape; now it need not.
-            trial = try_update(trainer, shape[:3], micro_batch_tokens, on)
+            trial = _try_shape(trainer, shape, micro_batch_tokens, on=on)
         if trial is None:
             raise InputError(
                 f"memory runs out with a batch of {shape.batch_size} pairs of "
@@ -170,7 +225,18 @@ def try_shapes(
     return tried
 
 
-def try_checkpoint(
+def _try_shape(
+    trainer: Trainer, shape: BatchShape, micro_batch_tokens: int, on: Hardware
+) -> Trial | None:
+    return try_update(
+        trainer,
+        (shape.source_length, shape.target_length, shape.batch_size),
+        micro_batch_tokens=micro_batch_tokens,
+        on=on,
+    )
+
+
+def _try_checkpoint(
     directory: ModelDirectory, tensors: Mapping[str, Any], count: int
 ) -> tuple[float, Disk]:
     """Returns the seconds that a checkpoint takes, and the Disk of a run.

@@ -112,6 +112,20 @@ def hold_back_errors(strategy: tf.distribute.Strategy) -> Iterator[None]:
         raise
 
 
+def device_names(strategy: tf.distribute.Strategy) -> str:
+    """Returns the devices of this process' machines, for a reader."""
+    return ", ".join(map(_short_name, strategy.extended.worker_devices))
+
+
+def _short_name(device: str) -> str:
+    """Returns the name of a device without that of its machine.
+
+    >>> _short_name("/job:localhost/replica:0/task:0/device:CPU:0")
+    'CPU:0'
+    """
+    return device.rpartition("device:")[2]
+
+
 def best_num_parts(
     strategy: tf.distribute.Strategy, hardware: Hardware, xla: bool
 ) -> int:

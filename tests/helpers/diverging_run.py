@@ -37,8 +37,7 @@ class Updates:
         self.broken, self.after = {}, {}
         self._update = Trainer.update
 
-    def do(self, trainer, source_ids, *arguments):
-        *_, should_stop = arguments
+    def do(self, trainer, source_ids, target_ids, *, should_stop, **options):
         if should_stop():
             return None
         step, batch = trainer.step + 1, source_ids.tobytes()
@@ -49,7 +48,9 @@ class Updates:
         if batch in self.broken.values():
             weight = trainer.weights[0]
             weight.assign(np.full(weight.shape, np.nan))
-        update = self._update(trainer, source_ids, *arguments)
+        update = self._update(
+            trainer, source_ids, target_ids, should_stop=should_stop, **options
+        )
         self.after.pop(step, lambda: None)()
         return update
 

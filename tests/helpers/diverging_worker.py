@@ -25,7 +25,7 @@ def main(step):
         from t2t_lite.training.trainer import Trainer
 
         updates = Updates()
-        Trainer.update = lambda *arguments: updates.do(*arguments)
+        Trainer.update = lambda *batch, **options: updates.do(*batch, **options)
         updates.break_batches(step)
 
     cli.load_tensorflow = load_and_break

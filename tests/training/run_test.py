@@ -17,7 +17,7 @@ from tiny_models import TINY_MODELS
 from t2t_lite.errors import InputError
 from t2t_lite.storage import checkpoint_files, checkpoints, origin
 from t2t_lite.storage.model_directory import ModelDirectory
-from t2t_lite.training import run
+from t2t_lite.training import run, run_inputs
 from t2t_lite.training.options import RunOptions
 from t2t_lite.training.trainer import Trainer
 from t2t_lite.training.training_text import TrainingText
@@ -99,7 +99,7 @@ def trained(finished, directory):
 
 @pytest.fixture
 def without_report(monkeypatch):
-    monkeypatch.setattr(run, "final_report", lambda *_: "")
+    monkeypatch.setattr(run, "final_report", lambda *_, **__: "")
 
 
 @pytest.mark.slow
@@ -149,8 +149,8 @@ def test_other_dev_text_begins_the_best_anew(trained, caplog, without_report):
 def test_a_model_that_is_not_finite_is_never_the_best(directory, monkeypatch):
     update = Trainer.update
 
-    def broken_update(self, *arguments):
-        result = update(self, *arguments)
+    def broken_update(self, *arguments, **options):
+        result = update(self, *arguments, **options)
         self.weights[0].assign(np.full(self.weights[0].shape, np.nan))
         return result
 
@@ -171,7 +171,7 @@ def test_a_model_that_is_not_finite_is_never_the_best(directory, monkeypatch):
 def test_the_error_that_ends_a_run_is_the_last_line_of_its_log(
     directory, monkeypatch, error, line
 ):
-    def fail(*_):
+    def fail(*_, **__):
         raise error
 
     monkeypatch.setattr(Trainer, "update", fail)
@@ -188,7 +188,7 @@ def test_a_warm_start_that_does_not_fit_does_not_block_its_correction(
     with pytest.raises(InputError, match="does not fit this model"):
         train(directory.path, warm_start_from=str(other))
     monkeypatch.setattr(run._Run, "loop", lambda *_: None)
-    monkeypatch.setattr(run, "final_report", lambda *_: "")
+    monkeypatch.setattr(run, "final_report", lambda *_, **__: "")
     wider = dataclasses.replace(HPARAMS, d_ff=16)
     train(directory.path, wider)
     assert directory.settings().hparams == wider
@@ -233,7 +233,7 @@ def test_a_run_that_is_given_no_micro_batch_keeps_what_was_tried(
 ):
     tried = []
 
-    def first_fitting(trainer, shape, tokens, _):
+    def first_fitting(trainer, shape, tokens, on):
         tried.append((shape, tokens, trainer.step))
         return 123
 
@@ -258,7 +258,7 @@ def test_a_run_that_goes_on_keeps_the_precision_that_auto_chose(
         tried.append(sizes)
         return "bfloat16"
 
-    monkeypatch.setattr(run, "faster_precision", faster_precision)
+    monkeypatch.setattr(run_inputs, "faster_precision", faster_precision)
     for steps in (2, 3):  # The second resumes the first.
         hparams = dataclasses.replace(HPARAMS, steps=steps)
         train(directory.path, hparams, dev=(), precision="auto")

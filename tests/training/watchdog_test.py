@@ -33,7 +33,7 @@ from t2t_lite.training.watchdog import Watchdog
 @pytest.fixture(autouse=True)
 def _informative(caplog, monkeypatch):
     caplog.set_level(logging.INFO, "absl")
-    monkeypatch.setattr(run, "final_report", lambda *_: "")
+    monkeypatch.setattr(run, "final_report", lambda *_, **__: "")
     monkeypatch.setattr(run, "draw_curves", lambda *_: None)
 
 
@@ -47,7 +47,9 @@ def _one_trainer():
 def updates(monkeypatch):
     updates = Updates()
     monkeypatch.setattr(
-        Trainer, "update", lambda *arguments: updates.do(*arguments)
+        Trainer,
+        "update",
+        lambda *batch, **options: updates.do(*batch, **options),
     )
     return updates
 
