@@ -160,9 +160,8 @@ def resume(directory, **overrides):
 
 @pytest.mark.slow
 def test_a_run_is_resumed_to_the_same_weights(begun, monkeypatch):
-    monkeypatch.setattr(
-        run, "final_report", lambda *_, **__: ""
-    )  # Would translate.
+    # It would translate.
+    monkeypatch.setattr(run, "final_report", lambda *_, **__: "")
     # Each part of a batch has its own dropout masks, and each core computes a
     # part: the expected weights are those of two.
     monkeypatch.setattr(hardware, "num_cores", lambda *_: 2)

@@ -115,7 +115,9 @@ class Checkpointer:
         Args:
             has_dev: whether there is a best one.
         """
-        return self._num_kept + 1 + 2 * has_dev
+        in_checkpoints = self._num_kept + 1
+        in_best = 2 if has_dev else 0
+        return in_checkpoints + in_best
 
     def save(
         self, step: int, tensors: Mapping[str, Any], is_stop: bool

@@ -150,7 +150,7 @@ class DevEvaluation:
             return 0.0
         every = -(-len(self._pairs) // _PAIRS_TRIED)
         tried = self._pairs[::every]
-        scorer = _Scorer(self._task, self._model, self._directory, tried)
+        scorer = _Scorer(self._task, self._model, self._directory, pairs=tried)
         start = time.perf_counter()
         scorer.scores(lambda: False)
         return (time.perf_counter() - start) / len(tried) * len(self._pairs)
@@ -190,7 +190,7 @@ class DevEvaluation:
         """
         if self._scorer is None:
             self._scorer = _Scorer(
-                self._task, self._model, self._directory, self._pairs
+                self._task, self._model, self._directory, pairs=self._pairs
             )
         found = self._scorer.scores(should_stop)
         if found is None:

@@ -106,7 +106,7 @@ class PlannedFeed(Feed):
     ) -> Batches:
         plan = batching.BatchPlan(self._buckets, self._hparams.seed)
         dataset = batching.training_batches(
-            self._pairs, plan, first_step, end_step
+            self._pairs, plan, first_step=first_step, end_step=end_step
         )
         return dataset.as_numpy_iterator()
 
@@ -115,13 +115,13 @@ class PlannedFeed(Feed):
         return batching.make_buckets(
             self._pairs.source_lengths,
             self._pairs.target_lengths,
-            self._hparams.tokens_per_batch,
-            self._hparams.num_buckets,
+            tokens_per_batch=self._hparams.tokens_per_batch,
+            num_buckets=self._hparams.num_buckets,
         )
 
     @property
     def shapes(self) -> list[tuple[int, int, int]]:
-        return [tuple(bucket[:3]) for bucket in self._buckets]
+        return [_sizes(bucket) for bucket in self._buckets]
 
     def plan(self) -> list[BatchShape]:
         buckets = self._buckets
@@ -170,14 +170,12 @@ class EpochFeed(Feed):
 
     @property
     def shapes(self) -> list[tuple[int, int, int]]:
-        return [tuple(shape[:3]) for shape in self._shapes]
+        return [_sizes(shape) for shape in self._shapes]
 
     def plan(self) -> list[BatchShape]:
         first = PlanState()
         pairs = self._tokenize(first.epoch, lambda: False)
-        found = [
-            tuple(shape[:3]) for shape, _ in self._plan(first, pairs).batches
-        ]
+        found = [_sizes(shape) for shape, _ in self._plan(first, pairs).batches]
         return _shared(self._shapes, [found.count(s) for s in self.shapes])
 
     def batches(
@@ -236,7 +234,7 @@ class EpochFeed(Feed):
         lengths = pairs.source_lengths, pairs.target_lengths
         drawn = self._draw(state.epoch)
         return epochs.plan_epoch(
-            state, drawn, lengths, self._shapes, self._seed
+            state, drawn, lengths, shapes=self._shapes, seed=self._seed
         )
 
     def tensors(self, step: int) -> dict[str, Any]:
@@ -281,13 +279,23 @@ class EpochFeed(Feed):
         ]
 
 
+def _sizes(shape: Bucket) -> tuple[int, int, int]:
+    """Returns the (S, T, B) of the batches of a Bucket."""
+    return shape.source_length, shape.target_length, shape.batch_size
+
+
 def _shared(
     shapes: Sequence[Bucket], counts: Sequence[float]
 ) -> list[BatchShape]:
     """Returns the shapes, each with its share of all batches."""
     total = sum(counts) or 1
     return [
-        BatchShape(*shape[:3], share=count / total)
+        BatchShape(
+            source_length=shape.source_length,
+            target_length=shape.target_length,
+            batch_size=shape.batch_size,
+            share=count / total,
+        )
         for shape, count in zip(shapes, counts, strict=True)
     ]
 
@@ -296,7 +304,10 @@ def _padded(
     pairs: TokenPairs, shape: Bucket, indices: np.ndarray
 ) -> tuple[np.ndarray, ...]:
     return batching.pad_batch(
-        pairs, indices, shape.source_length, shape.target_length
+        pairs,
+        indices,
+        source_length=shape.source_length,
+        target_length=shape.target_length,
     )
 
 
@@ -329,7 +340,7 @@ def make_feed(
         InputError: the vocabulary is of a kind that cannot be sampled.
     """
     if hparams.subword_sampling:
-        return _sampling_feed(prepared, hparams, task, folder)
+        return _sampling_feed(prepared, hparams, task, folder=folder)
     if prepared.weighting is not None:
         return _weighted_feed(prepared, hparams)
     return PlannedFeed(prepared.pairs, hparams)
@@ -349,7 +360,11 @@ def _weighted_feed(prepared: Prepared, hparams: HParams) -> EpochFeed:
     lengths = pairs.source_lengths[drawn], pairs.target_lengths[drawn]
     shapes = _shapes(pairs, lengths, hparams)
     return EpochFeed(
-        lambda *_: pairs, draw, len(pairs.source_lengths), shapes, hparams.seed
+        lambda *_: pairs,
+        draw,
+        num_pairs=len(pairs.source_lengths),
+        shapes=shapes,
+        seed=hparams.seed,
     )
 
 
@@ -364,20 +379,29 @@ def _sampling_feed(
         prepared.vocabulary,
         hparams.subword_sampling,
         hparams.seed,
-        task.targets_are_text,
+        targets_are_text=task.targets_are_text,
     )
-    lengths = _sampled_lengths(pairs, draw(0), sampler, hparams)
+    lengths = _sampled_lengths(pairs, draw(0), sampler, hparams=hparams)
     shapes = _shapes(pairs, lengths, hparams)
-    max_lengths = tuple(max(shape[n] for shape in shapes) for n in (0, 1))
+    max_lengths = (
+        max(shape.source_length for shape in shapes),
+        max(shape.target_length for shape in shapes),
+    )
 
     def tokenize(
         epoch: int, should_stop: Callable[[], bool]
     ) -> TokenPairs | None:
         logging.info("Sampling the subwords of epoch %d.", epoch + 1)
-        return sampler.sample(pairs, epoch, max_lengths, folder, should_stop)
+        return sampler.sample(
+            pairs, epoch, max_lengths, folder=folder, should_stop=should_stop
+        )
 
     return EpochFeed(
-        tokenize, draw, len(pairs.source_lengths), shapes, hparams.seed
+        tokenize,
+        draw,
+        num_pairs=len(pairs.source_lengths),
+        shapes=shapes,
+        seed=hparams.seed,
     )
 
 
@@ -409,6 +433,6 @@ def _shapes(
     return epochs.epoch_shapes(
         lengths,
         (int(pairs.source_lengths.max()), int(pairs.target_lengths.max())),
-        hparams.tokens_per_batch,
-        hparams.num_buckets,
+        tokens_per_batch=hparams.tokens_per_batch,
+        num_buckets=hparams.num_buckets,
     )

@@ -42,4 +42,5 @@ def _layer(path: str) -> str:
     >>> _layer("transformer/embedding/embedding")
     'embedding'
     """
-    return "/".join(path.split("/")[1:-1][:3])
+    _, *layers, _ = path.split("/")  # The model, layers, and the weight.
+    return "/".join(layers[:3])

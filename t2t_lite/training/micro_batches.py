@@ -59,7 +59,11 @@ def fitting_micro_batch_tokens(
 
     def fits(size: int) -> bool:
         return budget >= peak_bytes(
-            hparams, vocabulary_size, precision, hardware, size
+            hparams,
+            vocabulary_size,
+            precision,
+            hardware=hardware,
+            tokens=size,
         )
 
     sizes = halves(tokens)

@@ -129,17 +129,19 @@ def prepare(
         description, tensors = warm_start
         remedy = "give that one as --vocabulary, or its model directory"
         origin.require_vocabulary(
-            tensors, vocabulary.sha256, description, remedy
+            tensors, vocabulary.sha256, description, remedy=remedy
         )
     pairs, report = _tokens(start, vocabulary)
     if pairs.links is not None:
         pairs = pairs._replace(links=pairs.links.of_tokens(vocabulary))
     logging.info("Training corpus: %s.", report)
     _warn_of_implausible(start, vocabulary, pairs)
-    settings = _settings(start, vocabulary, is_learned, pairs, report)
+    settings = _settings(
+        start, vocabulary, is_learned, pairs=pairs, report=report
+    )
     _save(start, vocabulary, settings)
     weighting = _weighting(text.weights, report.kept_by_corpus)
-    return Prepared(vocabulary, pairs, settings, weighting)
+    return Prepared(vocabulary, pairs, settings, weighting=weighting)
 
 
 def _weighting(
@@ -231,7 +233,10 @@ def _save(start: _Start, vocabulary: Vocabulary, settings: Settings) -> None:
     directory = start.directory
     if start.previous is None:
         start.task.save_extras(
-            directory, start.hparams, vocabulary, start.read_pairs
+            directory,
+            start.hparams,
+            vocabulary=vocabulary,
+            read_pairs=start.read_pairs,
         )
     vocabulary.save_in(directory.path)
     # Last, so that a directory with settings has all the rest.
@@ -329,7 +334,7 @@ def _micro_batch_tokens(start: _Start, vocabulary: Vocabulary) -> int:
         start.hparams,
         max(vocabulary.size, vocabulary.target.size),
         options.precision,
-        find_hardware(options.memory_limit_gib),
+        hardware=find_hardware(options.memory_limit_gib),
     )
 
 
@@ -412,9 +417,9 @@ def _unchecked_vocabulary(
     logging.info("Learning the vocabulary.")
     learned = start.task.learn_vocabulary(
         start.read_pairs,
-        hparams.vocabulary_type,
-        hparams.vocabulary_size,
-        hparams.reserved,
+        kind=hparams.vocabulary_type,
+        size=hparams.vocabulary_size,
+        reserved=hparams.reserved,
     )
     return learned, True
 
@@ -465,7 +470,10 @@ def _tokens(
         raise start.other_run("different training text", "this corpus")
     if cache_dir is not None:
         return token_cache.shared_tokens(
-            cache_dir, start.text.read_corpora, start.data_sha256, tokenizer
+            cache_dir,
+            start.text.read_corpora,
+            start.data_sha256,
+            tokenizer=tokenizer,
         )
     return _own_tokens(start, tokenizer) or _make_tokens(start, tokenizer)
 

@@ -49,7 +49,9 @@ def final_report(
     average_last = min(num_kept, hparams.average_last)
     lines = []
     if held_out:
-        lines += _scores(directory, task, held_out, average_last, checks)
+        lines += _scores(
+            directory, task, held_out, average_last=average_last, checks=checks
+        )
         lines.append("")
     flags = f"--model_dir={shlex.quote(str(directory.path))}"
     if average_last > 1:
@@ -71,8 +73,10 @@ def _scores(
     report = evaluate(
         translator,
         held_out,
-        task.scores,
-        functools.partial(task.encode_targets, translator.vocabulary),
+        score=task.scores,
+        encode_targets=functools.partial(
+            task.encode_targets, translator.vocabulary
+        ),
         checks=checks,
     )
     _keep(directory, report)

@@ -63,7 +63,8 @@ def directory_of(warm_start_from: str) -> files.Path:
     path = files.to_path(warm_start_from)
     if files.is_folder(path):
         return path
-    return [path, *path.absolute().parents][:3][-1]
+    nearest = path.absolute().parents[:2]
+    return nearest[-1] if nearest else path
 
 
 def _previous_run_in(model_dir: str | None) -> PreviousRun:

@@ -118,7 +118,8 @@ def first_fitting(
         used = "" if peak is None else f", in {peak / GIB:.1f} GiB"
         logging.info(
             "Micro-batches of %d tokens: the largest update fits%s.",
-            *(size, used),
+            size,
+            used,
         )
         if peak is not None and peak > limit:
             logging.warning(

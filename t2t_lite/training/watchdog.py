@@ -94,8 +94,8 @@ class Watchdog:
         reason = divergence_reason(
             loss,
             update.gradient_norms.numpy(),
-            self.loss_mean,
-            self._options.divergence_factor,
+            mean=self.loss_mean,
+            factor=self._options.divergence_factor,
         )
         if reason is not None:
             raise DivergenceError(reason, update.step, update)

@@ -133,9 +133,9 @@ def test_one_epoch_is_tokenized_to_resume(
     sampled = []
     sample = feeding.SubwordSampler.sample
 
-    def counted(self, pairs, epoch, *arguments):
+    def counted(self, pairs, epoch, *arguments, **options):
         sampled.append(epoch)
-        return sample(self, pairs, epoch, *arguments)
+        return sample(self, pairs, epoch, *arguments, **options)
 
     _, states = whole
     feed = make_feed(vocabulary, tmp_path)

@@ -1,4 +1,4 @@
-"""Updates: divided, stopped, scaled, traced once, saved and restored."""
+"""Updates: divided, stopped, scaled, and continued to the same bits."""
 
 import collections
 import dataclasses
@@ -10,9 +10,7 @@ import tensorflow as tf
 from eagerly import eagerly
 from tiny_models import TINY_MODELS
 
-from t2t_lite.errors import InputError
 from t2t_lite.model import loss
-from t2t_lite.token_ids import EOS
 from t2t_lite.training.divergence import DivergenceError
 from t2t_lite.training.loss_scale import LossScale
 from t2t_lite.training.trainer import Trainer
@@ -147,21 +145,6 @@ def test_an_update_knows_its_step_and_its_batch(with_dropout):
     assert all(a is b for a, b in zip(update.batch, batch, strict=True))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["dropout", "float16"])
-def test_a_trainer_that_is_reset_is_as_it_was_made(kind, trainer_of):
-    hparams, options = _KINDS[kind]
-    expected = _saved(Trainer(hparams, V, **options))
-    trainer = trainer_of(kind)
-    trainer.update(*_batch())
-    trainer.state.loss_scale = trainer.state.loss_scale.after(is_finite=False)
-    trainer.state.reset()
-    found = _saved(trainer)
-    assert found.keys() == expected.keys()
-    for name, value in expected.items():
-        np.testing.assert_array_equal(found[name], value, name)
-
-
 def test_micro_batches_draw_masks_of_their_own(with_dropout, without_dropout):
     twins = [np.repeat(ids, 2, axis=0) for ids in _batch()]
 
@@ -273,34 +256,6 @@ def test_a_restored_trainer_goes_on_to_the_same_bits(trainer_of):
     _assert_same(_weights(trainer), expected)
 
 
-def test_a_checkpoint_of_another_model_is_refused_by_the_variable(
-    with_dropout,
-):
-    saved = with_dropout.state.tensors()
-    name = "transformer/embedding/embedding"
-    other = saved | {name: np.zeros((V + 1, _WITH_DROPOUT.d_model))}
-    before = _weights(with_dropout)
-    with pytest.raises(InputError, match=f"{name} must be"):
-        with_dropout.state.restore(other, "step-3")
-    _assert_same(_weights(with_dropout), before)
-
-
-def test_one_graph_adds_batches_of_all_shapes(without_dropout):
-    """A separate graph for the first shape would round differently."""
-    for size in (1, 2, 4):
-        ids = np.full((size, size), EOS, np.int32)
-        without_dropout.add(ids, ids)
-    without_dropout.clear()
-    assert without_dropout.graphs._run_add.experimental_get_tracing_count() == 1
-
-
-def test_graphs_are_traced_before_the_first_update_alone():
-    trainer = Trainer(_WITHOUT_DROPOUT, V, num_target_ids=NUM_TARGET_IDS)
-    trainer.state.step = 1
-    with pytest.raises(ValueError, match="there were 1 updates"):
-        trainer.graphs.trace()
-
-
 @pytest.mark.parametrize(
     ("kind", "tolerance"),
     [
@@ -367,23 +322,6 @@ def test_float16_halves_its_scale_and_repeats_the_batch(trainer_of):
     assert trainer.state.weights_are_finite()
 
 
-def test_the_loss_scale_is_saved_and_restored(trainer_of):
-    trainer = trainer_of("float16")
-    trainer.state.loss_scale = LossScale(2.0**12, 34)
-    saved = trainer.state.tensors()
-    trainer.state.loss_scale = LossScale()
-    trainer.state.restore(saved, "saved")
-    assert trainer.state.loss_scale == LossScale(2.0**12, 34)
-
-
-def test_a_checkpoint_of_float32_leaves_float16s_loss_scale(
-    trainer_of, without_dropout
-):
-    trainer = trainer_of("float16")
-    trainer.state.restore(without_dropout.state.tensors(), "saved")
-    assert trainer.state.loss_scale == LossScale()
-
-
 def test_float16_gives_up_when_no_scale_fits(trainer_of):
     trainer = trainer_of("float16")
     trainer.weights[0].assign(np.full(trainer.weights[0].shape, np.inf))
@@ -396,11 +334,3 @@ def test_float16_gives_up_when_no_scale_fits(trainer_of):
     assert not np.isfinite(failed.gradient_norms).any()
     assert float(failed.tokens) == 7 + 3 + 7 + 1
     assert float(trainer.graphs.sums.tokens) == 0
-
-
-def test_weights_that_are_not_finite_are_noticed(with_dropout):
-    assert with_dropout.state.weights_are_finite()
-    weights = with_dropout.weights[3].numpy()
-    weights.flat[0] = np.nan
-    with_dropout.weights[3].assign(weights)
-    assert not with_dropout.state.weights_are_finite()
