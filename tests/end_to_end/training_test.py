@@ -395,6 +395,7 @@ def test_runs_share_a_cache_and_end_with_the_same_bits(
 
 
 def test_no_gain_on_dev_stops_a_run(corpus, tmp_path, monkeypatch):
+    # It is not needed here.
     monkeypatch.setattr(run, "final_report", lambda *_, **__: "")
     flags = _flags(
         corpus,
