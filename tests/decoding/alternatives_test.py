@@ -1,20 +1,28 @@
 """Alternatives are those that brute force finds, on tables of logits."""
 
 import itertools
+import math
+import re
 import types
 
 import numpy as np
+import pytest
 import reference
 import tensorflow as tf
 from keras import ops
 from search_tables import EOS, log_prob, random_table, search, without_padding
+from tiny_translator import LINES, assert_same
 
 from t2t_lite.decoding.alternatives import AlternativesSearch
 from t2t_lite.decoding.beam_search import Hypotheses
 from t2t_lite.decoding.constraints import Batch
+from t2t_lite.decoding.line_predictor import Translation
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.decoding.steering import Steering
+from t2t_lite.decoding.translation import LineTranslator
+from t2t_lite.errors import InputError
 from t2t_lite.tensor import NEG_INF
+from t2t_lite.text.sentences import Splitting
 
 # The text of each id of a table; the three characters differ in their kind.
 TEXTS = [b"", b"", b" ", b" a", b"a", b"."]
@@ -226,3 +234,114 @@ def test_numbers_of_alternatives_share_searches():
     ends, *words = made
     assert ends == (3, 1)
     assert words == [(3, 3), (4, 4), (8, 8)]
+
+
+@pytest.mark.slow
+def test_alternatives_differ_in_the_next_word(steered, translator):
+    plain = steered()
+    text, prefix = LINES[0], "the red "
+    found = plain.alternatives(text, prefix, count=4)
+    rests = [each.text.removeprefix(prefix) for each in found]
+    words = [re.match(r"\w+|\W|$", rest)[0] for rest in rests]
+    assert len({*words}) == len(found) == 4
+    for (best, score), word in zip(found, words, strict=True):
+        assert best.startswith(prefix)
+        # It is the best that begins so, unless the best continues the word.
+        ((again, *_),) = translator.translate([text], prefixes=[prefix + word])
+        assert again.score >= score - 1e-4
+        rest = again.text.removeprefix(prefix + word)
+        assert again.score < score + 1e-4 or re.match(r"\w", rest)
+    fewer = plain.alternatives(text, prefix, count=2)
+    assert_same([fewer], [found[:2]])
+
+
+@pytest.mark.slow
+def test_alternatives_begin_anywhere(steered):
+    """At the start, within a word, and after a word without a space."""
+    translator = steered()
+    for prefix in ("", "the r", "the red"):
+        found = translator.alternatives(LINES[0], prefix, count=3)
+        assert len({each.text for each in found}) == 3
+        assert all(each.text.startswith(prefix) for each in found)
+
+
+@pytest.mark.slow
+def test_what_has_fewer_alternatives_has_no_others(steered, vocabulary):
+    names = vocabulary.tokens(range(2, vocabulary.size))
+    kept = "\N{LOWER ONE EIGHTH BLOCK}the"
+    one = steered(
+        suppress_pieces=[name for name in names if name != kept],
+        max_extra_length=1,
+    )
+    found = one.alternatives("two men", count=3)
+    assert {text for text, _ in found} == {"the", ""}
+    assert one.alternatives(" ", count=3) == [Translation("", 0.0)]
+    with pytest.raises(InputError, match="line 1 is blank but has the prefix"):
+        one.alternatives(" ", "the")
+
+
+@pytest.mark.slow
+def test_lines_have_alternatives_where_their_prefixes_end(steered):
+    """Of several sentences, only the first that the prefix leaves open."""
+    several = steered(Splitting(), alternatives=3)
+    plain = steered(Splitting())
+    lines = ["The dog. A cat. Two men.", "", "a red boat"]
+    found = several.translate(lines, prefixes=["the old hill. the ", "", ""])
+    assert [len(each) for each in found] == [3, 3, 3]
+    alone = plain.alternatives("A cat.", "the ", count=3)
+    assert [text for text, _ in found[0]] == [
+        f"the old hill. {each.text} {plain('Two men.')}" for each in alone
+    ]
+    assert found[1] == [
+        Translation("", 0.0),
+        *[Translation("", -math.inf)] * 2,
+    ]
+    assert_same(found[2:], [plain.alternatives("a red boat", count=3)])
+    assert_same(several.translate(lines[2:]), found[2:])
+    (first,) = several.translate(["A cat. Two men."])
+    assert [text for text, _ in first] == [
+        f"{each.text} {plain('Two men.')}"
+        for each in plain.alternatives("A cat.", count=3)
+    ]
+
+
+@pytest.mark.slow
+def test_alternatives_are_the_same_with_xla_and_on_several_devices(
+    steered, compiled, divided
+):
+    plain = steered()
+    on_two, with_xla = (
+        LineTranslator(each, plain.vocabulary, plain.options)
+        for each in (divided, compiled)
+    )
+    # Without a prefix, XLA would have to compile another program.
+    for prefix, others in (("", [on_two]), ("the re", [on_two, with_xla])):
+        expected = plain.alternatives(LINES[0], prefix, count=3)
+        for other in others:
+            assert_same([other.alternatives(LINES[0], prefix, 3)], [expected])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (("a dog", "", 0), InputError, "count must be at least 1"),
+        ((["a dog"],), TypeError, "text must be a str"),
+        (("a dog", None), TypeError, "prefix must be a str"),
+    ],
+)
+def test_no_alternatives_of_what_is_no_text(
+    translator, arguments, error, message
+):
+    with pytest.raises(error, match=message):
+        translator.alternatives(*arguments)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"sample_top_k": 3}, {"glossary": {"a": "the"}}, {"keep": ["tags"]}],
+)
+def test_no_alternatives_of_what_is_no_plain_search(steered, options):
+    translator = steered(**options)
+    message = "alternatives cannot be combined with sampling, a glossary or"
+    with pytest.raises(InputError, match=message):
+        translator.alternatives("a dog")

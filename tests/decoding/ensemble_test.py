@@ -1,28 +1,24 @@
 """Models translate together by the mean of their log probabilities."""
 
 import dataclasses
-import json
 import shutil
 
 import in_process
 import numpy as np
 import pytest
 import tensorflow as tf
-from paths import ROOT
 from tiny_translator import (
     LEARNED,
     LINES,
     ONE_LAYER,
-    WORDS,
+    OTHER,
     learn_vocabulary,
     random_model,
-    write_model,
 )
 
 from t2t_lite import Translator
 from t2t_lite.decoding.engine import model_engine
 from t2t_lite.decoding.ensemble import Ensemble
-from t2t_lite.decoding.members import members_of, require_together
 from t2t_lite.decoding.search import SearchOptions, ids_translator, search
 from t2t_lite.decoding.translation import LineTranslator
 from t2t_lite.errors import InputError
@@ -32,19 +28,10 @@ from t2t_lite.model.transformer import shift_right
 from t2t_lite.text import learning
 from t2t_lite.token_ids import PAD
 
-GOLDEN = ROOT / "tests" / "golden" / "0.1.0"
 TWO = ["/device:CPU:0"] * 2
 TEXTS = [line for line in LINES if line]
 SHORT = [text for text in TEXTS if len(text) < 30]
 VOCABULARY = learn_vocabulary()
-# Another inner size, activation and window, and another start of the decoder.
-OTHER = dataclasses.replace(
-    ONE_LAYER,
-    d_ff=16,
-    activation="gelu",
-    attention_window=3,
-    decoder_start="zeros",
-)
 OPTIONS = SearchOptions.from_hparams(
     ONE_LAYER, length_penalty=0.0, nbest=4, tokens_at_once=32
 )
@@ -61,19 +48,6 @@ def models():
 def engine(models):
     """The Engine that searches with both models."""
     return model_engine(Ensemble(models), VOCABULARY, OPTIONS, xla=False)
-
-
-@pytest.fixture(scope="module")
-def directories(tmp_path_factory):
-    """Two model directories; the first has two checkpoints."""
-    folder = tmp_path_factory.mktemp("ensemble")
-    return tuple(
-        write_model(folder / name, VOCABULARY, hparams, seeds).path
-        for name, hparams, seeds in (
-            ("first", ONE_LAYER, (3, 4)),
-            ("second", OTHER, (5,)),
-        )
-    )
 
 
 def as_ids(lines):
@@ -204,29 +178,6 @@ def test_models_of_other_ids_are_refused(models):
         Ensemble([models[0], other])
 
 
-def test_models_of_other_vocabularies_are_refused(directories, tmp_path):
-    lines = [" ".join(reversed(WORDS))] * 3 + ["."]
-    vocabulary = learning.learn(lines, "unigram", VOCABULARY.size)
-    other = write_model(tmp_path / "other", vocabulary).path
-    with pytest.raises(InputError, match="have different vocabularies: models"):
-        Translator([directories[0], other])
-
-
-@pytest.mark.parametrize(
-    ("checkpoints", "message"),
-    [
-        (["last"] * 3, "give one checkpoint per model directory, or several"),
-        ([], "give one checkpoint per"),
-        ("a/checkpoints/step-1", "a single checkpoint must be last, best or"),
-    ],
-)
-def test_checkpoints_that_do_not_pair_are_refused(
-    directories, checkpoints, message
-):
-    with pytest.raises(InputError, match=message):
-        Translator(directories, checkpoints)
-
-
 def test_no_model_is_refused():
     for empty in ([], ()):
         with pytest.raises(InputError, match="give one checkpoint per mod"):
@@ -235,49 +186,10 @@ def test_no_model_is_refused():
         Ensemble([])
 
 
-def test_a_model_that_is_given_twice_is_refused(directories, tmp_path):
-    (tmp_path / "link").symlink_to(directories[0])
-    for other in (directories[0], tmp_path / "link"):
-        with pytest.raises(InputError, match="is given twice with the checkp"):
-            Translator([directories[0], other])
-    with pytest.raises(
-        InputError, match="given twice with the checkpoint last"
-    ):
-        Translator(directories[0], ["last", "last"])
-
-
 def test_models_of_the_same_weights_are_refused(directories, tmp_path):
     copy = shutil.copytree(directories[0], tmp_path / "copy")
     with pytest.raises(InputError, match="have the same weights: models that"):
         Translator([directories[0], copy])
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("source_language", "de"), ("language_tokens", True)]
-)
-def test_models_of_other_languages_are_refused(
-    directories, tmp_path, name, value
-):
-    members = members_of(
-        [shutil.copytree(each, tmp_path / each.name) for each in directories]
-    )
-
-    def set_both(*values):
-        for member, value in zip(members, values, strict=True):
-            path = member.model_dir / "settings.json"
-            settings = json.loads(path.read_text()) | {name: value}
-            path.write_text(json.dumps(settings))
-
-    set_both(value, None)  # A value that is not known is not compared.
-    require_together(members)
-    set_both(value, "en")
-    with pytest.raises(InputError, match=f"must have the same {name}"):
-        require_together(members)
-
-
-def test_a_parser_beside_a_translator_is_refused(directories):
-    with pytest.raises(InputError, match="parsing was trained for parsing"):
-        Translator([directories[0], GOLDEN / "parsing"])
 
 
 def test_what_takes_one_model_refuses_several(directories):

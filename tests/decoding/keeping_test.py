@@ -3,7 +3,8 @@
 import re
 
 import pytest
-from tiny_translator import MAX_LENGTH, learn_vocabulary, sentence
+from tiny_searches import words_in
+from tiny_translator import MAX_LENGTH, assert_same, sentence
 
 from t2t_lite.decoding.keeping import KeptLines
 from t2t_lite.decoding.kept import Keeper
@@ -13,11 +14,6 @@ from t2t_lite.decoding.tags import Word
 from t2t_lite.text.sentences import Splitting
 
 _TOKEN = re.compile("(?:>>[a-z]+<< )?")
-
-
-@pytest.fixture(scope="module")
-def vocabulary():
-    return learn_vocabulary()
 
 
 def same_words(pairs):
@@ -108,3 +104,93 @@ def test_what_has_no_translation_is_left_blank(vocabulary):
     )
     nothing = [[Translation("", -float("inf"))]]
     assert kept.put_back(nothing, pieces, nothing, same_words) == nothing
+
+
+KEPT_LINES = [
+    "the <b>red dog</b> sees {name}",
+    "two men",
+    "see a@b.org, or <i>the {x} and {y}</i>. A <br/>bird.",
+    "<hr/>",
+]
+ITEMS = [
+    ["<b>", "</b>", "{name}"],
+    [],
+    ["a@b.org", "<i>", "</i>", "{x}", "{y}", "<br/>"],
+    ["<hr/>"],
+]
+ALL_KINDS = ["tags", "urls", "placeholders", "quantities"]
+
+
+def without(text, items):
+    for item in items:
+        text = text.replace(item, "")
+    return " ".join(text.split())
+
+
+@pytest.mark.slow
+def test_what_is_kept_is_there_once(steered, translator):
+    keeping = steered(Splitting(), keep=ALL_KINDS, nbest=3)
+    found = keeping.translate(KEPT_LINES)
+    for several, items in zip(found, ITEMS, strict=True):
+        for best in several:
+            for item in items:
+                assert best.text.count(item) == 1
+    assert found[2][0].text.index("<i>") < found[2][0].text.index("</i>")
+    assert [best.text for best in found[3]] == ["<hr/>"] * 3
+    # A line with nothing to keep is translated as usual.
+    plain = translator.translate(KEPT_LINES[1:2])
+    assert_same(found[1:2], plain)
+    assert_same(keeping.translate(KEPT_LINES[::-1]), found[::-1])
+
+
+@pytest.mark.slow
+def test_tags_leave_the_words_as_they_are(steered, translator):
+    keeping = steered(keep=["tags"])
+    lines = ["the <b>red</b> <i>ball on</i> a boat", "<p>men<br/></p>"]
+    found = keeping.translate(lines)
+    plain = translator.translate(["the red ball on a boat", "men"])
+    names = ["<b>", "</b>", "<i>", "</i>", "<p>", "</p>", "<br/>"]
+    for (best,), (expected, *_) in zip(found, plain, strict=True):
+        assert without(best.text, names) == expected.text
+        assert best.score == pytest.approx(expected.score, abs=1e-4)
+        assert best.text != expected.text
+
+
+def test_all_sentences_of_a_line_share_its_tags(steered):
+    keeping = steered(Splitting(), keep=["tags"])
+    (found,) = keeping.translate(["<b>A dog. Two men.</b> The <i>old</i> cat."])
+    bold = found[0].text.partition("<b>")[2].partition("</b>")[0]
+    alone = [keeping(text) for text in ("A dog.", "Two men.", "The old cat.")]
+    assert without(found[0].text, ["<b>", "</b>", "<i>", "</i>"]) == " ".join(
+        alone
+    )
+    assert len(bold.split()) >= 2
+
+
+@pytest.mark.slow
+def test_a_prefix_may_have_what_is_kept(steered):
+    keeping = steered(keep=["tags", "placeholders"], nbest=3)
+    line = "the <b>dog</b> sees {name} and {other}"
+    found = keeping(line, prefix="the {name} a")
+    assert found.replace("<b>", "").replace("</b>", "").startswith("the {name}")
+    for item in ("{name}", "{other}", "<b>", "</b>"):
+        assert found.count(item) == 1
+
+
+@pytest.mark.slow
+def test_a_glossary_and_what_is_kept_go_together(steered):
+    keeping = steered(
+        keep=["placeholders"], glossary={"dog": "old cat"}, nbest=3
+    )
+    found = keeping("the dog sees {name}")
+    assert words_in(found, "old cat") == 1
+    assert found.count("{name}") == 1
+
+
+def test_what_cannot_be_kept_is_warned_of(steered, caplog):
+    keeping = steered(keep=["placeholders"], max_extra_length=0)
+    items = [f"{{{number}}}" for number in range(99)]
+    with caplog.at_level("WARNING"):
+        keeping._kept(["a dog", " ".join(items)], first_line=1, prefixes=None)
+    assert "Line 2 has too many items to keep, so '{98}' is" in caplog.text
+    assert "'{0}'" not in caplog.text

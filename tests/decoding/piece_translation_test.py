@@ -5,20 +5,15 @@ import re
 
 import numpy as np
 import pytest
-from tiny_translator import learn_vocabulary
+from tiny_translator import LINES
 
-from t2t_lite.decoding.alignment import WordWeights
+from t2t_lite.decoding.alignment import Pair, WordWeights
 from t2t_lite.decoding.beam_search import Hypotheses
 from t2t_lite.decoding.beginnings import NO_PREFIX, PiecePrefix
 from t2t_lite.decoding.engine import Engine
 from t2t_lite.decoding.line_predictor import Translation
 from t2t_lite.decoding.piece_translation import PieceTranslator, Request
 from t2t_lite.decoding.terms import Term
-
-
-@pytest.fixture(scope="module")
-def vocabulary():
-    return learn_vocabulary().target
 
 
 @pytest.fixture
@@ -184,3 +179,27 @@ def test_what_ends_with_its_prefix_has_no_terms(make, cat):
 def test_no_pieces_have_no_translations(make):
     translator, _ = make([[("", 0.0)]])
     assert translator.best([]) == []
+
+
+def test_a_term_takes_the_place_of_the_word_that_attends_to_it(
+    steered, vocabulary
+):
+    plain = steered()
+    lines = LINES[1], LINES[4]
+    num_placed = 0
+    for line, text in zip(lines, plain(list(lines)), strict=True):
+        (ids,) = vocabulary.encode([line])
+        (weights,) = plain._aligner.weights([Pair(ids, line, text)])
+        for match in re.finditer(r"\w+", line):
+            weight_W = weights.of_source(*match.span())
+            best = int(weight_W.argmax())
+            greatest = weights.weights_WS[best].max()
+            is_word = line.split().count(match[0]) == 1 and "house" not in text
+            if not is_word or weight_W[best] < 0.5 * greatest:
+                continue
+            start, end = weights.words[best]
+            translator = steered(glossary={match[0]: "house"})
+            expected = f"{text[:start]}house{text[end:]}"
+            assert translator(line) == expected
+            num_placed += 1
+    assert num_placed > 1

@@ -5,8 +5,13 @@ import pytest
 import reference
 from keras import ops
 from search_tables import EOS, child, log_prob, random_table, table_step
+from tiny_searches import PREFIXES, eager_search
+from tiny_translator import LINES, ONE_LAYER, assert_same
 
 from t2t_lite.decoding.sampling import Sampling, row_keys, sample
+from t2t_lite.decoding.search import SearchOptions
+from t2t_lite.decoding.steering import Steering
+from t2t_lite.decoding.translation import LineTranslator
 
 V, T = 6, 3
 ROWS, W = 400, 50
@@ -117,3 +122,69 @@ def test_rows_depend_on_their_ids_alone():
     assert keys.tolist() == again.tolist()
     assert keys[0] == keys[2] != keys[1]
     assert keys.tolist() != ops.convert_to_numpy(row_keys(ids, 4)).tolist()
+
+
+@pytest.fixture(scope="module")
+def drawn(steered):
+    """A LineTranslator that samples."""
+    return steered(
+        sample_top_k=30,
+        sample_top_p=0.95,
+        temperature=1.5,
+        nbest=3,
+        seed=5,
+        min_length=2,
+    )
+
+
+@pytest.mark.slow
+def test_what_is_drawn_depends_on_the_line_alone(drawn, model, vocabulary):
+    found = drawn.translate(LINES)
+    assert_same(drawn.translate(LINES[::-1]), found[::-1])
+    for line, of_line in zip(LINES, found, strict=True):
+        assert_same(drawn.translate([line]), [of_line])
+    texts = {t.text for of_line in found for t in of_line}
+    assert len(texts) > 2 * len(LINES)
+    for seed in (5, 6):
+        options = drawn.options._replace(seed=seed)
+        steering = Steering(options, vocabulary)
+        hypotheses = eager_search(
+            model, vocabulary, options, LINES[:1], steering.constraint
+        )
+        others = vocabulary.decode(hypotheses.ids_BWT[0].numpy())
+        is_same = others == [t.text for t in found[0]]
+        assert is_same == (seed == 5)
+
+
+@pytest.mark.slow
+def test_xla_draws_the_same(drawn, model, vocabulary):
+    compiled = LineTranslator.from_model(
+        model, vocabulary, drawn.options, xla=True
+    )
+    lines = LINES[::3]  # All of one shape.
+    assert_same(compiled.translate(lines), drawn.translate(lines))
+
+
+@pytest.mark.slow
+def test_the_likeliest_alone_is_what_a_beam_of_one_finds(model, vocabulary):
+    drawn, greedy = (
+        eager_search(
+            model,
+            vocabulary,
+            SearchOptions.from_hparams(ONE_LAYER, **options),
+            [line for line in LINES if line],
+        )
+        for options in ({"sample_top_k": 1}, {"beam_width": 1})
+    )
+    np.testing.assert_array_equal(drawn.ids_BWT, greedy.ids_BWT)
+    np.testing.assert_allclose(drawn.scores_BW, greedy.scores_BW, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_what_is_drawn_keeps_to_what_steers(steered):
+    drawn = steered(sample_top_p=1.0, suppress=["the"])
+    found = drawn(LINES, prefix=PREFIXES)
+    for text, prefix, line in zip(found, PREFIXES, LINES, strict=True):
+        assert text.startswith(prefix) or not line
+        rest = text.removeprefix("the c").removeprefix(prefix)
+        assert "the" not in rest.split()

@@ -1,5 +1,6 @@
 """A tiny model with random weights whose translations are words."""
 
+import dataclasses
 import itertools
 
 import keras
@@ -31,6 +32,14 @@ LEARNED = HParams(
 
 # Its graphs are traced in half the time.
 ONE_LAYER = HParams(**(TINY.__dict__ | {"num_layers": 1}))
+# Another inner size, activation and window, and another start of the decoder.
+OTHER = dataclasses.replace(
+    ONE_LAYER,
+    d_ff=16,
+    activation="gelu",
+    attention_window=3,
+    decoder_start="zeros",
+)
 
 WORDS = [
     *("the", "a", "dog", "cat", "boat", "sees", "old", "red", "two", "men"),
