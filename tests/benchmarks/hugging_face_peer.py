@@ -10,7 +10,7 @@ imports it again. The last model is one of this package, with the paper's
 epsilon, which `MarianMTModel` does not have.
 
 --seeds=N makes N models of each configuration, 3 by default.
---golden=DIR instead writes what tests/formats/hugging_face_test.py reads:
+--golden=DIR instead writes what the tests in tests/formats read:
 
     python tests/benchmarks/hugging_face_peer.py --peer_python=PYTHON \
         --golden=tests/golden/hugging_face

@@ -1,25 +1,20 @@
 """Imported Marian models compute what Marian computes."""
 
-import io
 import json
 import math
 import os
 import pickle
-import tarfile
-import tempfile
-import zipfile
 
 import numpy as np
 import pytest
-import sentencepiece
 import tiny_marian
 import yaml
+from marian_imports import assert_refused, marian_ids
 
 from t2t_lite.errors import InputError
-from t2t_lite.formats import marian, marian_weights
+from t2t_lite.formats import marian
 from t2t_lite.model.transformer import Transformer, shift_right
 from t2t_lite.storage.model_directory import assign
-from t2t_lite.text.vocabulary import SPACE
 
 # Marian's own scores of tiny_marian's pairs, in nats, from pymarian 1.12.42:
 #     python tests/benchmarks/marian_peer.py --peer_python=PYTHON --golden
@@ -161,14 +156,6 @@ def _log_softmax(x):
     return x - np.log(np.exp(x).sum(axis=-1, keepdims=True))
 
 
-def marian_ids(model, lines):
-    """Returns the ids that Marian uses for lines: SentencePiece's and eos."""
-    processor = sentencepiece.SentencePieceProcessor()
-    processor.LoadFromSerializedProto(model)
-    eos = processor.eos_id()
-    return [[*ids, eos] for ids in processor.encode(list(lines))]
-
-
 def imported_logits(imported, source_ids, target_ids):
     """Returns the float32 logits_BTV of a PortableModel for a padded batch."""
     model = Transformer(
@@ -242,137 +229,6 @@ def test_gelu_before_1_12_3_is_a_swish(tmp_path):
     assert_equal_to_marian(tmp_path, options, arrays, source, target)
 
 
-def test_a_pre_softmax_of_old_versions_is_transposed():
-    options, arrays, *_ = tiny_marian.make("gelu")
-    _, expected = marian_weights.convert(options, arrays)
-    matrix = arrays.pop("decoder_ff_logit_out_Wt")
-    _, weights = marian_weights.convert(
-        options, arrays | {"decoder_ff_logit_out_W": matrix.T}
-    )
-    name = "transformer/output_embedding/embedding"
-    np.testing.assert_array_equal(weights[name], expected[name])
-
-
-def test_pad_has_no_vector_and_no_part_in_the_softmax():
-    _, weights = marian_weights.convert(*tiny_marian.make("tied")[:2])
-    assert not weights["transformer/embedding/embedding"][0].any()
-    assert weights["transformer/embedding/logit_bias"][0] == -100
-
-
-# Vocabularies.
-
-
-def write_with_map(folder, suffix, source=None, target=None, pieces=None):
-    """Writes a tied model whose piece ids are in a YAML, JSON or text file."""
-    pieces = pieces or tiny_marian.pieces_of(tiny_marian.SMALL)
-    options = tiny_marian.options(
-        len(pieces), len(pieces), tied_embeddings_all=True
-    )
-    arrays = tiny_marian.arrays(options)
-    source = source or tiny_marian.SMALL
-    tiny_marian.write(folder, options, arrays, source, target or source)
-    tiny_marian.write_map(folder / f"vocab{suffix}", pieces)
-    tiny_marian.write_config(folder, vocabs=[f"vocab{suffix}"] * 2)
-    return options, arrays
-
-
-@pytest.mark.parametrize("suffix", [".yml", ".json", ".txt"])
-def test_a_map_gives_pieces_their_ids(tmp_path, suffix):
-    pieces = tiny_marian.pieces_of(tiny_marian.SMALL)
-    shuffled = pieces[::-1]
-    write_with_map(tmp_path, suffix, pieces=shuffled)
-    vocabulary = marian.read(tmp_path).vocabulary
-    assert vocabulary.target is vocabulary
-    names = vocabulary.tokens(range(1, vocabulary.size))
-    assert names == pieces[:2] + pieces[:1:-1]
-    lines = list(tiny_marian.SOURCES)
-    ids = marian_ids(tiny_marian.SMALL, lines)
-    texts = [[pieces[i] for i in each] for each in ids]
-    assert [vocabulary.tokens(each) for each in vocabulary.encode(lines)] == [
-        [text if text in pieces else "<unk>" for text in each] for each in texts
-    ]
-
-
-def test_words_that_yaml_takes_for_other_things_are_pieces(tmp_path):
-    pieces = ["</s>", "<unk>", "no", "1", "1.5", "null", "~", "<<", "=", "on"]
-    path = tmp_path / "vocab.yml"
-    path.write_text("".join(f"{p}: {i}\n" for i, p in enumerate(pieces)))
-    write_with_map(tmp_path, ".json", pieces=pieces)
-    tiny_marian.write_config(tmp_path, vocabs=["vocab.yml", "vocab.yml"])
-    vocabulary = marian.read(tmp_path).vocabulary
-    assert vocabulary.tokens(range(1, vocabulary.size)) == pieces
-
-
-def test_pieces_without_an_id_are_unknown(tmp_path):
-    pieces = tiny_marian.pieces_of(tiny_marian.SMALL)
-    pieces.remove(f"{SPACE}haus")
-    write_with_map(tmp_path, ".yml", pieces=pieces)
-    vocabulary = marian.read(tmp_path).vocabulary
-    (ids,) = vocabulary.encode(["das haus"])
-    expected = [SPACE, "d", "a", "s", "<unk>", "</s>"]
-    assert vocabulary.tokens(ids) == expected
-    assert vocabulary.size == len(pieces) + 1
-
-
-def test_ids_beyond_the_matrix_are_unknown(tmp_path):
-    pieces = tiny_marian.pieces_of(tiny_marian.SMALL)
-    write_with_map(tmp_path, ".yml", pieces=pieces[:30])
-    tiny_marian.write_map(tmp_path / "vocab.yml", pieces)
-    assert marian.read(tmp_path).vocabulary.size == 31
-
-
-def test_names_of_nematus_are_those_of_marian(tmp_path):
-    pieces = tiny_marian.pieces_of(tiny_marian.SMALL)
-    write_with_map(tmp_path, ".json", pieces=["eos", "UNK", *pieces[2:]])
-    vocabulary = marian.read(tmp_path).vocabulary
-    assert vocabulary.tokens([1, 2]) == ["</s>", "<unk>"]
-    assert vocabulary.unknown_id == 2
-
-
-def test_two_segmentations_may_share_one_map(tmp_path):
-    pieces = tiny_marian.pieces_of(tiny_marian.SMALL)
-    others = tiny_marian.pieces_of(tiny_marian.OTHER)
-    pieces += [piece for piece in others if piece not in pieces]
-    write_with_map(
-        tmp_path,
-        ".yml",
-        tiny_marian.SMALL,
-        tiny_marian.OTHER,
-        [*pieces, ">>deu<<"],
-    )
-    (tmp_path / "target.spm").write_bytes(tiny_marian.OTHER)
-    imported = marian.read(tmp_path)
-    vocabulary, target = imported.vocabulary, imported.vocabulary.target
-    assert target is not vocabulary
-    assert target.size == vocabulary.size == len(pieces) + 2
-    (ids,), (target_ids,) = vocabulary.encode(["das"]), target.encode(["das"])
-    assert vocabulary.tokens(ids) == [SPACE, "d", "a", "s", "</s>"]
-    assert target.tokens(target_ids) == [f"{SPACE}das", "</s>"]
-    (ids,) = vocabulary.encode([">>deu<< das"])
-    assert ids[0] == len(pieces) + 1
-    assert any(">>deu<<" in line for line in imported.found)
-
-
-def test_eos_and_unknown_may_have_any_ids(tmp_path):
-    model = tiny_marian.spm(unknown=0, eos=2)
-    size = len(tiny_marian.pieces_of(model))
-    options = tiny_marian.options(size, size, tied_embeddings_all=True)
-    arrays = tiny_marian.arrays(options)
-    tiny_marian.write(tmp_path, options, arrays, model)
-    imported = marian.read(tmp_path)
-    embedding = imported.weights["transformer/embedding/logit_bias"]
-    bias = arrays["decoder_ff_logit_out_b"][0]
-    np.testing.assert_array_equal(embedding[1:4], bias[[2, 0, 1]])
-    assert imported.vocabulary.tokens([1, 2]) == ["</s>", "<unk>"]
-    vocabulary = imported.vocabulary
-    ours = vocabulary.encode(list(tiny_marian.SOURCES))
-    theirs = marian_ids(model, tiny_marian.SOURCES)
-    names = tiny_marian.pieces_of(model)
-    assert [vocabulary.tokens(ids) for ids in ours] == [
-        [names[i] for i in ids] for ids in theirs
-    ]
-
-
 # Search settings and reported findings.
 
 
@@ -431,45 +287,7 @@ def test_it_says_that_marian_searches_otherwise_before_norms(tmp_path):
     assert any("marian-decoder" in f for f in marian.read(tmp_path).found)
 
 
-# Folders, archives and other paths.
-
-
-def zipped(folder, path):
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
-        for each in sorted(folder.iterdir()):
-            file.write(each, f"{folder.name}/{each.name}")
-
-
-def tarred(folder, path):
-    with tarfile.open(path, "w:gz") as file:
-        file.add(folder, folder.name)
-
-
-ARCHIVES = {".zip": zipped, ".tar.gz": tarred}
-
-
-@pytest.fixture
-def tied(tmp_path):
-    """The folder of the "tied" model."""
-    folder = tmp_path / "model"
-    tiny_marian.write(folder, *tiny_marian.make("tied"))
-    return folder
-
-
-@pytest.mark.parametrize("suffix", ARCHIVES)
-def test_an_archive_is_its_folder_and_leaves_nothing(
-    tmp_path, tied, suffix, monkeypatch
-):
-    path = tmp_path / f"opus{suffix}"
-    ARCHIVES[suffix](tied, path)
-    (tmp_path / "temporary").mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    expected, received = marian.read(tied), marian.read(path)
-    assert received.hparams == expected.hparams
-    assert received.vocabulary.model == expected.vocabulary.model
-    for name, weight in expected.weights.items():
-        np.testing.assert_array_equal(received.weights[name], weight)
-    assert not os.listdir(tmp_path / "temporary")
+# Folders and other paths.
 
 
 def test_a_path_may_be_of_a_file_in_the_folder(tied):
@@ -496,108 +314,6 @@ def test_only_a_model_of_marian_is_taken_for_one(tmp_path, tied):
 
 
 # Refusals, each in one line that names the cause.
-
-
-def assert_refused(path, *says):
-    with pytest.raises(InputError) as error:
-        marian.read(path)
-    line = str(error.value)
-    assert "\n" not in line
-    for each in says:
-        assert each in line
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("type", "s2s"),
-        ("type", "multi-transformer"),
-        ("type", "transformer-new"),
-        ("transformer-decoder-autoreg", "rnn"),
-        ("transformer-decoder-autoreg", "average-attention"),
-        ("transformer-ffn-depth", 3),
-        ("transformer-decoder-ffn-depth", 1),
-        ("transformer-decoder-dim-ffn", 12),
-        ("transformer-ffn-activation", "sigmoid"),
-        ("transformer-postprocess-emb", "nd"),
-        ("transformer-postprocess", "dhn"),
-        ("transformer-postprocess-top", "n"),
-        ("transformer-preprocess", "n"),
-        ("transformer-attention-mask", "alibi"),
-        ("transformer-disable-position-embeddings", True),
-        ("transformer-no-bias", True),
-        ("transformer-no-affine", True),
-        ("transformer-pool", True),
-        ("transformer-tied-layers", [1, 1]),
-        ("transformer-heads", 3),
-        ("dim-emb", "16"),
-        ("enc-depth", 0),
-        ("lemma-dim-emb", 4),
-        ("factors-combine", "concat"),
-        ("input-types", ["class", "sequence"]),
-        ("dim-vocabs", [42, 42, 42]),
-        ("right-left", True),
-        ("ulr", True),
-    ],
-)
-def test_what_cannot_be_a_model_here_is_refused(name, value):
-    options, arrays, *_ = tiny_marian.make("tied")
-    options[name] = value
-    with pytest.raises(InputError) as error:
-        marian_weights.convert(options, arrays)
-    assert f"{name}={value!r}" in str(error.value)
-    assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "version"),
-    [("pre_norm", "v1.10.27"), ("pre_norm", None), ("gelu", "1")],
-)
-def test_what_a_version_decides_needs_one(name, version):
-    options, arrays, *_ = tiny_marian.make(name)
-    options["version"] = version
-    with pytest.raises(InputError, match=f"version={version!r}"):
-        marian_weights.convert(options, arrays)
-
-
-def test_an_array_that_is_nothing_here_is_refused():
-    options, arrays, *_ = tiny_marian.make("tied")
-    arrays["decoder_l1_self_Wg"] = np.zeros((2, 2), np.float32)
-    message = "1 array of the model, starting with decoder_l1_self_Wg: this"
-    with pytest.raises(InputError, match=message):
-        marian_weights.convert(options, arrays)
-
-
-@pytest.mark.parametrize("name", tiny_marian.make("tied")[1])
-def test_every_array_must_be_there(name):
-    options, arrays, *_ = tiny_marian.make("tied")
-    del arrays[name]
-    with pytest.raises(InputError, match=f"must have the array {name};"):
-        marian_weights.convert(options, arrays)
-
-
-@pytest.mark.parametrize(
-    "array",
-    [
-        np.zeros((1, 17), np.float32),
-        np.zeros((16, 1), np.float32),
-        np.zeros((), np.float32),
-        np.zeros((1, 16), np.int8),
-        np.zeros((1, 16), bool),
-    ],
-)
-def test_an_array_of_another_shape_or_type_is_refused(array):
-    options, arrays, *_ = tiny_marian.make("tied")
-    arrays["encoder_l1_self_bq"] = array
-    with pytest.raises(InputError, match=r"encoder_l1_self_bq must be floats"):
-        marian_weights.convert(options, arrays)
-
-
-def test_weights_that_are_not_finite_are_refused():
-    options, arrays, *_ = tiny_marian.make("tied")
-    arrays["encoder_l2_ffn_W1"][3, 4] = np.nan
-    with pytest.raises(InputError, match="encoder_l2_ffn_W1 must be finite"):
-        marian_weights.convert(options, arrays)
 
 
 def test_a_matrix_needs_a_row_for_each_piece(tied):
@@ -636,25 +352,6 @@ def test_files_that_do_not_fit_are_refused(tied, config, says):
         (tied / "source.spm").unlink()
         (tied / "vocab.yml").write_text("</s>: 0\n")
     assert_refused(tied, says)
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ('{"</s>": 0, "<unk>": 1, "a": 3}', "from 0 to 2, without gaps"),
-        ('{"</s>": 0, "<unk>": 1, "a": 1}', "an id of its own"),
-        ('{"</s>": 0, "a": 1}', "must have a piece <unk>"),
-        ('{"</s>": "x"}', "this one is damaged"),
-        ("[1, 2]", "this one is damaged"),
-        ('{"</s>": 0', "this one is damaged"),
-        ("[" * 100_000, "this one is damaged"),
-    ],
-)
-@pytest.mark.parametrize("suffix", [".json", ".yml"])
-def test_a_map_that_is_none_is_refused(tied, text, says, suffix):
-    (tied / f"vocab{suffix}").write_text(text)
-    tiny_marian.write_config(tied, vocabs=[f"vocab{suffix}"] * 2)
-    assert_refused(tied, f"vocab{suffix}", says)
 
 
 @pytest.mark.parametrize("text", ["", "x", "a: [", "!!python/name:os.system x"])
@@ -698,78 +395,6 @@ def test_an_npz_without_options_or_cut_short_is_refused(tied):
         assert_refused(tied, "this one is damaged or in another format")
     np.savez(path, x=np.zeros(3))
     assert_refused(tied, "must hold special:model.yml")
-
-
-@pytest.mark.parametrize("suffix", ARCHIVES)
-def test_an_archive_that_is_cut_short_is_refused(tmp_path, tied, suffix):
-    path = tmp_path / f"opus{suffix}"
-    ARCHIVES[suffix](tied, path)
-    whole = path.read_bytes()
-    for length in (0, 100, len(whole) // 2, len(whole) - 5):
-        path.write_bytes(whole[:length])
-        assert_refused(path, "is damaged or cut short")
-
-
-def test_an_archive_with_a_wrong_byte_is_refused(tmp_path, tied):
-    for suffix, make in ARCHIVES.items():
-        path = tmp_path / f"opus{suffix}"
-        make(tied, path)
-        data = bytearray(path.read_bytes())
-        data[len(data) // 3] ^= 1
-        path.write_bytes(data)
-        assert_refused(path, "is damaged or cut short")
-
-
-def write_bomb(path, num_bytes):
-    """Writes an archive that unpacks to `num_bytes` zero bytes."""
-    if path.suffix in (".zip", ".npz"):
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
-            file.writestr("zeros.npy", bytes(num_bytes))
-        return
-    with tarfile.open(path, "w:gz") as file:
-        member = tarfile.TarInfo("zeros")
-        member.size = num_bytes
-        file.addfile(member, io.BytesIO(bytes(num_bytes)))
-
-
-@pytest.mark.parametrize("name", ["bomb.zip", "bomb.tar.gz"])
-def test_an_archive_that_holds_too_much_is_refused(tmp_path, name):
-    write_bomb(tmp_path / name, 10_000_000)
-    assert_refused(tmp_path / name, "holds more, and was not unpacked")
-
-
-def test_an_npz_that_holds_too_much_is_refused(tied):
-    write_bomb(tied / "model.npz", 10_000_000)
-    assert_refused(tied, "model.npz holds more")
-
-
-def write_member(path, name, link=None):
-    """Writes an archive that holds one file or one symbolic link."""
-    if path.suffix == ".zip":
-        with zipfile.ZipFile(path, "w") as file:
-            member = zipfile.ZipInfo(name)
-            member.external_attr = (0o120777 if link else 0o100644) << 16
-            file.writestr(member, link or "x")
-        return
-    with tarfile.open(path, "w:gz") as file:
-        member = tarfile.TarInfo(name)
-        if link:
-            member.type, member.linkname = tarfile.SYMTYPE, link
-        file.addfile(member)
-
-
-@pytest.mark.parametrize("suffix", ARCHIVES)
-def test_an_archive_cannot_leave_its_folder(tmp_path, suffix, monkeypatch):
-    (tmp_path / "temporary").mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    path = tmp_path / f"a{suffix}"
-    for name in ("../x", "a/../../x", f"{tmp_path}/x", "..\\x", "C:\\x"):
-        write_member(path, name)
-        assert_refused(path, "is not a path inside it: nothing was unpacked")
-    write_member(path, "decoder.yml", link="/etc/passwd")
-    assert_refused(path, "is a link, device or sparse file")
-    assert not os.listdir(tmp_path / "temporary")
-    assert not (tmp_path / "x").exists()
 
 
 def test_a_path_that_is_none_is_refused(tmp_path):
