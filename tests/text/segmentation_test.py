@@ -1,0 +1,127 @@
+"""Words are cut at random as often as SentencePiece cuts them so."""
+
+import collections
+
+import pytest
+import sentencepiece
+from bilingual_text import CORPUS
+from subword_samples import LINES, sample
+from token_pairs import pairs_in_memory
+
+from t2t_lite.errors import InputError
+from t2t_lite.text import learning, segmentation, subword_sampling
+from t2t_lite.text.subword_sampling import SubwordSampler
+from t2t_lite.text.vocabulary import Vocabulary
+
+
+@pytest.fixture(scope="module", params=["bpe", "unigram"])
+def vocabulary(request):
+    return learning.learn(CORPUS, request.param, 420)
+
+
+@pytest.fixture(scope="module")
+def pairs(vocabulary):
+    return pairs_in_memory(
+        vocabulary.encode(LINES), vocabulary.encode(LINES[::-1])
+    )
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5])
+def test_samples_are_distributed_as_sentencepieces_are(vocabulary, rate):
+    line, count = "Ein Mädchen läuft.", 20_000
+    ids = vocabulary.encode([line] * count)
+    found, _ = sample(vocabulary, pairs_in_memory(ids, ids), rate=rate)
+    processor = sentencepiece.SentencePieceProcessor(
+        model_proto=vocabulary.model
+    )
+    expected = processor.encode(
+        [line] * count, enable_sampling=True, alpha=rate, nbest_size=-1
+    )
+    counts = [
+        collections.Counter(
+            (place, piece) for ids in lines for place, piece in enumerate(ids)
+        )
+        for lines in (
+            [[i - 2 for i in ids[:-1]] for ids in found],
+            expected,
+        )
+    ]
+    for key in counts[0].keys() | counts[1].keys():
+        share = (counts[0][key] + counts[1][key]) / (2 * count)
+        deviation = (2 * count * share * (1 - share)) ** 0.5
+        assert abs(counts[0][key] - counts[1][key]) <= 5 * deviation + 3, key
+
+
+def test_a_higher_rate_drops_more_merges():
+    vocabulary = learning.learn(CORPUS, "bpe", 420)
+    ids = vocabulary.encode(LINES)
+    pairs = pairs_in_memory(ids, ids)
+    lengths = [
+        sum(map(len, sample(vocabulary, pairs, rate=rate)[0]))
+        for rate in (1e-9, 0.1, 0.5, 0.999)
+    ]
+    assert lengths[0] == sum(map(len, ids))
+    assert lengths == sorted(set(lengths))
+    # Without merges, each character is a piece; each line also has the sign
+    # for a space at its beginning, and EOS.
+    characters = sum(len(line) + 2 for line in LINES)
+    assert 0.95 * characters < lengths[3]
+
+
+def test_merges_are_dropped_as_often_as_asked_for():
+    vocabulary = learning.learn(["ab"] * 9, "bpe", 300)
+    lines = ["ab"] * 4000
+    ids = vocabulary.encode(lines)
+    pairs = pairs_in_memory(ids, ids)
+    pieces = collections.Counter(
+        tuple(vocabulary.tokens(ids))
+        for ids in sample(vocabulary, pairs, rate=0.3)[0]
+    )
+    # The merges that can come first, "ab" and "\u2581a", are both dropped with
+    # probability 0.09: 360 times in 4000, with a standard deviation of 18.
+    num_unmerged = pieces["\u2581", "a", "b", "</s>"]
+    assert num_unmerged == pytest.approx(360, abs=70)
+
+
+def test_characters_that_the_vocabulary_lacks_stay_unknown(vocabulary):
+    ids = [[vocabulary.unknown_id, 1], *vocabulary.encode(LINES)]
+    source, _ = sample(vocabulary, pairs_in_memory(ids, ids))
+    assert source[0] == ids[0]
+    assert source != ids
+
+
+def test_a_vocabulary_of_characters_cannot_be_sampled(tmp_path):
+    prefix = tmp_path / "characters"
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(CORPUS),
+        model_prefix=str(prefix),
+        model_type="char",
+        minloglevel=2,
+    )
+    vocabulary = Vocabulary.load(f"{prefix}.model")
+    with pytest.raises(InputError, match="needs a vocabulary of BPE or unigra"):
+        SubwordSampler(vocabulary, 0.1, 1)
+
+
+@pytest.mark.parametrize("max_nodes", [0, 500])
+def test_a_graph_that_is_begun_anew_draws_the_same(
+    vocabulary, pairs, monkeypatch, max_nodes
+):
+    monkeypatch.setattr(subword_sampling, "_LINES_AT_ONCE", 50)
+    expected = sample(vocabulary, pairs)
+    monkeypatch.setattr(segmentation, "_MAX_NODES", max_nodes)
+    monkeypatch.setattr(segmentation, "_ROOM", 1)
+    assert sample(vocabulary, pairs) == expected
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+@pytest.mark.parametrize("rate", [0.01, 0.3, 0.9])
+def test_reserved_symbols_are_never_split(kind, rate):
+    vocabulary = learning.learn(CORPUS, kind, 420, reserved=["<bt>"])
+    lines = [f"<bt> {line}" for line in CORPUS]
+    ids = vocabulary.encode(lines)
+    reserved = tuple(vocabulary.reserved_ids(["<bt>"]).values())
+    source, _ = sample(vocabulary, pairs_in_memory(ids, ids), rate=rate)
+    assert {line[0] for line in source} == set(reserved)
+    assert vocabulary.decode(source) == lines
+    assert source != ids
