@@ -79,6 +79,26 @@ ANY_BACKEND = (
     "t2t_lite.decoding.top_k",
     "t2t_lite.decoding.words",
 )
+# Modules without a test file of their name, and what tests them.
+TESTED_ELSEWHERE = (
+    "t2t_lite.engines",  # Chooses one: end_to_end/formats_test.
+    "t2t_lite.model_flags",  # The flags of the programs in end_to_end.
+    "t2t_lite.task",  # An interface: tasks_test.
+    "t2t_lite.token_ids",  # Two numbers.
+    "t2t_lite.translation_task",  # With the other task: tasks_test.
+    "t2t_lite.decoding.saved_model",  # Needs an export: serving/export_test.
+    "t2t_lite.formats.exporting",  # Chooses one: end_to_end/formats_test.
+    "t2t_lite.formats.portable",  # Fields without methods.
+    "t2t_lite.model.stacks",  # A model without its ends: transformer_test.
+    "t2t_lite.serving.server_files",  # Needs an export: export_test.
+    "t2t_lite.training.dropout_seeds",  # Of replicas: replicas_test.
+    "t2t_lite.training.plausibility",  # Before a run: preparation_test.
+    "t2t_lite.training.preflight",  # Before a run: run_test.
+    "t2t_lite.training.report",  # After a run: run_test.
+    "t2t_lite.training.sums",  # Of an update: trainer_test.
+    "t2t_lite.training.training_text",  # Before a run: preparation_test.
+    "t2t_lite.training.update",  # Fields without methods.
+)
 
 
 def modules_of(*patterns):
@@ -102,6 +122,18 @@ def test_a_wing_imports_only_what_it_may(name):
     imported = {wing_of(other) for other in imported_modules(MODULES[name])}
     allowed = {wing} | BASE | set(MAY_IMPORT.get(wing, "").split())
     assert imported <= allowed
+
+
+def test_every_module_has_a_test_file_of_its_name():
+    """Or is in TESTED_ELSEWHERE."""
+    names = modules_of("t2t_lite.*")
+    files = {name: name.split(".", 1)[1].replace(".", "/") for name in names}
+    untested = {
+        name
+        for name, file in files.items()
+        if not (ROOT / "tests" / f"{file}_test.py").exists()
+    }
+    assert untested == set(TESTED_ELSEWHERE)
 
 
 def test_wings_do_not_depend_on_each_other():
