@@ -92,9 +92,12 @@ TESTED_ELSEWHERE = (
     "t2t_lite.model.stacks",  # A model without its ends: transformer_test.
     "t2t_lite.serving.server_files",  # Needs an export: export_test.
     "t2t_lite.training.dropout_seeds",  # Of replicas: replicas_test.
+    "t2t_lite.training.batch_loop",  # Of a run: run_test, watchdog_test.
     "t2t_lite.training.plausibility",  # Before a run: preparation_test.
     "t2t_lite.training.preflight",  # Before a run: run_test.
     "t2t_lite.training.report",  # After a run: run_test.
+    "t2t_lite.training.run_inputs",  # Before a run: preparation_test.
+    "t2t_lite.training.run_state",  # Of a run: resuming_test, watchdog_test.
     "t2t_lite.training.sums",  # Of an update: trainer_test.
     "t2t_lite.training.training_text",  # Before a run: preparation_test.
     "t2t_lite.training.update",  # Fields without methods.
