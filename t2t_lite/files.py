@@ -107,7 +107,7 @@ def atomic_file(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
         try:
             with open(aside, mode, **encoding) as file:
                 yield file
-            _move_into_place(aside, target)
+            move_into_place(aside, target)
         finally:
             aside.unlink(missing_ok=True)
 
@@ -180,7 +180,7 @@ def atomic_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     """
     with scratch_folder(path) as folder:
         yield folder
-        _move_into_place(folder, pathlib.Path(path))
+        move_into_place(folder, pathlib.Path(path))
 
 
 @contextlib.contextmanager
@@ -204,8 +204,17 @@ def scratch_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _move_into_place(source, target):
-    """Moves what is complete, with its content on the disk before its name."""
+def move_into_place(source: pathlib.Path, target: str | os.PathLike) -> None:
+    """Moves what is complete, with its content on the disk before its name.
+
+    Args:
+        source: path of a file or folder, on the same disk as `target`.
+        target: its new path, on this machine. A file replaces one, but a folder
+            replaces only an empty one.
+
+    Raises:
+        OSError: the disk fails, or a folder's place is taken.
+    """
     sync_tree(source)
     os.replace(source, target)
     sync(os.path.dirname(os.path.abspath(target)))

@@ -79,7 +79,7 @@ def export(
     try:
         with files.scratch_folder(export_dir / "model") as folder:
             path = folder / "model"
-            _save(served, vocabulary, metadata, path)
+            _save(served, vocabulary, metadata=metadata, path=path)
             warmup_path = path / "assets.extra" / "tf_serving_warmup_requests"
             server_files.write_warmup(
                 warmup_path, vocabulary, options.max_length
@@ -144,12 +144,10 @@ def _move_to_next_version(
 ) -> files.Path:
     if isinstance(export_dir, RemotePath):
         return _upload_next_version(path, export_dir)
-    files.sync_tree(path)  # Its content must reach the disk before its name.
     while True:
         target = export_dir / str(checks.next_version(export_dir))
         try:
-            os.rename(path, target)
-            files.sync(export_dir)
+            files.move_into_place(path, target)
             return target
         except OSError:  # Another export took the number.
             if not target.exists():

@@ -164,8 +164,7 @@ def finish_writing(directory: str | os.PathLike) -> None:
         name = index.name.removesuffix(INDEX)
         is_moved = not index.with_name(f"{name}{DATA}").exists()
         if is_moved and (directory / f"{name}{DATA}").exists():
-            os.replace(index, directory / index.name)
-            files.sync(directory)
+            files.move_files([(index, directory / index.name)])
 
 
 def remove(path: str | os.PathLike) -> None:

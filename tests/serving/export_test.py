@@ -590,12 +590,12 @@ def test_an_export_is_on_the_disk_before_its_name(tmp_path, monkeypatch):
     def fsync(descriptor):
         events.append(os.fstat(descriptor).st_ino)
 
-    def rename(source, target, rename=os.rename):
+    def replace(source, target, replace=os.replace):
         events.append("named")
-        rename(source, target)
+        replace(source, target)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    monkeypatch.setattr(os, "rename", rename)
+    monkeypatch.setattr(os, "replace", replace)
     target = export._move_to_next_version(made, files.to_path("~/export"))
     assert target == tmp_path / "export" / "1"
     named = events.index("named")
