@@ -88,7 +88,9 @@ def write(
     try:
         with files.atomic_folder(folder) as aside:
             spec.save(str(aside))
-            _write_beside(model, aside, quantization, metadata or {})
+            _write_beside(
+                model, aside, quantization=quantization, metadata=metadata or {}
+            )
     except OSError as error:  # A full disk, for example.
         raise InputError(
             f"cannot write {folder}: {error.strerror or reason(error)}"
@@ -319,9 +321,15 @@ def _filled(
     spec.register_source_vocabulary(sources)
     spec.register_target_vocabulary(targets)
     _configure(spec, hparams)
-    _fill_embeddings(spec, hparams, weights, len(sources), len(targets))
+    _fill_embeddings(
+        spec,
+        hparams,
+        weights=weights,
+        num_sources=len(sources),
+        num_targets=len(targets),
+    )
     for name, stack in (("encoder", spec.encoder), ("decoder", spec.decoder)):
-        _fill_stack(stack, name, hparams, weights)
+        _fill_stack(stack, name, hparams=hparams, weights=weights)
     return spec
 
 
@@ -382,14 +390,26 @@ def _fill_stack(
     for n, layer in enumerate(stack.layer):
         path = f"{name}/layer_{n}"
         _fill_attention(
-            layer.self_attention, f"{path}/self_attention", hparams, weights
+            layer.self_attention,
+            f"{path}/self_attention",
+            hparams=hparams,
+            weights=weights,
         )
         if name == "decoder":
             memory = f"{path}/memory_attention"
-            _fill_attention(layer.attention, memory, hparams, weights)
-        _fill_feed_forward(layer.ffn, f"{path}/feed_forward", hparams, weights)
+            _fill_attention(
+                layer.attention, memory, hparams=hparams, weights=weights
+            )
+        _fill_feed_forward(
+            layer.ffn, f"{path}/feed_forward", hparams=hparams, weights=weights
+        )
     if hparams.norm == "pre":
-        _fill_norm(stack.layer_norm, f"{name}/top_norm", hparams, weights)
+        _fill_norm(
+            stack.layer_norm,
+            f"{name}/top_norm",
+            hparams=hparams,
+            weights=weights,
+        )
 
 
 def _positions(hparams: HParams, weights: _Weights, stack: str) -> np.ndarray:
@@ -419,7 +439,9 @@ def _fill_attention(
             linear.bias = np.concatenate([each.any_bias() for each in group])
     # CTranslate2's own would be that of d_model / num_heads.
     spec.queries_scale = np.float32(hparams.d_k**-0.5)
-    _fill_norm(spec.layer_norm, f"{path}_norm", hparams, weights)
+    _fill_norm(
+        spec.layer_norm, f"{path}_norm", hparams=hparams, weights=weights
+    )
 
 
 class _Projection(NamedTuple):
@@ -465,10 +487,10 @@ class _AttentionParts(NamedTuple):
             output_bias = take("output_bias", D)
         output = _filled_up(take("output", H * hparams.d_v, D), H, depth).T
         return cls(
-            _Projection(projection("query", hparams.d_k), query_bias),
-            _Projection(projection("key", hparams.d_k), None),
-            _Projection(projection("value", hparams.d_v), None),
-            _Projection(output, output_bias),
+            query=_Projection(projection("query", hparams.d_k), query_bias),
+            key=_Projection(projection("key", hparams.d_k), None),
+            value=_Projection(projection("value", hparams.d_v), None),
+            output=_Projection(output, output_bias),
         )
 
 
@@ -503,7 +525,9 @@ def _fill_feed_forward(
         kernel = weights.take(f"{path}/{name}/kernel", inputs, outputs)
         linear.weight = np.ascontiguousarray(kernel.T)
         linear.bias = weights.take(f"{path}/{name}/bias", outputs)
-    _fill_norm(spec.layer_norm, f"{path}_norm", hparams, weights)
+    _fill_norm(
+        spec.layer_norm, f"{path}_norm", hparams=hparams, weights=weights
+    )
 
 
 def _fill_norm(

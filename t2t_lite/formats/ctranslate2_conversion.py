@@ -41,23 +41,28 @@ class Conversion:
         directory: ModelDirectory.
         hparams: its own, with the max_extra_length of the search.
         vocabulary: Vocabulary.
-        which: (checkpoint, average_last), as for `ModelDirectory.weights`.
+        checkpoint: as for `ModelDirectory.weights`.
+        average_last: as for `ModelDirectory.weights`.
         quantization: as for `ctranslate2.write`.
     """
 
     def __init__(
         self,
+        *,
         directory: ModelDirectory,
         hparams: HParams,
         vocabulary: Vocabulary,
-        which: tuple[str, int],
+        checkpoint: str,
+        average_last: int,
         quantization: str | None,
     ):
         self.hparams, self.vocabulary = hparams, vocabulary
-        self._directory, self._which = directory, which
-        self._quantization = quantization
-        paths = checkpoint_files.requested_paths(directory.path, *which)
-        self.description = _description(paths, which[1])
+        self._directory, self._quantization = directory, quantization
+        self._checkpoint, self._average_last = checkpoint, average_last
+        paths = checkpoint_files.requested_paths(
+            directory.path, checkpoint, average_last
+        )
+        self.description = _description(paths, average_last)
         # An index has a checksum of each weight.
         indices = [files.to_path(f"{path}.index") for path in paths]
         self._sources = _hashes(directory.path, indices)
@@ -73,7 +78,7 @@ class Conversion:
         parts = [
             _FORMAT_VERSION,
             self._sources,
-            self._which[1],
+            self._average_last,
             architecture,
             ctranslate2.num_positions(self.hparams),
             self.vocabulary.sha256,
@@ -88,7 +93,9 @@ class Conversion:
         """
         kept = self._directory.path / _FOLDER / self.name
         if not self._is_written(kept):
-            description, weights = self._directory.weights(*self._which)
+            description, weights = self._directory.weights(
+                self._checkpoint, self._average_last
+            )
             # If a checkpoint is damaged, it is that of the one before.
             is_right = description == self.description
             if not is_right:
@@ -125,10 +132,10 @@ class Conversion:
     ) -> None:
         ctranslate2.write(
             PortableModel(
-                self.hparams,
-                weights,
-                self.vocabulary,
-                self._directory.settings().splitting()._asdict(),
+                hparams=self.hparams,
+                weights=weights,
+                vocabulary=self.vocabulary,
+                splitting=self._directory.settings().splitting()._asdict(),
             ),
             folder,
             quantization=self._quantization,

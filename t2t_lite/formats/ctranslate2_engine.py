@@ -58,7 +58,9 @@ class CTranslate2Translator(LineTranslator):
         splitting: Splitting,
         weights_name: str,
     ):
-        super().__init__(engine, vocabulary, options, splitting)
+        super().__init__(
+            engine, vocabulary, options=options, splitting=splitting
+        )
         self._weights_name = weights_name
 
     def sha256(self) -> str:
@@ -110,7 +112,11 @@ def open_translator(
             average_last=average_last,
         )
         return _open_folder(
-            model_dir, sentences, devices, quantization, **options
+            model_dir,
+            sentences,
+            devices=devices,
+            quantization=quantization,
+            **options,
         )
     directory = ModelDirectory(model_dir)
     directory.require_task("translation")
@@ -119,13 +125,14 @@ def open_translator(
     search_options = _supported_options(settings.hparams, **options)
     workers = find_workers(devices, quantization)
     conversion = Conversion(
-        directory,
-        dataclasses.replace(
+        directory=directory,
+        hparams=dataclasses.replace(
             settings.hparams, max_extra_length=search_options.max_extra_length
         ),
-        directory.vocabulary(),
-        (checkpoint, average_last),
-        quantization,
+        vocabulary=directory.vocabulary(),
+        checkpoint=checkpoint,
+        average_last=average_last,
+        quantization=quantization,
     )
     with conversion.folder() as folder:
         try:
@@ -136,11 +143,11 @@ def open_translator(
                 "written again)"
             ) from None
     model = _Loaded(
-        library,
-        conversion.hparams,
-        conversion.vocabulary,
-        conversion.name,
-        conversion.description,
+        library=library,
+        hparams=conversion.hparams,
+        vocabulary=conversion.vocabulary,
+        name=conversion.name,
+        description=conversion.description,
     )
     return model.translator(search_options, settings.splitting(sentences))
 
@@ -159,7 +166,9 @@ def _open_folder(
     folder = files.to_path(folder)
     metadata = ctranslate2.read_metadata(folder)
     hparams = metadata["hparams"]
-    splitting = Splitting(**metadata.get("splitting", {}))
+    splitting = Splitting(**metadata.get("splitting", {})).override(
+        sentences, hparams.max_length
+    )
     search_options = _supported_options(hparams, **options)
     most = ctranslate2.num_positions(hparams) - hparams.max_length
     require(
@@ -169,16 +178,15 @@ def _open_folder(
         or hparams.positions == "learned",
         max_extra_length=search_options.max_extra_length,
     )
+    library = find_workers(devices, quantization).load(folder)
+    weights_sha256 = files.sha256(folder / ctranslate2.MODEL)
     model = _Loaded(
-        find_workers(devices, quantization).load(folder),
-        hparams,
-        ctranslate2.load_vocabulary(folder),
-        f"{files.sha256(folder / ctranslate2.MODEL)}-{quantization}-{hparams}",
-        str(folder),
+        library=library,
+        hparams=hparams,
+        vocabulary=ctranslate2.load_vocabulary(folder),
+        name=f"{weights_sha256}-{quantization}-{hparams}",
+        description=str(folder),
     )
-    if sentences != "auto":
-        whole_up_to = hparams.max_length if sentences == "whole" else 0
-        splitting = splitting._replace(whole_up_to=whole_up_to)
     return model.translator(search_options, splitting)
 
 
@@ -196,7 +204,10 @@ class _Loaded(NamedTuple):
     ) -> CTranslate2Translator:
         """Returns the translator that searches with some options."""
         search = CTranslate2Search(
-            self.library, self.vocabulary, self.hparams, options
+            library=self.library,
+            vocabulary=self.vocabulary,
+            hparams=self.hparams,
+            options=options,
         )
         engine = Engine(
             search,
@@ -205,7 +216,11 @@ class _Loaded(NamedTuple):
             translate_prefixed=search.translate_prefixed,
         )
         return CTranslate2Translator(
-            engine, self.vocabulary, options, splitting, self.name
+            engine,
+            self.vocabulary,
+            options=options,
+            splitting=splitting,
+            weights_name=self.name,
         )
 
 

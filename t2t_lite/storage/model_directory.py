@@ -131,21 +131,13 @@ class Settings:
             sentences: "auto", "split" or "whole", as for a Translator. A run
                 that kept no figures counts as trained on single sentences.
         """
-        if sentences == "split":
-            whole_up_to = 0
-        elif sentences == "whole":
-            whole_up_to = self.hparams.max_length
-        elif sentences == "auto":
-            is_single = (self.multi_sentence_share or 0) < _FEW
-            whole_up_to = 0 if is_single else self.long_line_tokens or 0
-        else:
-            raise InputError(
-                "sentences must be auto, split or whole; received "
-                f"sentences={sentences!r}"
-            )
-        return Splitting(
-            self.source_language, whole_up_to, self.language_tokens
+        is_single = (self.multi_sentence_share or 0) < _FEW
+        trained_for = Splitting(
+            self.source_language,
+            whole_up_to=0 if is_single else self.long_line_tokens or 0,
+            language_tokens=self.language_tokens,
         )
+        return trained_for.override(sentences, self.hparams.max_length)
 
 
 def _check_head(found: list | None, model: hparams.HParams) -> None:

@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from t2t_lite.errors import InputError
+
 # What str.strip treats as space: Unicode's separators and some controls.
 BLANK = r"[\s\p{Z}\x{b}\x{1c}-\x{1f}\x{85}]*"
 _LINES_AT_ONCE = 10_000
@@ -70,6 +72,29 @@ class Splitting(NamedTuple):
     # Whether a token such as >>deu<< at the start of a line applies to all of
     # it.
     language_tokens: bool = False
+
+    def override(self, sentences: str, max_length: int) -> "Splitting":
+        """Returns the one that a user asks for with `sentences`.
+
+        Args:
+            sentences: "auto" for this one, "split" for one that splits every
+                line of several sentences, or "whole" for one that splits no
+                line that the model takes.
+            max_length: the most tokens that the model takes.
+
+        Raises:
+            InputError: it is none of these.
+        """
+        if sentences == "auto":
+            return self
+        if sentences == "split":
+            return self._replace(whole_up_to=0)
+        if sentences == "whole":
+            return self._replace(whole_up_to=max_length)
+        raise InputError(
+            "sentences must be auto, split or whole; received "
+            f"sentences={sentences!r}"
+        )
 
     def limited_to(self, max_length: int) -> "Splitting":
         """Returns one that also splits all lines longer than a model takes."""

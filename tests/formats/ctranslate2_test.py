@@ -47,6 +47,28 @@ def test_the_readme_translates(tiny, tmp_path, monkeypatch):
     ]
 
 
+@pytest.mark.parametrize(
+    ("sentences", "whole_up_to"),
+    [("auto", 7), ("split", 0), ("whole", TINY.max_length)],
+)
+def test_a_folder_says_which_lines_are_split(
+    tiny, tmp_path, sentences, whole_up_to
+):
+    splitting = {"language": "en", "whole_up_to": 7}
+    folder = ctranslate2.write(
+        dataclasses.replace(tiny, splitting=splitting), tmp_path / "model"
+    )
+    translator = open_translator(folder, sentences=sentences)
+    assert translator._splitting == ("en", whole_up_to, False)
+
+
+def test_an_unknown_way_to_split_lines_is_refused(tiny, tmp_path):
+    folder = ctranslate2.write(tiny, tmp_path / "model")
+    rule = "sentences must be auto, split or whole; received sentences='some'"
+    with pytest.raises(InputError, match=rule):
+        open_translator(folder, sentences="some")
+
+
 def test_the_folder_has_all_that_its_users_need(parts, tmp_path):
     folder = ctranslate2.write(
         dataclasses.replace(parts, splitting={"language": "en"}),
@@ -199,7 +221,7 @@ def test_a_folder_that_is_there_is_left_alone(tiny, tmp_path):
 
 
 def test_a_folder_appears_whole_or_not_at_all(tiny, tmp_path, monkeypatch):
-    def fail(*_):
+    def fail(*_, **__):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(ctranslate2, "_write_beside", fail)
