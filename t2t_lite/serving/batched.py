@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-Columns = Mapping[str, list[bytes]]
+from t2t_lite.serving.rest import Columns, count_texts
+
 Outputs = dict[str, np.ndarray]
 # Their outputs are as long as the longest of the texts computed together.
 UNBATCHED = ("translate_aligned",)
@@ -25,10 +26,6 @@ class _Waiting(NamedTuple):
     signature: str
     columns: Columns
     outputs: asyncio.Future
-
-    @property
-    def num_texts(self) -> int:
-        return len(next(iter(self.columns.values())))
 
 
 class BatchedModel:
@@ -73,7 +70,9 @@ class BatchedModel:
         loop = asyncio.get_running_loop()
         asked = _Waiting(signature, columns, loop.create_future())
         self._waiting = [w for w in self._waiting if not w.outputs.done()]
-        num_texts = sum(each.num_texts for each in (*self._waiting, asked))
+        num_texts = sum(
+            count_texts(each.columns) for each in (*self._waiting, asked)
+        )
         if self._waiting and num_texts > self._most_waiting:
             raise TooBusyError
         self._waiting.append(asked)
@@ -115,14 +114,18 @@ class BatchedModel:
         waiting = [each for each in self._waiting if not each.outputs.done()]
         taken, self._waiting, num_texts = [], [], 0
         for each in waiting:
-            fits = num_texts + each.num_texts <= self._max_batch_texts
+            with_it = num_texts + count_texts(each.columns)
+            fits = with_it <= self._max_batch_texts
             is_like = not taken or (
                 fits
                 and each.signature == taken[0].signature
                 and each.signature not in UNBATCHED
             )
-            (taken if is_like else self._waiting).append(each)
-            num_texts += each.num_texts * is_like
+            if is_like:
+                taken.append(each)
+                num_texts = with_it
+            else:
+                self._waiting.append(each)
         return taken
 
     def _compute(self, taken: list[_Waiting]) -> list[Outputs]:
@@ -136,7 +139,7 @@ class BatchedModel:
             for name in taken[0].columns
         }
         outputs = {name: t.numpy() for name, t in function(**columns).items()}
-        ends = np.cumsum([each.num_texts for each in taken])
+        ends = np.cumsum([count_texts(each.columns) for each in taken])
         parts = {name: np.split(a, ends[:-1]) for name, a in outputs.items()}
         return [
             {name: parts[name][n] for name in parts} for n in range(len(taken))

@@ -16,6 +16,7 @@ from t2t_lite.errors import InputError, require
 
 DEFAULT_SIGNATURE = "serving_default"
 _KEYS = ("signature_name", "instances", "inputs")  # Of a request's body.
+Columns = Mapping[str, list[bytes]]  # B texts for each input, by its name
 
 
 class TensorSpec(NamedTuple):
@@ -29,13 +30,14 @@ class Request(NamedTuple):
     """What a client asks of a model."""
 
     signature: str
-    columns: dict[str, list[bytes]]  # one list of B texts for each input
+    columns: Columns
     has_rows: bool  # answered in rows ("predictions"), else in columns
 
-    @property
-    def num_texts(self) -> int:
-        """B, the number of texts in each column."""
-        return len(next(iter(self.columns.values())))
+
+def count_texts(columns: Columns) -> int:
+    """Returns B, the number of texts in each of the columns."""
+    first, *_ = columns.values()
+    return len(first)
 
 
 def parse(body: bytes, inputs: Mapping[str, Sequence[str]]) -> Request:
@@ -73,7 +75,8 @@ def parse(body: bytes, inputs: Mapping[str, Sequence[str]]) -> Request:
         raise InputError('the body needs either "instances" or "inputs"')
     names, given = inputs[signature], asked[forms[0]]
     has_rows = forms == ["instances"]
-    values = (_of_rows if has_rows else _of_columns)(given, names)
+    read = _of_rows if has_rows else _of_columns
+    values = read(given, names)
     columns = {name: [*map(_text, values[name])] for name in names}
     sizes = {name: len(column) for name, column in columns.items()}
     rule = "all inputs must have the same number of texts"
@@ -146,14 +149,16 @@ def answer(outputs: Mapping[str, np.ndarray], has_rows: bool) -> str:
         has_rows: `Request.has_rows`.
     """
     values = {name: _plain(array) for name, array in outputs.items()}
-    only = next(iter(values.values())) if len(values) == 1 else None
-    if not has_rows:
-        return json.dumps({"outputs": values if only is None else only})
-    rows = [
-        dict(zip(values, row, strict=True))
-        for row in zip(*values.values(), strict=True)
-    ]
-    return json.dumps({"predictions": rows if only is None else only})
+    if len(values) == 1:
+        (answered,) = values.values()  # Without its name.
+    elif has_rows:
+        answered = [
+            dict(zip(values, row, strict=True))
+            for row in zip(*values.values(), strict=True)
+        ]
+    else:
+        answered = values
+    return json.dumps({"predictions" if has_rows else "outputs": answered})
 
 
 def _plain(array: np.ndarray) -> list:

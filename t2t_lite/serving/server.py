@@ -146,8 +146,8 @@ class Server:
     async def _metadata(self, _: web.Request) -> web.Response:
         if self._described is None:
             self._described = await self._model.run(self._describe)
-        described = self._name, self._opened.version, self._described
-        return _json(rest.metadata(*described))
+        version = self._opened.version
+        return _json(rest.metadata(self._name, version, self._described))
 
     def _describe(self) -> dict[str, Any]:
         return {n: _described(f) for n, f in self._opened.signatures.items()}
@@ -156,7 +156,8 @@ class Server:
         asked = rest.parse(await request.read(), self._inputs)
         most = _MOST_UNBATCHED if asked.signature in UNBATCHED else _MOST_TEXTS
         rule = f"a request for {asked.signature} may have up to {most} texts"
-        require(rule, asked.num_texts <= most, texts=asked.num_texts)
+        num_texts = rest.count_texts(asked.columns)
+        require(rule, num_texts <= most, texts=num_texts)
         try:
             outputs = await self._model.predict(asked.signature, asked.columns)
         except TooBusyError:

@@ -223,7 +223,6 @@ def test_16_clients_get_the_answers_of_the_translator(server, translator):
     scores = [answer["scores"][0] for answer in found]
     assert_equal(texts, scores, translator, lines)
     first, last = resident
-    print(f"resident: {first >> 20} MiB after 200, {last >> 20} at the end")
     assert last < 1.05 * first
 
 
