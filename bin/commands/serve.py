@@ -67,7 +67,7 @@ def main(_: list[str]) -> int:
     if FLAGS.export_dir:
         opened = opening.opened_export(path)
     else:
-        opened = opening.opened_directory(
+        opened = opening.open_directory(
             **model_flags.weights_and_precision(),
             search=model_flags.search_arguments(),
             sentences=FLAGS.sentences,

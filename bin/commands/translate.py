@@ -125,7 +125,7 @@ def main(_: list[str]) -> int:
         FLAGS.engine, **model_flags.translator_arguments(), **options, **search
     )
     options = {name: FLAGS[name].value for name in _SHAPING}
-    with partial_output.opened(
+    with partial_output.open_output(
         FLAGS.output, inputs, translator, window=window, options=options
     ) as output:
         first = output.first_line

@@ -22,7 +22,7 @@ class Batch(NamedTuple):
     beam_width: int  # W
     num_target_ids: int  # V
     prefixes_BK3: Tensor | None = None  # that of `PrefixTokens.places`
-    terms_BCL: Tensor | None = None  # that of `terms.packed`
+    terms_BCL: Tensor | None = None  # that of `terms.pack_terms`
 
 
 MakeConstraint = Callable[[Batch], Constraint]
@@ -57,7 +57,8 @@ def all_of(constraints: Sequence[Constraint]) -> Constraint:
         for name in ("ends", "goal")
     )
     rule = "at most one constraint may have ends, and one a goal"
-    require(rule, max(len(ending), len(aiming)) <= 1)
+    holds = max(len(ending), len(aiming)) <= 1
+    require(rule, holds, ends=len(ending), goals=len(aiming))
 
     def ends(states, constants):
         (n,) = ending
@@ -140,7 +141,7 @@ def no_repeated_ngrams(batch: Batch, n: int) -> Constraint:
             before_BWT = ops.pad(ids_BWT, ((0, 0), (0, 0), (back, 0)))
             before_BWT = before_BWT[..., : ops.shape(ids_BWT)[2]]
             follows_BWT = follows_BWT & ops.equal(before_BWT, newest_BW1)
-        return ~marked(ids_BWT, follows_BWT, batch.num_target_ids)
+        return ~mark_tokens(ids_BWT, follows_BWT, batch.num_target_ids)
 
     return Constraint(
         state=_History(
@@ -151,7 +152,7 @@ def no_repeated_ngrams(batch: Batch, n: int) -> Constraint:
     )
 
 
-def marked(ids_BWN: Tensor, counts_BWN: Tensor, V: int) -> Tensor:
+def mark_tokens(ids_BWN: Tensor, counts_BWN: Tensor, V: int) -> Tensor:
     """Returns bool [B, W, V]: which ids are among those that count.
 
     Args:

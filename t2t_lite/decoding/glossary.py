@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from t2t_lite.decoding.alignment import SPACED
-from t2t_lite.decoding.terms import Term, merged
+from t2t_lite.decoding.terms import Term, merge_terms
 from t2t_lite.errors import InputError, require
 from t2t_lite.text.sentences import LANGUAGE_TOKEN
 from t2t_lite.text.vocabulary import SPACE, Vocabulary
@@ -55,7 +55,7 @@ class Glossary:
         self._targets: dict[tuple[str, ...], tuple[str, str]] = {}
         self._longest: dict[str, int] = {}  # By the first word, in lowercase.
         for source, target in pairs:
-            self._add(*(" ".join(term.split()) for term in (source, target)))
+            self._add(" ".join(source.split()), " ".join(target.split()))
         targets = [target for _, target in self._targets.values()]
         encoded = vocabulary.target.encode(targets, num_threads=1)
         self._ids = {}
@@ -119,7 +119,7 @@ class Glossary:
             )
             count = len(its_spans) + within
             asked.append(Term(self._ids[target], count, its_spans))
-        return merged(asked), messages
+        return merge_terms(asked), messages
 
     def _count_within(self, target: str, other: str) -> int:
         """Returns how often a target term occurs in another, as whole words."""
@@ -157,7 +157,8 @@ class Glossary:
             lowercase = tuple(word.lower() for word in found)
             for key in (found, lowercase):
                 if key in self._targets:
-                    return _Match(place, end, *self._targets[key])
+                    source, target = self._targets[key]
+                    return _Match(place, end, source=source, target=target)
         return None
 
 

@@ -82,7 +82,7 @@ def partial_path(path: str | None) -> str | None:
 
 
 @contextlib.contextmanager
-def opened(
+def open_output(
     path: str | None,
     inputs: Sequence[str | None],
     predictor: "LinePredictor",
@@ -130,7 +130,9 @@ def opened(
     header = json.dumps(work).encode() + b"\n"
     with files.os_errors_as_input_errors(partial), _locked(partial) as file:
         _require_header(file, header, partial)
-        windows = _keep_windows(file, window * predictor.options.num_results)
+        windows = _keep_windows(
+            file, window * predictor.options.results_per_line
+        )
         first_line = 1 + windows * window
         if windows:
             logging.info("Resuming at line %d, from %s.", first_line, partial)

@@ -101,7 +101,7 @@ class SearchOptions(NamedTuple):
         return options
 
     @property
-    def num_results(self) -> int:
+    def results_per_line(self) -> int:
         """How many translations each line gets."""
         return self.alternatives or self.nbest
 
@@ -116,24 +116,26 @@ class SearchOptions(NamedTuple):
     @property
     def steering(self) -> dict[str, Any]:
         """The options of STEERING and LINE_ONLY_OPTIONS that are on."""
-        names = (*STEERING, *LINE_ONLY_OPTIONS)
-        on = {name: getattr(self, name) for name in names}
-        on["glossary"] = self._described_glossary
-        return {name: value for name, value in on.items() if value}
+        return {
+            name: self._describe(name)
+            for name in (*STEERING, *LINE_ONLY_OPTIONS)
+            if getattr(self, name)
+        }
 
     @property
     def chosen(self) -> dict[str, Any]:
         """All options except those that are off."""
-        options = self._asdict() | {"glossary": self._described_glossary}
         return {
-            name: value
-            for name, value in options.items()
+            name: self._describe(name)
+            for name, value in self._asdict().items()
             if name in _ALWAYS or value != self._field_defaults.get(name)
         }
 
-    @property
-    def _described_glossary(self) -> str | tuple:
-        return self.glossary and f"{len(self.glossary)} terms"
+    def _describe(self, name: str) -> Any:
+        """Returns the value of an option, or only the size of a glossary."""
+        if name == "glossary":
+            return f"{len(self.glossary)} terms"
+        return getattr(self, name)
 
     @property
     def samples(self) -> bool:

@@ -71,7 +71,7 @@ class TermSearch:
             found = search(
                 tf.gather(ids, rows_R),
                 tf.gather(places_NK3, rows_R),
-                tf.constant(terms.packed([asked[n] for n in rows_R])),
+                tf.constant(terms.pack_terms([asked[n] for n in rows_R])),
             )
             parts.append((rows_R, found))
         return self._joined(parts, len(asked))

@@ -20,7 +20,7 @@ import numpy as np
 from keras import ops
 
 from t2t_lite.decoding.constrained_step import Constraint
-from t2t_lite.decoding.constraints import Batch, marked
+from t2t_lite.decoding.constraints import Batch, mark_tokens
 from t2t_lite.decoding.goals import Goal
 from t2t_lite.decoding.words import Words
 from t2t_lite.model.rows import gather
@@ -50,10 +50,11 @@ class _TermState(NamedTuple):
     count_BWC: Tensor  # int32, how often a term is there and has ended
 
 
-def merged(terms: Sequence[Term]) -> list[Term]:
+def merge_terms(terms: Sequence[Term]) -> list[Term]:
     """Returns Terms that are all different.
 
-    >>> [*map(tuple, merged([Term((5,), 1), Term((6,), 2), Term((5,), 1)]))]
+    >>> terms = [Term((5,), 1), Term((6,), 2), Term((5,), 1)]
+    >>> [*map(tuple, merge_terms(terms))]
     [((5,), 2, ()), ((6,), 2, ())]
     """
     by_ids: dict[tuple[int, ...], Term] = {}
@@ -65,7 +66,7 @@ def merged(terms: Sequence[Term]) -> list[Term]:
     return [*by_ids.values()]
 
 
-def packed(terms: Sequence[Sequence[Term]]) -> np.ndarray:
+def pack_terms(terms: Sequence[Sequence[Term]]) -> np.ndarray:
     """Returns the Terms of N sentences as one array.
 
     Args:
@@ -133,10 +134,10 @@ def constraint(words: Words, batch: Batch) -> Constraint:
         first_BWC = place.terms_BWCL[..., 0]
         # What would be there once too often, and is not part of another term.
         last_BWC, is_last_BWC = _last_ids(place, words)
-        repeats_BWV = marked(last_BWC, is_last_BWC & ~is_open_BWC, V)
+        repeats_BWV = mark_tokens(last_BWC, is_last_BWC & ~is_open_BWC, V)
         part_BWN = ops.concatenate([next_BWC, first_BWC], axis=-1)
         is_open_BWN = ops.concatenate([is_open_BWC, is_open_BWC], axis=-1)
-        is_part_BWV = marked(part_BWN, is_open_BWN, V)
+        is_part_BWV = mark_tokens(part_BWN, is_open_BWN, V)
         is_end_V = ops.equal(ops.arange(V, dtype="int32"), EOS)
         may_end_BW1 = ~ops.any(is_open_BWC, axis=-1, keepdims=True)
         may_follow_BWV = (is_part_BWV | ~repeats_BWV) & (
@@ -155,7 +156,7 @@ def constraint(words: Words, batch: Batch) -> Constraint:
             ],
             axis=-1,
         )
-        fits_BWV = marked(part_BWN, fits_BWN, V) | is_end_V
+        fits_BWV = mark_tokens(part_BWN, fits_BWN, V) | is_end_V
         return may_follow_BWV & ((missing_BW1 < left_BW1) | fits_BWV)
 
     return Constraint(

@@ -32,7 +32,7 @@ from t2t_lite.decoding.tensor_translation import (
     TensorTranslator,
     require_strings,
 )
-from t2t_lite.decoding.terms import Term, merged
+from t2t_lite.decoding.terms import Term, merge_terms
 from t2t_lite.errors import (
     InputError,
     require,
@@ -109,7 +109,10 @@ class LineTranslator(LinePredictor):
                 *(piece.strip(SPACE) for piece in options.suppress_pieces),
             ]
             self._keeper = Keeper(
-                options.keep, vocabulary, splitting.language, apart_from
+                options.keep,
+                vocabulary,
+                language=splitting.language,
+                apart_from=apart_from,
             )
         self.max_length = engine.max_length
         self._splitter = LineSplitter(vocabulary, engine.max_length, splitting)
@@ -122,9 +125,9 @@ class LineTranslator(LinePredictor):
         found = [*super()._shaping(), *others, self._splitting]
         options = self.options
         aligns = options.alignments or options.keep or options.glossary
-        return found + [self._alignment_head] * (
-            bool(aligns) and self._alignment_head is not None
-        )
+        if aligns and self._alignment_head is not None:
+            found.append(self._alignment_head)
+        return found
 
     @staticmethod
     def from_model(
@@ -177,8 +180,10 @@ class LineTranslator(LinePredictor):
         for weight in model.weights:
             is_finite = bool(ops.all(ops.isfinite(weight)))
             require(rule, is_finite, weight=weight.path)
-        engine = model_engine(model, vocabulary, options, xla)
-        return LineTranslator(engine, vocabulary, options, splitting)
+        engine = model_engine(model, vocabulary, options=options, xla=xla)
+        return LineTranslator(
+            engine, vocabulary, options=options, splitting=splitting
+        )
 
     @staticmethod
     def from_saved_model(path: str | os.PathLike) -> "LineTranslator":
@@ -193,7 +198,12 @@ class LineTranslator(LinePredictor):
             InputError: there is no such SavedModel.
         """
         loaded = saved_model.load(path)
-        return LineTranslator(*loaded)
+        return LineTranslator(
+            loaded.engine,
+            loaded.vocabulary,
+            options=loaded.options,
+            splitting=loaded.splitting,
+        )
 
     def translate(
         self,
@@ -221,7 +231,12 @@ class LineTranslator(LinePredictor):
         """
         lines = as_list(lines, "lines must be a list of str")
         count = self.options.alternatives
-        found = self._translate(lines, first_line, prefixes, count)
+        found = self._translate(
+            lines,
+            first_line=first_line,
+            prefixes=prefixes,
+            num_alternatives=count,
+        )
         for number, (best, *_) in enumerate(found, first_line):
             if best.score == -math.inf:
                 logging.warning(
@@ -263,7 +278,9 @@ class LineTranslator(LinePredictor):
         for name, value in (("text", text), ("prefix", prefix)):
             if not isinstance(value, str):
                 raise TypeError(f"{name} must be a str; received {value!r}")
-        (found,) = self._translate([text], 1, [prefix], count)
+        (found,) = self._translate(
+            [text], first_line=1, prefixes=[prefix], num_alternatives=count
+        )
         return [each for each in found if each.score > -math.inf]
 
     def _translate(
@@ -291,11 +308,15 @@ class LineTranslator(LinePredictor):
         if kept is not None:
             lines, prefixes = kept.lines, kept.prefixes
         pieces = self._splitter.split_lines(lines, first_line)
-        begun = self._beginnings(pieces, lines, first_line, prefixes)
-        asked = self._terms(pieces, begun, first_line, kept)
+        begun = self._beginnings(
+            pieces, lines, first_line=first_line, prefixes=prefixes
+        )
+        asked = self._terms(pieces, begun, first_line=first_line, kept=kept)
         requests = [
-            Request(*each)
-            for each in zip(pieces.ids, pieces.texts, begun, asked, strict=True)
+            Request(ids, text, beginning=beginning, terms=terms)
+            for ids, text, beginning, terms in zip(
+                pieces.ids, pieces.texts, begun, asked, strict=True
+            )
         ]
         if num_alternatives:
             by_piece = self._alternatives(pieces, requests, num_alternatives)
@@ -310,10 +331,18 @@ class LineTranslator(LinePredictor):
             nothing = [*nothing[:1], *missing]
         found = [_join(each) if each else nothing for each in parts]
         if self.options.alignments:
-            return with_links(found, lines, pieces, by_piece, self._aligner)
+            return with_links(
+                found,
+                lines,
+                pieces=pieces,
+                by_piece=by_piece,
+                aligner=self._aligner,
+            )
         if kept is None:
             return found
-        return kept.put_back(found, pieces, by_piece, self._aligner)
+        return kept.put_back(
+            found, pieces, by_piece=by_piece, aligner=self._aligner
+        )
 
     def _kept(
         self, lines: list[str], first_line: int, prefixes: list[str] | None
@@ -333,7 +362,8 @@ class LineTranslator(LinePredictor):
 
     @functools.cached_property
     def _aligner(self) -> Aligner:
-        heads = self._alignment_head and [self._alignment_head]
+        head = self._alignment_head
+        heads = None if head is None else [head]
         return Aligner(models_of(self.model)[0], self.vocabulary, heads)
 
     def _beginnings(
@@ -360,9 +390,9 @@ class LineTranslator(LinePredictor):
         beginnings.require_possible(
             begun,
             pieces,
-            self.vocabulary.target,
-            self._max_target_length,
-            first_line,
+            vocabulary=self.vocabulary.target,
+            max_target_length=self._max_target_length,
+            first_line=first_line,
         )
         return begun
 
@@ -398,11 +428,12 @@ class LineTranslator(LinePredictor):
             room = self._max_target_length(len(ids)) - 1 - len(prefix_ids)
             terms, messages = [], []
             if kept is not None:
-                terms, messages = kept.terms(n, text, begin, room)
+                terms, messages = kept.terms(n, text, prefix=begin, room=room)
                 room -= sum(len(term.ids) for term in terms)
             if self._glossary is not None:
                 others, more = self._glossary.terms(text, room)
-                terms, messages = merged([*terms, *others]), [*messages, *more]
+                terms = merge_terms([*terms, *others])
+                messages = [*messages, *more]
             for message in messages:
                 logging.warning("Line %d: %s.", first_line + n, message)
             asked.append(terms)
@@ -543,19 +574,20 @@ class Translator(LineTranslator):
                 for directory, each in zip(directories, loaded, strict=True)
             )
             record = {}  # There is none for several.
+        head = settings.alignment_head
         super().__init__(
             model_engine(
                 model,
                 vocabulary,
-                search_options,
-                xla,
+                options=search_options,
+                xla=xla,
                 description=description,
                 devices=find_devices(devices),
             ),
             vocabulary,
-            search_options,
-            splitting,
-            settings.alignment_head and AlignmentHead(*settings.alignment_head),
+            options=search_options,
+            splitting=splitting,
+            alignment_head=None if head is None else AlignmentHead(*head),
         )
         self.training_record = record
 

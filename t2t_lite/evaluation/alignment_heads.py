@@ -32,7 +32,7 @@ class Ranked(NamedTuple):
     num_pairs: int  # whose links are known
 
 
-def all_heads(hparams: HParams) -> list[AlignmentHead]:
+def candidate_heads(hparams: HParams) -> list[AlignmentHead]:
     """Returns the heads of each decoder layer, and their means, both ways."""
     layers = range(hparams.decoder_layers)
     heads = [None, *range(hparams.num_heads)]
@@ -58,12 +58,14 @@ def ranked_heads(
         pairs: those to align; those whose source is too long for the model are
             left out.
         links: the right ones; none of a pair for which they are not known.
-        heads: which to rank; `all_heads` when not given.
+        heads: which to rank; `candidate_heads` when not given.
 
     Raises:
         InputError: no pair has links.
     """
-    aligner = Aligner(model, vocabulary, heads or all_heads(model.hparams))
+    aligner = Aligner(
+        model, vocabulary, heads or candidate_heads(model.hparams)
+    )
     sources, targets = zip(*pairs, strict=True)
     encoded = vocabulary.encode(list(sources))
     fits = [len(ids) <= model.hparams.max_length for ids in encoded]

@@ -24,7 +24,7 @@ class Opened(NamedTuple):
     owner: Any  # The signatures live only as long as it does.
 
 
-def opened_directory(
+def open_directory(
     model_dir: str | os.PathLike,
     *,
     checkpoint: str,

@@ -39,3 +39,14 @@ def test_all_of_some_constraints_hold():
     assert_constrained(
         both, lambda ids: len({*ids}) == len(ids) and len(ids) > 2
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "received"),
+    [("ends", "ends=2, goals=0"), ("goal", "ends=0, goals=2")],
+)
+def test_at_most_one_of_some_constraints_has_ends_or_a_goal(name, received):
+    one = constraints.min_length(batch(), 2)._replace(**{name: lambda *_: None})
+    message = f"may have ends, and one a goal; received {received}"
+    with pytest.raises(InputError, match=message):
+        constraints.all_of([one, one])

@@ -57,7 +57,7 @@ def write(
         sha256=lambda: options.pop("model", "a model"),
     )
     taken = []
-    with partial_output.opened(
+    with partial_output.open_output(
         str(path), (str(source), prefixes), predictor, window, options
     ) as output:
         first = output.first_line
@@ -257,7 +257,7 @@ def test_two_processes_do_not_write_one_output(tmp_path, source):
     predictor = types.SimpleNamespace(
         options=SearchOptions(4, 0.6, 50), sha256=lambda: "a model"
     )
-    with partial_output.opened(
+    with partial_output.open_output(
         str(path), (str(source), None), predictor, 3, {}
     ):
         with pytest.raises(InputError, match=r"process is writing .*\.par"):

@@ -19,7 +19,7 @@ from search_tables import (
 from t2t_lite.decoding import constraints, terms
 from t2t_lite.decoding.constraints import Batch
 from t2t_lite.decoding.prefix import PrefixTokens
-from t2t_lite.decoding.terms import Term, packed
+from t2t_lite.decoding.terms import Term, pack_terms
 from t2t_lite.decoding.words import Words
 from t2t_lite.tensor import NEG_INF
 
@@ -49,7 +49,7 @@ def batch_of(asked, texts, beam_width):
         max_length=T,
         beam_width=beam_width,
         num_target_ids=len(texts),
-        terms_BCL=ops.convert_to_tensor(packed(asked)),
+        terms_BCL=ops.convert_to_tensor(pack_terms(asked)),
     )
 
 
@@ -266,7 +266,7 @@ def test_a_term_within_a_longer_one_comes_once_more():
 
 
 def test_terms_are_packed_with_their_counts():
-    rows = packed([[Term((5, 6), 1), Term((7,), 3)], []])
+    rows = pack_terms([[Term((5, 6), 1), Term((7,), 3)], []])
     assert rows.shape == (2, 4, 5)
     assert rows[0, :3].tolist() == [
         [1, 5, 6, 0, 0],

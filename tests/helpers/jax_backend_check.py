@@ -128,7 +128,7 @@ def required(batch):
     letters = string.ascii_letters[: batch.num_target_ids - 2]
     token_bytes = [b"", b"", *(f" {letter}".encode() for letter in letters)]
     asked = [[terms.Term((4, 5), 1), terms.Term((6,), 2)], []]
-    terms_BCL = keras.ops.convert_to_tensor(terms.packed(asked))
+    terms_BCL = keras.ops.convert_to_tensor(terms.pack_terms(asked))
     return terms.constraint(
         words.Words(token_bytes), batch._replace(terms_BCL=terms_BCL)
     )

@@ -20,7 +20,7 @@ def model_dir(tmp_path_factory):
 
 @pytest.mark.slow
 def test_a_model_directory_translates_as_the_translator_does(model_dir):
-    opened = opening.opened_directory(model_dir, **WEIGHTS, **OPTIONS)
+    opened = opening.open_directory(model_dir, **WEIGHTS, **OPTIONS)
     translate = opened.signatures["serving_default"]
     found = translate(inputs=tf.constant(LINES))["outputs"].numpy()
     translator = Translator(model_dir, beam_width=2)
@@ -38,7 +38,7 @@ def test_a_model_directory_translates_as_the_translator_does(model_dir):
 )
 def test_options_that_do_not_suit_are_refused(model_dir, changes, message):
     with pytest.raises(InputError, match=message):
-        opening.opened_directory(model_dir, **(WEIGHTS | OPTIONS | changes))
+        opening.open_directory(model_dir, **(WEIGHTS | OPTIONS | changes))
 
 
 def test_an_export_with_damaged_weights_is_refused(tmp_path):
