@@ -62,7 +62,7 @@ class WordWeights(NamedTuple):
     def greatest(self) -> np.ndarray:
         """Returns float [W]: each word's greatest weight on a source word."""
         found = [
-            self.of_source(*match.span())
+            self.of_source(match.start(), match.end())
             for match in _WORD.finditer(self.pair.source)
             if has_letter(match[0])  # Not a sign.
         ]
@@ -143,7 +143,7 @@ class Aligner:
         for n, target_ids, weights_HTS in self._attended(pairs):
             pair, vocabulary = pairs[n], self._vocabulary
             is_part_WS, is_part_WT = (
-                _parts(side, ids, text, _spaced(text))
+                _parts(side, ids, text=text, words=_spaced(text))
                 for side, ids, text in (
                     (vocabulary, pair.source_ids, pair.source),
                     (vocabulary.target, target_ids, pair.target),
@@ -177,17 +177,21 @@ class Aligner:
     def _of_words(
         self, pair: Pair, target_ids: list[int], weights_TS: np.ndarray
     ) -> WordWeights:
-        source = _spans(self._vocabulary, pair.source_ids, pair.source)
+        starts_S, ends_S = _spans(
+            self._vocabulary, pair.source_ids, pair.source
+        )
         words = [match.span() for match in _WORD.finditer(pair.target)]
         is_part_WT = _parts(
-            self._vocabulary.target, target_ids, pair.target, words
+            self._vocabulary.target, target_ids, text=pair.target, words=words
         )
         # The model may not take all pieces; the source is padded.
         is_part_WT = is_part_WT[:, : len(weights_TS)]
-        sums_WS = is_part_WT @ weights_TS[:, : len(source[0])]
+        sums_WS = is_part_WT @ weights_TS[:, : len(starts_S)]
         counts_W1 = is_part_WT.sum(axis=1, keepdims=True)
         mean_WS = sums_WS / np.maximum(counts_W1, 1)
-        return WordWeights(pair, words, mean_WS, *source)
+        return WordWeights(
+            pair, words, weights_WS=mean_WS, starts_S=starts_S, ends_S=ends_S
+        )
 
 
 def _stand_for(weights: WordWeights) -> list[Word]:
@@ -195,10 +199,12 @@ def _stand_for(weights: WordWeights) -> list[Word]:
     if not len(weights.starts_S):  # The vocabulary leaves out all of it.
         return []
     words, best = [], 0
-    for span, weight_S in zip(weights.words, weights.weights_WS, strict=True):
+    for (start, end), weight_S in zip(
+        weights.words, weights.weights_WS, strict=True
+    ):
         if weight_S.any():  # Else the model takes no piece of the word.
             best = int(weight_S.argmax())
-        words.append(Word(*span, int(weights.starts_S[best])))
+        words.append(Word(start, end, int(weights.starts_S[best])))
     return words
 
 

@@ -89,7 +89,9 @@ class AlternativesSearch:
         find_words = self._word_finders[width]
         found = find_words(ids, self._prefix_tokens.places(prefix_ids_BK))
         is_empty_B = ops.equal(ops.cast(ids.row_lengths(), "int32"), 0)
-        paths = self._paths(found, prefix_ids_BK, is_empty_B, count)
+        paths = self._paths(
+            found, prefix_ids_BK, is_empty_B=is_empty_B, count=count
+        )
         B, C, K = ops.shape(paths.ids_BCK)
         places = self._prefix_tokens.forced(
             ops.reshape(paths.ids_BCK, (B * C, K))

@@ -128,7 +128,7 @@ def beam_search(
     """
     if constraint is not None:
         step, reorder, cache = with_constraint(
-            step, reorder, cache, constraint, eos
+            step, reorder=reorder, cache=cache, constraint=constraint, eos=eos
         )
     search = _Search(
         step=step,
@@ -335,8 +335,8 @@ class _Search:
         progress_BK = constrained_step.progress(
             self.constraint,
             cache,
-            candidates.parents_BK,
-            candidates.tokens_BK,
+            parents_BK=candidates.parents_BK,
+            tokens_BK=candidates.tokens_BK,
         )
         return goals.best_in_turns(alive_BK, progress_BK, self.beam_width)
 

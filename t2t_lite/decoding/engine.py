@@ -39,7 +39,7 @@ class Engine(NamedTuple):
     # and how many alternatives to find after it, to what `AlternativesSearch`
     # returns; or None.
     find_alternatives: Callable | None = None
-    # Like `translate_prefixed`, with the Terms of each as the last argument.
+    # Like `translate_prefixed`, with the Terms of each as `terms`.
     translate_with_terms: Callable | None = None
     # A function from ids as above, and a str for each, to its score as a
     # translation, -inf for what the options do not allow; or None.
@@ -130,12 +130,12 @@ class _Searches:
         ids: tf.RaggedTensor,
         prefixes: Sequence[str],
         is_complete: Sequence[bool],
-        asked: Sequence[Sequence[Term]],
+        terms: Sequence[Sequence[Term]],
     ) -> Hypotheses:
         """Returns the best that begin with prefixes and contain their Terms."""
         with self._making:
             search = self._term_search
-        return search(ids, self._encode(prefixes, is_complete), asked)
+        return search(ids, self._encode(prefixes, is_complete), terms)
 
     def score_texts(
         self, ids: tf.RaggedTensor, texts: Sequence[str]

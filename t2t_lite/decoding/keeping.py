@@ -58,7 +58,9 @@ class KeptLines:
             prefix: that of `Keeper.terms`.
             room: that of `Keeper.terms`.
         """
-        return self._keeper.terms(self._kept[index], text, prefix, room)
+        return self._keeper.terms(
+            self._kept[index], text, prefix=prefix, room=room
+        )
 
     def put_back(
         self,
@@ -103,7 +105,9 @@ class KeptLines:
         Lines without tags have none.
         """
         tagged = {n for n, each in enumerate(self._kept) if each.nodes}
-        all_places = list(places(self.lines, pieces, by_piece, tagged))
+        all_places = list(
+            places(self.lines, pieces, by_piece=by_piece, wanted=tagged)
+        )
         words = collections.defaultdict(list)
         aligned = aligner([place.pair for place in all_places])
         for place, found in zip(all_places, aligned, strict=True):

@@ -126,7 +126,13 @@ class Keeper:
             ahead = iter(its_tags)
             text = re.sub(_HOLE, lambda _: next(ahead), text)
             text, nodes = tags.take_out(text)
-        return Kept(text, items, nodes, touching, unkept)
+        return Kept(
+            text=text,
+            items=items,
+            nodes=nodes,
+            touching=touching,
+            unkept=unkept,
+        )
 
     def in_prefix(self, prefix: str, kept: Kept) -> str:
         """Returns what a translation begins with, without what is kept.

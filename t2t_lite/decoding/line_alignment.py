@@ -58,7 +58,13 @@ def places(
             target_start = done + 1 if done else 0  # After a space.
             lengths[line, rank] = target_start + len(target)
             pair = Pair(ids, text, target)
-            yield Place(pair, line, rank, start, target_start)
+            yield Place(
+                pair=pair,
+                line=line,
+                rank=rank,
+                source_start=start,
+                target_start=target_start,
+            )
 
 
 def _start(line: str, text: str, first: int) -> int:
@@ -91,7 +97,9 @@ def with_links(
         by_piece: the Translations of each piece.
         aligner: Aligner, whose first head is used.
     """
-    all_places = list(places(lines, pieces, by_piece, range(len(lines))))
+    all_places = list(
+        places(lines, pieces, by_piece=by_piece, wanted=range(len(lines)))
+    )
     by_pair, *_ = aligner.links([place.pair for place in all_places])
     sources = list(map(_Words, lines))
     targets = [[_Words(each.text) for each in several] for several in found]
@@ -100,11 +108,14 @@ def with_links(
         line, rank = place.line, place.rank
         if found[line][rank].text:  # Else another piece has no translation.
             links[line, rank] += _moved(
-                of_pair, place, sources[line], targets[line][rank]
+                of_pair,
+                place,
+                line=sources[line],
+                translation=targets[line][rank],
             )
     return [
         [
-            AlignedTranslation(*each, tuple(links[n, rank]))
+            AlignedTranslation(each.text, each.score, tuple(links[n, rank]))
             for rank, each in enumerate(translations)
         ]
         for n, translations in enumerate(found)

@@ -134,10 +134,14 @@ class LinePredictor(abc.ABC):
                 prefixes,
                 "the prefixes of several lines must be an iterable of str",
             )
-        return self._stream(lines, lines_at_once, first_line, prefixes)
+        return self._stream(
+            lines, lines_at_once, first_line=first_line, prefixes=prefixes
+        )
 
     def _stream(self, lines, lines_at_once, first_line, prefixes):
-        blocks = _blocks(lines, lines_at_once, first_line, prefixes)
+        blocks = _blocks(
+            lines, lines_at_once, first_line=first_line, prefixes=prefixes
+        )
         # A caller that gives one line at a time may wait for its translation.
         found = (
             itertools.starmap(self.translate, blocks)

@@ -50,7 +50,7 @@ class LineSplitter:
         line_indices = [n for n, texts in enumerate(split) for _ in texts]
         texts = [text for texts in split for text in texts]
         encoded = self._encode(texts)
-        pieces = Pieces([], [], [], [])
+        pieces = Pieces(ids=[], line_indices=[], is_first=[], texts=[])
         for n, text, ids in zip(line_indices, texts, encoded, strict=True):
             parts, of_parts = [ids], [text]
             if len(ids) > self._max_length:

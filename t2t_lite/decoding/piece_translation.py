@@ -70,8 +70,8 @@ class PieceTranslator:
         return _divided(
             drafted,
             [self._is_done(each) for each in drafted],
-            lambda some: [each.drafts for each in some],
-            self._with_terms,
+            function=lambda some: [each.drafts for each in some],
+            otherwise=self._with_terms,
         )
 
     def _is_done(self, drafted: _Drafted) -> bool:
@@ -88,8 +88,12 @@ class PieceTranslator:
         missing = [n for n, each in enumerate(found) if len(each) < self._nbest]
         if missing:
             rest = [drafted[n].request for n in missing]
+            ids, beginnings, is_complete = _as_arguments(rest)
             searched = self._engine.translate_with_terms(
-                *_as_arguments(rest), [each.terms for each in rest]
+                ids,
+                beginnings,
+                is_complete,
+                terms=[each.terms for each in rest],
             )
             translations = self._as_translations(searched, self._nbest)
             for n, others in zip(missing, translations, strict=True):
@@ -179,15 +183,19 @@ class PieceTranslator:
         def repeated(requests):
             return [best[:1] * count for best in self._plain(requests)]
 
-        return _divided(requests, is_open, with_next_words, repeated)
+        return _divided(
+            requests, is_open, function=with_next_words, otherwise=repeated
+        )
 
     def _plain(self, requests: Sequence[Request]) -> list[list[Translation]]:
         """Returns the `nbest` best Translations, whatever their terms are."""
-        arguments = ids, _, is_complete = _as_arguments(requests)
+        ids, beginnings, is_complete = _as_arguments(requests)
         if all(each.beginning == NO_PREFIX for each in requests):
             found = self._engine.translate_ids(ids)
         else:
-            found = self._engine.translate_prefixed(*arguments)
+            found = self._engine.translate_prefixed(
+                ids, beginnings, is_complete
+            )
         by_piece = self._as_translations(found, self._nbest)
         for n, ends in enumerate(is_complete):
             if ends:  # There is no other.

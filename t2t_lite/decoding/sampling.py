@@ -77,7 +77,9 @@ def sample(
     W = num_samples
     B = ops.shape(max_lengths_B)[0]
     if constraint is not None:
-        step, _, cache = with_constraint(step, None, cache, constraint, eos)
+        step, _, cache = with_constraint(
+            step, reorder=None, cache=cache, constraint=constraint, eos=eos
+        )
 
     def goes_on(state: _State) -> Tensor:
         has_room_B1 = (state.length < max_lengths_B)[:, None]
@@ -88,7 +90,9 @@ def sample(
         newest_BW1 = ops.slice(state.ids_BWT, (0, 0, last), (B, W, 1))
         newest_BW = ops.where(state.length == 0, eos, newest_BW1[..., 0])
         log_probs_BWV, cache = step(newest_BW, state.cache)
-        drawn_BW = _draw(log_probs_BWV, sampling, keys_B, state.length)
+        drawn_BW = _draw(
+            log_probs_BWV, sampling, keys_B=keys_B, step=state.length
+        )
         gained_BW = gather(log_probs_BWV, drawn_BW, batch_dims=2)
         goes_on_BW = goes_on(state)
         is_here_BWT = goes_on_BW[..., None] & (place_T == state.length)

@@ -86,7 +86,7 @@ def _load(path: files.Path) -> SavedModel:
         return root.translate_ids(ids)
 
     engine = Engine(translate_ids, max_length, str(path))
-    return SavedModel(engine, vocabulary, options, splitting)
+    return SavedModel(engine, vocabulary, options=options, splitting=splitting)
 
 
 def _checked(metadata: Any) -> tuple[SearchOptions, Splitting, int]:

@@ -83,7 +83,7 @@ def search(
             )
         )
     step, cache, reorder = ensemble.start(
-        model, source_ids, W, T if xla else None
+        model, source_ids, beam_width=W, max_length=T if xla else None
     )
     if options.samples:
         return sample(
@@ -102,7 +102,7 @@ def search(
         step,
         cache,
         reorder,
-        max_lengths_B,
+        max_lengths_B=max_lengths_B,
         max_length=T,
         beam_width=W,
         alpha=options.length_penalty,
@@ -184,8 +184,8 @@ def ids_translator(
     capacity = shapes.capacity(
         hardware or find_hardware(),
         options.beam_width,
-        options.tokens_at_once,
-        len(ensemble.models_of(model)),
+        tokens_at_once=options.tokens_at_once,
+        num_models=len(ensemble.models_of(model)),
     )
     if xla:
         logging.info(
@@ -258,9 +258,13 @@ def _translate_function(
 
         def run(rows_R, num_rows, length):
             found = search_batch(
-                shapes.take_rows(ids_NS, rows_R, num_rows, length),
+                shapes.take_rows(
+                    ids_NS, rows_R, num_rows=num_rows, length=length
+                ),
                 *(
-                    shapes.take_rows(each, rows_R, num_rows, size)
+                    shapes.take_rows(
+                        each, rows_R, num_rows=num_rows, length=size
+                    )
                     for each, size in zip(others, sizes, strict=True)
                 ),
             )

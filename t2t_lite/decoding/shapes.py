@@ -121,7 +121,12 @@ def batches(
     while len(rest):
         with tf.device("CPU:0"):
             longest = tf.constant(lengths_N[rest[0]], tf.int32)
-            limits = _limits(longest, max_length, fixed_shapes, capacity)
+            limits = _limits(
+                longest,
+                max_length,
+                fixed_shapes=fixed_shapes,
+                capacity=capacity,
+            )
         rows_R = rest[: int(limits.max_rows)]
         rows_R = rows_R[lengths_N[rows_R] >= int(limits.min_length)]
         yield rows_R
@@ -172,7 +177,9 @@ def run_in_batches(
 
     def run_one_batch(start, results):
         longest = lengths_N[order_N[start]]
-        limits = _limits(longest, max_length, fixed_shapes, capacity)
+        limits = _limits(
+            longest, max_length, fixed_shapes=fixed_shapes, capacity=capacity
+        )
         rows_R = order_N[start : tf.minimum(start + limits.max_rows, count)]
         fits_R = tf.gather(lengths_N, rows_R) >= limits.min_length
         rows_R = tf.boolean_mask(rows_R, fits_R)

@@ -100,7 +100,8 @@ def take_out(line: str) -> Tagged:
         before = line[max(0, match.start() - 1) : match.start()]
         sides = before, line[done : done + 1]
         is_apart = tuple(not side.strip() for side in sides)
-        text += " " * adds_space
+        if adds_space:
+            text += " "
         tags.append(_Tag(match[0], len(text), is_apart))
     text = _joined(text, line[done:]).rstrip(" ")
     tags = [each._replace(offset=min(each.offset, len(text))) for each in tags]
@@ -185,7 +186,13 @@ def _nodes(tags: Sequence[_Tag], ends: dict[int, int], text: str) -> list[Node]:
         if n in ends:
             inside.append([])
             continue
-        node = Node(tag.text, None, tag.offset, tag.offset, tag.is_apart)
+        node = Node(
+            begin=tag.text,
+            end=None,
+            first=tag.offset,
+            last=tag.offset,
+            is_apart=tag.is_apart,
+        )
         if n in begins:
             begin = tags[begins[n]]
             node = node._replace(
@@ -278,7 +285,7 @@ def _in_order(
     nodes: Sequence[Node], words: Sequence[Word]
 ) -> Iterator[Word | _Written]:
     """Yields all words, with the tags of Nodes before and after them."""
-    ahead = [_outermost(nodes, words, 0, len(words))]
+    ahead = [_outermost(nodes, words, first=0, end=len(words))]
     while ahead:
         each = next(ahead[-1], None)
         if each is None:
@@ -290,7 +297,9 @@ def _in_order(
         else:
             yield _Written(each.node.begin, _RIGHT)
             ahead.append(iter([_Written(each.node.end, _LEFT)]))
-            inside = _outermost(each.node.inside, words, each.first, each.end)
+            inside = _outermost(
+                each.node.inside, words, first=each.first, end=each.end
+            )
             ahead.append(inside)
 
 
@@ -298,7 +307,7 @@ def _outermost(
     nodes: Sequence[Node], words: Sequence[Word], first: int, end: int
 ) -> Iterator[Word | _Place]:
     """Yields the words that are in no Node, and the place of each Node."""
-    for place in _places(nodes, words, first, end):
+    for place in _places(nodes, words, first=first, end=end):
         yield from words[first : place.first]
         yield place
         first = place.end
@@ -316,7 +325,7 @@ def _places(
     nodes: Sequence[Node], words: Sequence[Word], first: int, end: int
 ) -> list[_Place]:
     """Returns where Nodes go among some words, from left to right."""
-    found = [_Place(*_run(node, words, first, end), node) for node in nodes]
+    found = [_place(node, words, first=first, end=end) for node in nodes]
     found.sort(key=lambda place: place[:2])  # Stable: in the source's order.
     done, places = first, []
     for place in found:
@@ -326,10 +335,8 @@ def _places(
     return places
 
 
-def _run(
-    node: Node, words: Sequence[Word], first: int, end: int
-) -> tuple[int, int]:
-    """Returns which words stand for a Node's text: the first, and the end.
+def _place(node: Node, words: Sequence[Word], first: int, end: int) -> _Place:
+    """Returns where a Node goes: around the words that stand for its text.
 
     They are the run with the most such words, minus those for something else;
     of several such runs, the first. A Node that no word stands for goes before
@@ -343,7 +350,7 @@ def _run(
         if count <= 0:
             begin, count = n + 1, 0
         if count > best_count:
-            best, best_count = (begin, n + 1), count
+            best, best_count = _Place(begin, n + 1, node), count
     if best is not None:
         return best
     behind = [
@@ -352,4 +359,4 @@ def _run(
         if words[n].source_offset >= node.first
     ]
     place = min(behind)[1] if behind else end
-    return place, place
+    return _Place(place, place, node)

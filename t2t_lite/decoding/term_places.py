@@ -91,7 +91,7 @@ class TermPlaces:
         least_W = _POSSIBLE * weights.greatest()
         places = []
         for lacking in self._lacking(weights, terms):
-            place = _place(lacking, is_free_W, least_W, weights)
+            place = _place(lacking, is_free_W, least_W=least_W, weights=weights)
             if place is None:
                 return None
             is_free_W[place.first : place.end] = False
@@ -130,8 +130,9 @@ class TermPlaces:
     ) -> _Lacking:
         """Returns a term as what is lacking for a span of the source."""
         _, source, target = weights.pair
-        source, text = source[slice(*span)], self._text(term)
-        weight_W = weights.of_source(*span)
+        start, end = span
+        source, text = source[start:end], self._text(term)
+        weight_W = weights.of_source(start, end)
         if has_letter(source):  # A sign is not a word's place.
             is_word_W = [has_letter(target[a:b]) for a, b in weights.words]
             weight_W = np.where(is_word_W, weight_W, 0)

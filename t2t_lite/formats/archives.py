@@ -74,7 +74,10 @@ def unpack(path: pathlib.Path, folder: pathlib.Path) -> None:
     folder.mkdir()
     try:
         is_zip = path.name.lower().endswith(".zip")
-        (_unpack_zip if is_zip else _unpack_tar)(path, folder)
+        if is_zip:
+            _unpack_zip(path, folder)
+        else:
+            _unpack_tar(path, folder)
     except InputError:
         raise
     except (*DAMAGED, ValueError):

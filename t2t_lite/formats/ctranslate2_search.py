@@ -92,11 +92,12 @@ def find_workers(
     cores = hardware.num_cores()
     side_by_side = 1 if num_gpus else hardware.cpu_parts(cores)
     return Workers(
-        device,
-        indices,
-        side_by_side,
-        max(1, cores // side_by_side),
-        quantization or "default",  # What the weights are stored in.
+        device=device,
+        device_indices=indices,
+        inter_threads=side_by_side,
+        intra_threads=max(1, cores // side_by_side),
+        # "default" is what the weights are stored in.
+        compute_type=quantization or "default",
     )
 
 

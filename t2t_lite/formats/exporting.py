@@ -69,6 +69,11 @@ def export(
     directory.require_task("translation")
     _, weights = directory.weights(checkpoint, average_last)
     splitting = directory.settings().splitting()._asdict()
-    model = PortableModel(hparams, weights, directory.vocabulary(), splitting)
+    model = PortableModel(
+        hparams=hparams,
+        weights=weights,
+        vocabulary=directory.vocabulary(),
+        splitting=splitting,
+    )
     _FORMATS[format_name].write(model, folder, quantization=quantization)
     return files.to_path(folder)

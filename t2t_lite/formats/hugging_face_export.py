@@ -56,14 +56,21 @@ def write(
     source = model.vocabulary
     target = source.target
     precision = quantization or "float32"
-    settings = _settings(model.hparams, source, target, precision)
+    settings = _settings(
+        model.hparams, source, target=target, precision=precision
+    )
     contents = {
         **{name: _json(values) for name, values in settings.items()},
         "source.spm": source.model,
         "target.spm": target.model,
         "README.md": _readme(model.hparams).encode(),
     }
-    tensors = _tensors(model.hparams, model.weights, source.size, target.size)
+    tensors = _tensors(
+        model.hparams,
+        model.weights,
+        source_size=source.size,
+        target_size=target.size,
+    )
     tensors = {n: _rounded(n, t, precision) for n, t in tensors.items()}
     # Without the metadata, it is not loaded. (`save_file` would let only its
     # owner read it.)
@@ -127,7 +134,9 @@ def _tensors(
     taken = hugging_face.Tensors(
         channels.separate(dict(weights), hparams.d_model)
     )
-    tensors = _embedding_tensors(hparams, taken, source_size, target_size)
+    tensors = _embedding_tensors(
+        hparams, taken, source_size=source_size, target_size=target_size
+    )
     D, F = hparams.d_model, hparams.d_ff
     sizes = {
         "encoder_layers": hparams.num_layers,
@@ -232,7 +241,9 @@ def _settings(
             "model that shares their embeddings; received different ones"
         )
     contents = {
-        "config.json": _config(hparams, source, target, precision),
+        "config.json": _config(
+            hparams, source, target=target, precision=precision
+        ),
         "generation_config.json": _generation_config(hparams),
         "tokenizer_config.json": _tokenizer_config(hparams, are_separate),
         "vocab.json": source_ids,

@@ -189,7 +189,12 @@ def _checked_config(config: Mapping[str, Any]) -> dict[str, Any]:
         config["decoder_vocab_size"] or config["vocab_size"]
     )
     for name, value in _FIXED.items():
-        _require(name, config.get(name, value) in (value, None), config, value)
+        _require(
+            name,
+            config.get(name, value) in (value, None),
+            config=config,
+            expected=value,
+        )
     for name, default in _DEFAULTS.items():
         if type(default) is int:
             least = 0 if name.endswith("_id") else 1
@@ -214,11 +219,16 @@ def _check_equal_halves(config: Mapping[str, Any]) -> None:
     """Raises InputError if encoder and decoder differ where they must not."""
     for name in ("ffn_dim", "attention_heads"):
         mine, other = f"decoder_{name}", f"encoder_{name}"
-        _require(mine, config[mine] == config[other], config, config[other])
+        _require(
+            mine,
+            config[mine] == config[other],
+            config=config,
+            expected=config[other],
+        )
     if config["share_encoder_decoder_embeddings"]:
         size = config["vocab_size"]
         name = "decoder_vocab_size"
-        _require(name, config[name] == size, config, size)
+        _require(name, config[name] == size, config=config, expected=size)
     rule = "d_model must be a multiple of encoder_attention_heads"
     D, H = config["d_model"], config["encoder_attention_heads"]
     errors.require(rule, D % H == 0, d_model=D, encoder_attention_heads=H)
@@ -436,14 +446,14 @@ def _read_vocabularies(folder: files.Path, config: Mapping[str, Any]) -> _Sides:
     are_separate = config.get("separate_vocabs", False)
     shared = "share_encoder_decoder_embeddings"
     if are_separate:
-        _require(shared, not config[shared], config, False)
+        _require(shared, not config[shared], config=config, expected=False)
     source = _read_side(folder / "vocab.json", config, config["vocab_size"])
     if not are_separate:
         _require(
             "decoder_vocab_size",
             config["decoder_vocab_size"] == config["vocab_size"],
-            config,
-            config["vocab_size"],
+            config=config,
+            expected=config["vocab_size"],
         )
         return _Sides(source, source, False)
     path, size = folder / "target_vocab.json", config["decoder_vocab_size"]

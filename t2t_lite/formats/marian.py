@@ -122,10 +122,10 @@ def _read(
     config = _load_yaml(_read_bytes(config_path), config_path.name)
     folder = config_path.parent
     if model is None:
-        (name,) = _names(config, "models", 1, config_path.name)
+        (name,) = _names(config, "models", count=1, where=config_path.name)
         model = _resolve(folder, name, config_path.name)
     options, arrays = _read_npz(model)
-    names = _names(config, "vocabs", 2, config_path.name)
+    names = _names(config, "vocabs", count=2, where=config_path.name)
     sides = [
         marian_vocabulary.read_side(
             _resolve(folder, name, config_path.name), side
@@ -137,13 +137,15 @@ def _read(
         for name, side in zip(("source", "target"), sides, strict=True)
     )
     hparams, weights = marian_weights.convert(
-        options, arrays, source.order, target.order
+        options, arrays, source_order=source.order, target_order=target.order
     )
     vocabulary = sentence_pieces.join(source.reordered(), target.reordered())
     changes, notes = _search_settings(config)
     found = [
         *_describe(model.name, options, hparams),
-        *_describe_vocabulary(names, source, target, vocabulary),
+        *_describe_vocabulary(
+            names, source, target=target, vocabulary=vocabulary
+        ),
         *_describe_text(folder, {*source.pieces, *target.pieces}),
         *notes,
     ]

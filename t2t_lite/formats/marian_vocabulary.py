@@ -65,13 +65,15 @@ def read_side(path: pathlib.Path, side: str) -> Side:
                 f"a vocabulary must have a piece </s>; {path.name} has none, "
                 "so no Marian model can have been trained with it"
             )
-        return Side(model, pieces, eos, unk, path.name)
+        return Side(
+            model=model, pieces=pieces, eos=eos, unk=unk, name=path.name
+        )
     model = _model_beside(path, side)
     pieces = _piece_list(path)
-    eos = _special(pieces, 0, "</s>", "eos", path)
-    unk = _special(pieces, 1, "<unk>", "UNK", path)
+    eos = _special(pieces, 0, name="</s>", old_name="eos", path=path)
+    unk = _special(pieces, 1, name="<unk>", old_name="UNK", path=path)
     pieces[eos], pieces[unk] = "</s>", "<unk>"
-    return Side(model, pieces, eos, unk, path.name)
+    return Side(model=model, pieces=pieces, eos=eos, unk=unk, name=path.name)
 
 
 def _processor(model: bytes, path: pathlib.Path):

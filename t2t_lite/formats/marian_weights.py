@@ -120,7 +120,7 @@ def convert(
             weights |= _layer(model, name, f"{stack}_l{number}")
         if hparams.norm == "pre":
             name = f"transformer/{stack}/top_norm"
-            weights |= _norm(model, name, f"{stack}_top", "")
+            weights |= _norm(model, name, prefix=f"{stack}_top", suffix="")
     model.require_all_used()
     return hparams, channels.interleave(weights, hparams.d_model)
 
@@ -352,10 +352,14 @@ def _layer(model: _Model, name: str, prefix: str) -> dict[str, np.ndarray]:
     for sublayer, their in attentions.items():
         ours = f"{name}/{sublayer}"
         weights |= _attention(model, ours, their)
-        weights |= _norm(model, f"{ours}_norm", f"{their}_Wo", suffix)
+        weights |= _norm(
+            model, f"{ours}_norm", prefix=f"{their}_Wo", suffix=suffix
+        )
     ours, their = f"{name}/feed_forward", f"{prefix}_ffn"
     weights |= _feed_forward(model, ours, their)
-    weights |= _norm(model, f"{ours}_norm", f"{their}_ffn", suffix)
+    weights |= _norm(
+        model, f"{ours}_norm", prefix=f"{their}_ffn", suffix=suffix
+    )
     return weights
 
 
@@ -444,7 +448,7 @@ def _embeddings(
     if not model.options.get("output-omit-bias"):
         bias_V = model.take(name, len(matrix_VD))
     weights[f"{output}/logit_bias"] = np.float32(
-        _rows(name, bias_V, target_order, _NO_PAD)
+        _rows(name, bias_V, order=target_order, pad=_NO_PAD)
     )
     return weights
 

@@ -48,7 +48,10 @@ def checked_max_length(
         )
     require_folder_of_versions(export_dir)
     return served_max_length(
-        hparams, max_length, attention_layer, attention_head
+        hparams,
+        max_length,
+        attention_layer=attention_layer,
+        attention_head=attention_head,
     )
 
 
@@ -71,7 +74,12 @@ def served_max_length(
     """
     if max_length is None:
         max_length = hparams.max_length
-    require_parts(hparams, max_length, attention_layer, attention_head)
+    require_parts(
+        hparams,
+        max_length,
+        attention_layer=attention_layer,
+        attention_head=attention_head,
+    )
     return max_length
 
 

@@ -54,7 +54,10 @@ class ServingOptions(NamedTuple):
         given = {name: value for name, value in given.items() if value}
         require(rule, not given, **given)
         checks.require_parts(
-            hparams, self.max_length, self.attention_layer, self.attention_head
+            hparams,
+            self.max_length,
+            attention_layer=self.attention_layer,
+            attention_head=self.attention_head,
         )
 
 
@@ -395,8 +398,12 @@ class ServedModel:
 
         def run_rows(rows_R, num_rows, length):
             return run(
-                shapes.take_rows(source_ids_BS, rows_R, num_rows, length),
-                shapes.take_rows(target_ids_BT, rows_R, num_rows, length),
+                shapes.take_rows(
+                    source_ids_BS, rows_R, num_rows=num_rows, length=length
+                ),
+                shapes.take_rows(
+                    target_ids_BT, rows_R, num_rows=num_rows, length=length
+                ),
             )
 
         lengths_B = tf.maximum(_lengths(source_ids_BS), _lengths(target_ids_BT))
