@@ -59,10 +59,12 @@ class DevState(NamedTuple):
         """
         best_score = tensors.get("best_score", tensors.get("best_bleu", -1.0))
         return cls(
-            float(best_score),
-            int(tensors.get("evaluations_without_gain", 0)),
-            int(tensors.get("evaluated_step", 0)),
-            _text(tensors.get("dev_sha256", b"")),
+            best_score=float(best_score),
+            evaluations_without_gain=int(
+                tensors.get("evaluations_without_gain", 0)
+            ),
+            evaluated_step=int(tensors.get("evaluated_step", 0)),
+            dev_sha256=_text(tensors.get("dev_sha256", b"")),
         )
 
     def tensors(self) -> dict[str, np.generic]:

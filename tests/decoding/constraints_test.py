@@ -4,6 +4,7 @@ import pytest
 from constrained_tables import T, assert_constrained, batch
 
 from t2t_lite.decoding import constraints
+from t2t_lite.errors import InputError
 
 
 @pytest.mark.parametrize("least", [1, 2, 3])
