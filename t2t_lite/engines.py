@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from t2t_lite.decoding.members import Paths, members_of, require_together
 from t2t_lite.errors import require, require_extra
 from t2t_lite.hparams import HParams
 from t2t_lite.storage import checkpoint_files, settings_file
+from t2t_lite.translation.members import Paths, members_of, require_together
 
 if TYPE_CHECKING:
     from t2t_lite.decoding.line_predictor import LinePredictor

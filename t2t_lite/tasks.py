@@ -4,9 +4,9 @@ import importlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from t2t_lite.decoding.members import Paths, members_of
 from t2t_lite.hparams import HParams
 from t2t_lite.task import Task
+from t2t_lite.translation.members import Paths, members_of
 
 if TYPE_CHECKING:
     from t2t_lite.decoding.line_predictor import LinePredictor

@@ -80,7 +80,7 @@ class TranslationTask(Task):
     def open(
         self, model_dir: str | os.PathLike, **options: Any
     ) -> "LinePredictor":
-        from t2t_lite.decoding.translation import Translator
+        from t2t_lite.translation.line_translator import Translator
 
         return Translator(model_dir, **options)
 
@@ -90,7 +90,7 @@ class TranslationTask(Task):
         directory: "ModelDirectory",
         options: "SearchOptions",
     ) -> "LinePredictor":
-        from t2t_lite.decoding.translation import LineTranslator
+        from t2t_lite.translation.line_translator import LineTranslator
 
         return LineTranslator.from_model(
             model,

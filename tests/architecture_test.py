@@ -32,30 +32,40 @@ MAY_IMPORT = {
     "text": "model",
     # Keeps the files of a run: weights, settings, a vocabulary.
     "storage": "model text",
-    # Needs a model, its directory and lines of text; no trees, no evaluation.
-    "decoding": "model storage text",
+    # Steers a search by tokens and scores; it knows no model and no text.
+    "constraints": "model",
+    # Needs a model, its directory and ids; no trees, no evaluation.
+    "decoding": "constraints model storage text",
+    # Needs the attention of a search and the text on both sides, no search.
+    "alignment": "constraints model text",
+    # Lines become pieces, pieces ids, and all of it lines again.
+    "translation": "alignment constraints decoding model storage text",
     # Compares the paper's tables with the size and cost of these models.
     "paper": "model",
     # Compares texts with references, whatever system wrote them.
-    "evaluation": "decoding model paper storage text",
+    "evaluation": "alignment decoding model paper storage text",
     # The interface of a task: its methods have types of these wings.
     "task": "decoding evaluation model storage text",
     # The first task; only the registry imports it.
-    "translation_task": "decoding evaluation model storage task text",
+    "translation_task": "decoding evaluation model storage task text "
+    "translation",
     # The second task; only the registry imports it.
-    "parsing": "decoding evaluation model storage task text",
+    "parsing": "constraints decoding evaluation model storage task text",
     # The registry of tasks; it imports each one only when needed.
-    "tasks": "decoding parsing storage task translation_task",
+    "tasks": "decoding parsing storage task translation translation_task",
+    # Updates a model from batches of ids, whatever text they are of.
+    "optimization": "model storage",
     # Gets its targets and its dev score from a task.
-    "training": "decoding evaluation model paper storage task tasks text",
+    "training": "decoding evaluation model optimization paper storage task "
+    "tasks text",
     # Exports and serves a trained model; no wing depends on it.
     "serving": "decoding model storage text",
     # Imports and exports other programs' models; only `engines` uses it.
-    "formats": "decoding model storage text",
+    "formats": "decoding model storage text translation",
     # Chooses the program that searches, and imports it only when needed.
-    "engines": "decoding formats storage tasks",
+    "engines": "decoding formats storage tasks translation",
     # Draws the attention of a trained model; no wing depends on it.
-    "visualization": "decoding model text",
+    "visualization": "decoding model text translation",
     # How programs run, and the flags that they share: only for commands.
     "cli": "",
     "model_flags": "",
@@ -68,16 +78,16 @@ ANY_BACKEND = (
     "t2t_lite.token_ids",
     "t2t_lite.model.*",
     "t2t_lite.decoding.beam_search",
-    "t2t_lite.decoding.constrained_step",
-    "t2t_lite.decoding.constraints",
+    "t2t_lite.constraints.constrained_step",
+    "t2t_lite.constraints.token_constraints",
     "t2t_lite.decoding.ensemble",
-    "t2t_lite.decoding.goals",
-    "t2t_lite.decoding.prefix",
+    "t2t_lite.constraints.goals",
+    "t2t_lite.constraints.prefix",
     "t2t_lite.decoding.sampling",
-    "t2t_lite.decoding.suppression",
-    "t2t_lite.decoding.terms",
-    "t2t_lite.decoding.top_k",
-    "t2t_lite.decoding.words",
+    "t2t_lite.constraints.suppression",
+    "t2t_lite.constraints.terms",
+    "t2t_lite.constraints.top_k",
+    "t2t_lite.constraints.words",
 )
 # Modules without a test file of their name, and what tests them.
 TESTED_ELSEWHERE = (
@@ -91,16 +101,16 @@ TESTED_ELSEWHERE = (
     "t2t_lite.formats.portable",  # Fields without methods.
     "t2t_lite.model.stacks",  # A model without its ends: transformer_test.
     "t2t_lite.serving.server_files",  # Needs an export: export_test.
-    "t2t_lite.training.dropout_seeds",  # Of replicas: replicas_test.
+    "t2t_lite.optimization.dropout_seeds",  # Of replicas: replicas_test.
     "t2t_lite.training.batch_loop",  # Of a run: run_test, watchdog_test.
     "t2t_lite.training.plausibility",  # Before a run: preparation_test.
     "t2t_lite.training.preflight",  # Before a run: run_test.
     "t2t_lite.training.report",  # After a run: run_test.
     "t2t_lite.training.run_inputs",  # Before a run: preparation_test.
     "t2t_lite.training.run_state",  # Of a run: resuming_test, watchdog_test.
-    "t2t_lite.training.sums",  # Of an update: trainer_test.
+    "t2t_lite.optimization.sums",  # Of an update: trainer_test.
     "t2t_lite.training.training_text",  # Before a run: preparation_test.
-    "t2t_lite.training.update",  # Fields without methods.
+    "t2t_lite.optimization.update",  # Fields without methods.
 )
 
 

@@ -13,7 +13,7 @@ from paths import ROOT
 from t2t_lite import hparams as settings
 from t2t_lite import paper
 from t2t_lite.model import flops
-from t2t_lite.training.trainer import Trainer
+from t2t_lite.optimization.trainer import Trainer
 
 PRINTED = {
     name: row for name, row in paper.TABLE_3.items() if row.million_parameters

@@ -68,7 +68,7 @@ def main(_: list[str]) -> int:
     for head in FLAGS.head or ():
         require_index(hparams.num_heads, head=head)
     cli.load_tensorflow()
-    from t2t_lite.decoding.translation import Translator
+    from t2t_lite.translation.line_translator import Translator
     from t2t_lite.visualization.figures import write_pictures
     from t2t_lite.visualization.maps import compute_maps, join_words, select
     from t2t_lite.visualization.page import render_page

@@ -15,9 +15,9 @@ import tensorflow as tf
 from keras import ops
 
 from t2t_lite.decoding.beam_search import Hypotheses
+from t2t_lite.decoding.beam_widths import SearchesByWidth
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.decoding.steering import Steering
-from t2t_lite.decoding.widths import SearchesByWidth
 from t2t_lite.model.rows import gather
 from t2t_lite.tensor import Tensor, is_possible
 from t2t_lite.token_ids import EOS, PAD

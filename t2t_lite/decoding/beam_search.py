@@ -6,16 +6,16 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from t2t_lite.decoding import constrained_step, goals
-from t2t_lite.decoding.constrained_step import (
+from t2t_lite.constraints import constrained_step, goals
+from t2t_lite.constraints.constrained_step import (
     Cache,
     Constraint,
     Reorder,
     Step,
     with_constraint,
 )
-from t2t_lite.decoding.goals import Goal
-from t2t_lite.decoding.top_k import top_k
+from t2t_lite.constraints.goals import Goal
+from t2t_lite.constraints.top_k import top_k
 from t2t_lite.model.rows import gather, take
 from t2t_lite.tensor import NEG_INF, Tensor, is_possible
 

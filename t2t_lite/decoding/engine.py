@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from t2t_lite.decoding import beginnings
+from t2t_lite.constraints.terms import Term
+from t2t_lite.decoding import piece_prefix
 from t2t_lite.decoding.alternatives import AlternativesSearch
 from t2t_lite.decoding.beam_search import Hypotheses
 from t2t_lite.decoding.devices import make_replicas
@@ -17,7 +18,6 @@ from t2t_lite.decoding.search import ids_translator
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.decoding.steering import Steering
 from t2t_lite.decoding.term_search import TermSearch
-from t2t_lite.decoding.terms import Term
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.text.vocabulary import Vocabulary
 from t2t_lite.token_ids import EOS
@@ -190,7 +190,7 @@ class _Searches:
         self, prefixes: Sequence[str], is_complete: Sequence[bool] | None = None
     ) -> tf.Tensor:
         """Returns int32 ids [B, K], padded with 0."""
-        return beginnings.encode(
+        return piece_prefix.encode(
             tf.constant(prefixes),
             self._vocabulary,
             None if is_complete is None else tf.constant(is_complete),

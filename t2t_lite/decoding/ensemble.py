@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import keras
 from keras import ops
 
+from t2t_lite.constraints.constrained_step import Cache, Reorder, Step
 from t2t_lite.decoding.beam_search import with_log_probs
-from t2t_lite.decoding.constrained_step import Cache, Reorder, Step
 from t2t_lite.errors import require
 from t2t_lite.hparams import HParams
 from t2t_lite.model import cache as decoder_cache

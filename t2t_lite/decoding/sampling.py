@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 from keras import ops
 
-from t2t_lite.decoding.beam_search import Hypotheses, length_penalty
-from t2t_lite.decoding.constrained_step import (
+from t2t_lite.constraints.constrained_step import (
     Cache,
     Constraint,
     Step,
     with_constraint,
 )
+from t2t_lite.decoding.beam_search import Hypotheses, length_penalty
 from t2t_lite.model.rows import gather
 from t2t_lite.tensor import NEG_INF, Tensor, is_possible
 from t2t_lite.token_ids import PAD

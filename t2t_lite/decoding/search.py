@@ -8,9 +8,9 @@ import tensorflow as tf
 from absl import logging
 from keras import ops
 
+from t2t_lite.constraints.token_constraints import Batch, MakeConstraint
 from t2t_lite.decoding import beam_search, ensemble, shapes
 from t2t_lite.decoding.beam_search import Hypotheses
-from t2t_lite.decoding.constraints import Batch, MakeConstraint
 from t2t_lite.decoding.devices import (
     DividedSearch,
     Replica,

@@ -3,12 +3,12 @@
 import functools
 from collections.abc import Sequence
 
-from t2t_lite.decoding import constraints, suppression
-from t2t_lite.decoding.constrained_step import Constraint
-from t2t_lite.decoding.constraints import Batch, MakeConstraint
-from t2t_lite.decoding.prefix import PrefixTokens
+from t2t_lite.constraints import suppression, token_constraints
+from t2t_lite.constraints.constrained_step import Constraint
+from t2t_lite.constraints.prefix import PrefixTokens
+from t2t_lite.constraints.token_constraints import Batch, MakeConstraint
+from t2t_lite.constraints.words import Words
 from t2t_lite.decoding.search_options import SearchOptions
-from t2t_lite.decoding.words import Words
 from t2t_lite.errors import InputError
 from t2t_lite.text.vocabulary import Vocabulary
 from t2t_lite.token_ids import EOS
@@ -29,9 +29,13 @@ class Steering:
         self._vocabulary = vocabulary
         self._makers: list[MakeConstraint] = []
         if least := options.min_length:
-            self._makers.append(lambda b: constraints.min_length(b, least))
+            self._makers.append(
+                lambda b: token_constraints.min_length(b, least)
+            )
         if n := options.no_repeat_ngram_size:
-            self._makers.append(lambda b: constraints.no_repeated_ngrams(b, n))
+            self._makers.append(
+                lambda b: token_constraints.no_repeated_ngrams(b, n)
+            )
         if words := options.suppress:
             automaton = suppression.WordAutomaton(words, vocabulary.token_bytes)
             self._makers.append(automaton.constraint)
@@ -65,7 +69,7 @@ class Steering:
         makers = [*self._makers, *others]
         return lambda batch: self.prefix_tokens.constraint(
             batch,
-            then=constraints.all_of([make(batch) for make in makers])
+            then=token_constraints.all_of([make(batch) for make in makers])
             if makers
             else None,
         )
@@ -76,12 +80,12 @@ class Steering:
         The options restrict the text of the prefixes, too.
         """
         makers = [self.prefix_tokens.constraint, *self._makers]
-        return lambda batch: constraints.all_of(
+        return lambda batch: token_constraints.all_of(
             [make(batch) for make in makers]
         )
 
     def _all(self, batch: Batch) -> Constraint:
-        return constraints.all_of([make(batch) for make in self._makers])
+        return token_constraints.all_of([make(batch) for make in self._makers])
 
 
 def piece_ids(pieces: Sequence[str], vocabulary: Vocabulary) -> list[int]:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import tensorflow as tf
 
-from t2t_lite.decoding import terms
+from t2t_lite.constraints import terms
+from t2t_lite.constraints.terms import Term
 from t2t_lite.decoding.beam_search import Hypotheses
+from t2t_lite.decoding.beam_widths import SearchesByWidth
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.decoding.steering import Steering
-from t2t_lite.decoding.terms import Term
-from t2t_lite.decoding.widths import SearchesByWidth
 
 _WIDEST = 32  # The comparisons at each step grow with its square.
 

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from t2t_lite.decoding.alignment import Aligner, Pair
+from t2t_lite.alignment.word_alignment import Aligner, Pair
 from t2t_lite.decoding.ensemble import only_model
 from t2t_lite.decoding.line_predictor import LinePredictor
 from t2t_lite.english import counted

@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 from t2t_lite import files
 from t2t_lite.decoding.engine import Engine
 from t2t_lite.decoding.search_options import SearchOptions
-from t2t_lite.decoding.translation import LineTranslator
 from t2t_lite.errors import InputError, require
 from t2t_lite.formats import ctranslate2
 from t2t_lite.formats.ctranslate2_conversion import Conversion
@@ -33,6 +32,7 @@ from t2t_lite.hparams import HParams
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text.sentences import Splitting
 from t2t_lite.text.vocabulary import Vocabulary
+from t2t_lite.translation.line_translator import LineTranslator
 
 
 class CTranslate2Translator(LineTranslator):

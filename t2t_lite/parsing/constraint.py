@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from keras import ops
 
-from t2t_lite.decoding.constrained_step import Constraint
+from t2t_lite.constraints.constrained_step import Constraint
 from t2t_lite.errors import InputError
 from t2t_lite.model.rows import gather, take
 from t2t_lite.parsing import trees

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from t2t_lite.decoding import beginnings, shapes
+from t2t_lite.decoding import piece_prefix, shapes
 from t2t_lite.decoding.alternatives import AlternativesSearch
 from t2t_lite.decoding.search import ids_translator, max_target_length
 from t2t_lite.decoding.search_options import LINE_ONLY_OPTIONS, SearchOptions
@@ -259,7 +259,7 @@ class ServedModel:
         ids, is_truncated_B = self._encode(inputs)
         # No more of a prefix than shows that it is too long.
         most = self._max_target_length
-        prefix_ids = beginnings.encode(
+        prefix_ids = piece_prefix.encode(
             tf.strings.substr(prefixes, 0, (most + 1) * self._max_token_bytes),
             self._vocabulary.target,
         )

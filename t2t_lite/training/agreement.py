@@ -9,9 +9,12 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_lite.errors import InputError
+from t2t_lite.optimization.strategies import (
+    total_over_replicas,
+    value_from_chief,
+)
 from t2t_lite.storage.model_directory import Settings
 from t2t_lite.training.options import RunOptions
-from t2t_lite.training.strategies import total_over_replicas, value_from_chief
 
 # These make all workers compute, evaluate, skip and stop in the same updates.
 _OPTIONS = (

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from absl import logging
 
 from t2t_lite.model import flops
+from t2t_lite.optimization.micro_batches import num_micro_batches
+from t2t_lite.optimization.sharding import Batch
 from t2t_lite.training.hang_watch import HangWatch
-from t2t_lite.training.micro_batches import num_micro_batches
 from t2t_lite.training.progress import Progress
 from t2t_lite.training.run_state import RunState
-from t2t_lite.training.sharding import Batch
 from t2t_lite.training.stop_signal import StopSignal
 
 

@@ -14,11 +14,11 @@ from t2t_lite.english import counted
 from t2t_lite.evaluation.perplexity import TokenScorer, TokenScores
 from t2t_lite.evaluation.scores import Score
 from t2t_lite.model.transformer import Transformer
+from t2t_lite.optimization.strategies import value_from_chief
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.task import Task
 from t2t_lite.text import token_files
 from t2t_lite.training.options import RunOptions
-from t2t_lite.training.strategies import value_from_chief
 from t2t_lite.training.summaries import Summaries
 
 _LINES_AT_ONCE = 256  # Between two checks for a stop.

@@ -14,6 +14,7 @@ from absl import logging
 
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import HParams
+from t2t_lite.optimization.strategies import value_from_chief
 from t2t_lite.task import Task
 from t2t_lite.text import batching, epochs
 from t2t_lite.text.batching import BatchShape, Bucket
@@ -21,7 +22,6 @@ from t2t_lite.text.epochs import Epoch, PlanState
 from t2t_lite.text.subword_sampling import SubwordSampler
 from t2t_lite.text.token_files import TokenPairs
 from t2t_lite.training.preparation import Prepared
-from t2t_lite.training.strategies import value_from_chief
 
 _PAIRS_LOOKED_AT = 20_000  # For the shapes of batches.
 _SECONDS_BETWEEN_LOOKS = 0.2  # At whether to stop.

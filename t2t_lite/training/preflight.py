@@ -13,12 +13,12 @@ from t2t_lite import files
 from t2t_lite.english import counted
 from t2t_lite.errors import InputError
 from t2t_lite.hardware import GIB, Hardware
+from t2t_lite.optimization.strategies import device_names
+from t2t_lite.optimization.trainer import Trainer
 from t2t_lite.storage import checkpoints
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text.batching import BatchShape
 from t2t_lite.training.run_state import RunState
-from t2t_lite.training.strategies import device_names
-from t2t_lite.training.trainer import Trainer
 from t2t_lite.training.trial import Trial, try_update
 
 

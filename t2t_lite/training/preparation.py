@@ -15,6 +15,8 @@ from t2t_lite import files, tasks
 from t2t_lite.errors import InputError, require
 from t2t_lite.hardware import find_hardware
 from t2t_lite.hparams import MAY_CHANGE, HParams
+from t2t_lite.optimization.guided_alignment import guided_head
+from t2t_lite.optimization.micro_batches import fitting_micro_batch_tokens
 from t2t_lite.storage import origin, settings_file
 from t2t_lite.storage.model_directory import ModelDirectory, Settings
 from t2t_lite.task import Task
@@ -33,8 +35,6 @@ from t2t_lite.text.token_files import (
 )
 from t2t_lite.text.vocabulary import Vocabulary
 from t2t_lite.training import plausibility, resuming
-from t2t_lite.training.guided_alignment import guided_head
-from t2t_lite.training.micro_batches import fitting_micro_batch_tokens
 from t2t_lite.training.options import RunOptions
 from t2t_lite.training.training_text import TrainingText
 

@@ -10,10 +10,10 @@ from typing import NamedTuple, Protocol
 import tqdm
 from absl import logging
 
+from t2t_lite.optimization.trainer import Trainer
+from t2t_lite.optimization.update import Update
 from t2t_lite.terminal import AboveBar
 from t2t_lite.training.summaries import Summaries
-from t2t_lite.training.trainer import Trainer
-from t2t_lite.training.update import Update
 from t2t_lite.training.watchdog import Watchdog
 
 _SECONDS_BETWEEN_SUMMARIES = 10.0

@@ -11,12 +11,22 @@ from absl import logging
 from t2t_lite import files
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import HParams
+from t2t_lite.optimization.micro_batches import chunk_logits
+from t2t_lite.optimization.strategies import (
+    best_num_parts,
+    device_names,
+    has_other_workers,
+    hold_back_errors,
+    is_chief,
+    make_strategy,
+    value_from_chief,
+)
+from t2t_lite.optimization.trainer import Trainer
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.training.batch_loop import BatchLoop
 from t2t_lite.training.cost import describe_cost
 from t2t_lite.training.curves import draw_curves
 from t2t_lite.training.hang_watch import HangWatch
-from t2t_lite.training.micro_batches import chunk_logits
 from t2t_lite.training.options import RunOptions
 from t2t_lite.training.preflight import forecast
 from t2t_lite.training.preparation import is_trained
@@ -27,17 +37,7 @@ from t2t_lite.training.run_log import log_to_file
 from t2t_lite.training.run_state import RunState
 from t2t_lite.training.skipping import update_with_skips
 from t2t_lite.training.stop_signal import StopSignal
-from t2t_lite.training.strategies import (
-    best_num_parts,
-    device_names,
-    has_other_workers,
-    hold_back_errors,
-    is_chief,
-    make_strategy,
-    value_from_chief,
-)
 from t2t_lite.training.summaries import Summaries
-from t2t_lite.training.trainer import Trainer
 from t2t_lite.training.training_text import TrainingText
 from t2t_lite.training.trial import first_fitting
 

@@ -15,6 +15,7 @@ from t2t_lite.hardware import (
     find_hardware,
 )
 from t2t_lite.hparams import HParams
+from t2t_lite.optimization.strategies import is_chief, value_from_chief
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.task import Task
 from t2t_lite.text import token_files
@@ -32,7 +33,6 @@ from t2t_lite.training.preparation import (
     previous_settings,
     token_folder,
 )
-from t2t_lite.training.strategies import is_chief, value_from_chief
 from t2t_lite.training.training_text import TrainingText
 
 

@@ -5,13 +5,13 @@ from typing import Any
 
 from absl import logging
 
+from t2t_lite.optimization.trainer import Trainer
 from t2t_lite.storage import checkpoint_files, model_directory, origin
 from t2t_lite.training.checkpointing import Checkpointer
 from t2t_lite.training.cost import Cost
 from t2t_lite.training.dev_evaluation import DevEvaluation, DevState
 from t2t_lite.training.run_inputs import RunInputs
 from t2t_lite.training.summaries import Summaries
-from t2t_lite.training.trainer import Trainer
 from t2t_lite.training.watchdog import Watchdog
 
 

@@ -1,7 +1,7 @@
 """What a run does when it diverges: it restarts behind what made it diverge."""
 
+from t2t_lite.optimization.divergence import DivergenceError
 from t2t_lite.training.batch_loop import BatchLoop
-from t2t_lite.training.divergence import DivergenceError
 from t2t_lite.training.run_state import RunState
 from t2t_lite.training.stop_signal import StopSignal
 

@@ -14,9 +14,9 @@ from t2t_lite import hardware
 from t2t_lite.errors import InputError
 from t2t_lite.hardware import GIB, Hardware
 from t2t_lite.model.transformer import Transformer
-from t2t_lite.training.micro_batches import halves, num_micro_batches
-from t2t_lite.training.strategies import total_over_replicas
-from t2t_lite.training.trainer import Trainer
+from t2t_lite.optimization.micro_batches import halves, num_micro_batches
+from t2t_lite.optimization.strategies import total_over_replicas
+from t2t_lite.optimization.trainer import Trainer
 
 _MOST_RUN = 3  # Micro-batches of a trial update.
 

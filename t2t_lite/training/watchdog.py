@@ -13,19 +13,19 @@ from absl import logging
 from t2t_lite import files
 from t2t_lite.english import counted
 from t2t_lite.errors import InputError
-from t2t_lite.storage.model_directory import ModelDirectory
-from t2t_lite.task import Task
-from t2t_lite.text.vocabulary import Vocabulary
-from t2t_lite.token_ids import EOS, PAD
-from t2t_lite.training.divergence import (
+from t2t_lite.optimization.divergence import (
     DivergenceError,
     LossMean,
     divergence_reason,
 )
+from t2t_lite.optimization.strategies import value_from_chief
+from t2t_lite.optimization.trainer import Trainer
+from t2t_lite.optimization.update import Update
+from t2t_lite.storage.model_directory import ModelDirectory
+from t2t_lite.task import Task
+from t2t_lite.text.vocabulary import Vocabulary
+from t2t_lite.token_ids import EOS, PAD
 from t2t_lite.training.options import RunOptions
-from t2t_lite.training.strategies import value_from_chief
-from t2t_lite.training.trainer import Trainer
-from t2t_lite.training.update import Update
 
 
 class Skipped(NamedTuple):

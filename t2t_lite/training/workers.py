@@ -33,7 +33,7 @@ from absl import logging
 
 from t2t_lite import __version__, files
 from t2t_lite.errors import InputError
-from t2t_lite.training.cluster import Cluster, find_cluster
+from t2t_lite.optimization.cluster import Cluster, find_cluster
 from t2t_lite.training.options import RunOptions
 
 _TIMEOUT_MINUTES = 10.0  # Until all have come, by default.

@@ -14,12 +14,12 @@ from keras import ops
 
 from t2t_lite.decoding.ensemble import only_model
 from t2t_lite.decoding.search import max_target_length
-from t2t_lite.decoding.translation import LineTranslator
 from t2t_lite.errors import InputError, require_index
 from t2t_lite.model.multi_head_attention import record_weights
 from t2t_lite.model.transformer import Transformer, shift_right
 from t2t_lite.text.vocabulary import SPACE, Vocabulary
 from t2t_lite.token_ids import PAD
+from t2t_lite.translation.line_translator import LineTranslator
 
 START, END = "<s>", "</s>"
 _BYTE_PIECES = re.compile(r"(?:<0x[0-9A-F]{2}>)+")

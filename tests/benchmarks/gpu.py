@@ -78,9 +78,9 @@ def peak(precision):
 def update(preset, precision="bfloat16", xla=False, chunk_logits=None):
     """Returns an update's time and memory by its number of micro-batches."""
     from t2t_lite import hardware, hparams
-    from t2t_lite.training import micro_batches
-    from t2t_lite.training.strategies import make_strategy
-    from t2t_lite.training.trainer import Trainer
+    from t2t_lite.optimization import micro_batches
+    from t2t_lite.optimization.strategies import make_strategy
+    from t2t_lite.optimization.trainer import Trainer
 
     strategy = make_strategy("one_device")
     trainer = Trainer(
@@ -114,7 +114,7 @@ def parts(num_parts, precision):
     from t2t_lite import cli, hparams
 
     cli.load_tensorflow(in_parts=num_parts > 1, for_training=True)
-    from t2t_lite.training.trainer import Trainer
+    from t2t_lite.optimization.trainer import Trainer
 
     trainer = Trainer(
         hparams.PRESETS["transformer_base"],

@@ -14,8 +14,8 @@ medians of both and their ratios. Linux only.
 
 measures an update of transformer_base at 1024 tokens, both ways, and prints the
 largest micro-batches of base and big that fit in 16 GiB by the estimate of
-t2t_lite.training.micro_batches. For the plain loss, the estimate counts as many
-copies of the logits as that loss was measured to keep.
+t2t_lite.optimization.micro_batches. For the plain loss, the estimate counts as
+many copies of the logits as that loss was measured to keep.
 """
 
 import argparse
@@ -104,7 +104,7 @@ def measure_update(way, tokens, precision):
 
     from t2t_lite.hparams import PRESETS
     from t2t_lite.model import loss
-    from t2t_lite.training.trainer import Trainer
+    from t2t_lite.optimization.trainer import Trainer
 
     if way == "plain":
         loss.projected_cross_entropy = plain_cross_entropy
@@ -154,7 +154,7 @@ def estimated_bytes(way, preset, precision, tokens):
     from t2t_lite.hardware import Hardware
     from t2t_lite.hparams import PRESETS
     from t2t_lite.model import loss
-    from t2t_lite.training import micro_batches
+    from t2t_lite.optimization import micro_batches
 
     hparams = PRESETS[preset]
     one_core = Hardware("CPU", 2**34, num_cores=1)

@@ -201,9 +201,9 @@ def _padded(sequences):
 
 def our_translations(case, beam_width):
     """Returns this package's best translations, without a length penalty."""
-    from t2t_lite.decoding.translation import Translator
     from t2t_lite.formats.imported import write
     from t2t_lite.formats.marian import read
+    from t2t_lite.translation.line_translator import Translator
 
     with tempfile.TemporaryDirectory() as temporary:
         model_dir = pathlib.Path(temporary) / "model"

@@ -56,7 +56,7 @@ def make_inputs(sizes):
 
 def update(sizes):
     """Returns a function that does one update."""
-    from t2t_lite.training.trainer import Trainer
+    from t2t_lite.optimization.trainer import Trainer
 
     hparams, ids = make_inputs(sizes)
     trainer = Trainer(hparams, sizes["vocabulary"])

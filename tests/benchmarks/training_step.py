@@ -54,7 +54,7 @@ def update_seconds(precision, xla):
 
     from t2t_lite.hardware import find_hardware
     from t2t_lite.hparams import PRESETS
-    from t2t_lite.training.trainer import Trainer
+    from t2t_lite.optimization.trainer import Trainer
 
     trainer = Trainer(
         PRESETS["transformer_base"],

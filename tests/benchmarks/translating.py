@@ -176,7 +176,7 @@ def never_end(batch):
     """Returns the Constraint that no hypothesis may end."""
     from keras import ops
 
-    from t2t_lite.decoding.constrained_step import Constraint
+    from t2t_lite.constraints.constrained_step import Constraint
     from t2t_lite.token_ids import EOS
 
     B = ops.shape(batch.source_ids_BS)[0]

@@ -13,16 +13,16 @@ from keras import ops
 from search_tables import EOS, log_prob, random_table, search, without_padding
 from tiny_translator import LINES, assert_same
 
+from t2t_lite.constraints.token_constraints import Batch
 from t2t_lite.decoding.alternatives import AlternativesSearch
 from t2t_lite.decoding.beam_search import Hypotheses
-from t2t_lite.decoding.constraints import Batch
 from t2t_lite.decoding.line_predictor import Translation
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.decoding.steering import Steering
-from t2t_lite.decoding.translation import LineTranslator
 from t2t_lite.errors import InputError
 from t2t_lite.tensor import NEG_INF
 from t2t_lite.text.sentences import Splitting
+from t2t_lite.translation.line_translator import LineTranslator
 
 # The text of each id of a table; the three characters differ in their kind.
 TEXTS = [b"", b"", b" ", b" a", b"a", b"."]

@@ -24,8 +24,8 @@ from t2t_lite.decoding.devices import DividedSearch
 from t2t_lite.decoding.engine import model_engine
 from t2t_lite.decoding.line_predictor import _side_by_side
 from t2t_lite.decoding.search_options import SearchOptions
-from t2t_lite.decoding.translation import LineTranslator
 from t2t_lite.errors import InputError
+from t2t_lite.translation.line_translator import LineTranslator
 
 # The tests' process has one CPU device, which stands in for two.
 TWO = ["/device:CPU:0"] * 2

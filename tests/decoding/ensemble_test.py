@@ -20,13 +20,13 @@ from t2t_lite import Translator
 from t2t_lite.decoding.engine import model_engine
 from t2t_lite.decoding.ensemble import Ensemble
 from t2t_lite.decoding.search import SearchOptions, ids_translator, search
-from t2t_lite.decoding.translation import LineTranslator
 from t2t_lite.errors import InputError
 from t2t_lite.evaluation.report import evaluate
 from t2t_lite.evaluation.scores import score_text
 from t2t_lite.model.transformer import shift_right
 from t2t_lite.text import learning
 from t2t_lite.token_ids import PAD
+from t2t_lite.translation.line_translator import LineTranslator
 
 TWO = ["/device:CPU:0"] * 2
 TEXTS = [line for line in LINES if line]
@@ -195,7 +195,7 @@ def test_models_of_the_same_weights_are_refused(directories, tmp_path):
 def test_what_takes_one_model_refuses_several(directories):
     translator = Translator(directories)
     with pytest.raises(InputError, match="an ensemble is not supported here"):
-        evaluate(translator, {"dev": [("a dog", "a dog")]}, score_text)
+        evaluate(translator, {"dev": [("a dog", "a dog")]}, score_text, list)
 
 
 @pytest.mark.slow

@@ -55,5 +55,5 @@ def test_translating_a_line_loads_nothing_of_the_other_wings(tmp_path):
     )
     assert done.stdout.count("\n") == 1
     loaded = set(done.stderr.split("\n"))
-    assert "t2t_lite.decoding.translation" in loaded
+    assert "t2t_lite.translation.line_translator" in loaded
     assert loaded & UNUSED == set()

@@ -11,7 +11,7 @@ from tiny_translator import LINES, ONE_LAYER, assert_same
 from t2t_lite.decoding.sampling import Sampling, row_keys, sample
 from t2t_lite.decoding.search import SearchOptions
 from t2t_lite.decoding.steering import Steering
-from t2t_lite.decoding.translation import LineTranslator
+from t2t_lite.translation.line_translator import LineTranslator
 
 V, T = 6, 3
 ROWS, W = 400, 50

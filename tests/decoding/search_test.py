@@ -24,10 +24,10 @@ from tiny_translator import (
 
 import t2t_lite
 from t2t_lite.decoding.search import SearchOptions, ids_translator, search
-from t2t_lite.decoding.translation import LineTranslator
 from t2t_lite.errors import InputError
 from t2t_lite.hardware import GIB, Hardware
 from t2t_lite.token_ids import EOS, PAD
+from t2t_lite.translation.line_translator import LineTranslator
 
 
 @pytest.mark.slow

@@ -6,9 +6,9 @@ import tensorflow as tf
 from tiny_searches import ALL_THAT_STEERS, PREFIXES
 from tiny_translator import LINES
 
-from t2t_lite.decoding.translation import LineTranslator
 from t2t_lite.errors import InputError
 from t2t_lite.token_ids import EOS
+from t2t_lite.translation.line_translator import LineTranslator
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tiny_searches import ALL_THAT_STEERS, GLOSSARY, words_in
 from tiny_translator import LINES, assert_same
 
-from t2t_lite.decoding.glossary import Glossary
+from t2t_lite.alignment.glossary import Glossary
 from t2t_lite.text.sentences import Splitting
 
 WITH_TERMS = ["a red boat", "two men, men", "the dog", "He sits."]

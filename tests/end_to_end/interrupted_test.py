@@ -16,7 +16,7 @@ from tiny_translator import (
 )
 
 from t2t_lite import engines, hardware
-from t2t_lite.decoding.translation import LineTranslator
+from t2t_lite.translation.line_translator import LineTranslator
 
 
 @pytest.fixture(scope="module", autouse=True)

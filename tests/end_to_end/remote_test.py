@@ -12,11 +12,11 @@ from refusal import assert_refused
 from shared_trainer import shared_trainers
 
 from t2t_lite import files, remote_path
-from t2t_lite.decoding.translation import Translator
 from t2t_lite.errors import InputError
 from t2t_lite.serving import checks
 from t2t_lite.training import resuming, workers
 from t2t_lite.training.options import RunOptions
+from t2t_lite.translation.line_translator import Translator
 
 _STORE = "ram://bucket"
 _MODEL = f"{_STORE}/runs/model"

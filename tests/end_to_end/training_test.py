@@ -20,10 +20,11 @@ from refusal import assert_refused
 from shared_trainer import shared_trainers
 
 from t2t_lite.model import flops
+from t2t_lite.optimization import trainer
 from t2t_lite.storage import checkpoint_files, checkpoints
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text import batching, token_files
-from t2t_lite.training import run, trainer
+from t2t_lite.training import run
 
 pytestmark = pytest.mark.slow
 _STEPS = 40

@@ -9,7 +9,7 @@ import binaries
 import pytest
 from tiny_translator import LINES, ONE_LAYER, learn_vocabulary, write_model
 
-from t2t_lite.decoding.translation import Translator
+from t2t_lite.translation.line_translator import Translator
 
 pytestmark = pytest.mark.slow
 

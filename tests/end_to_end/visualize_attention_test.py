@@ -7,7 +7,7 @@ import pytest
 from refusal import assert_refused
 from tiny_translator import LINES, learn_vocabulary, write_model
 
-from t2t_lite.decoding.translation import Translator
+from t2t_lite.translation.line_translator import Translator
 
 
 @pytest.fixture(scope="module")

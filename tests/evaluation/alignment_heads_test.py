@@ -8,7 +8,7 @@ import pytest
 from eagerly import eagerly
 from tiny_translator import TINY, learn_vocabulary, random_model, write_model
 
-from t2t_lite.decoding.alignment import Aligner, Pair
+from t2t_lite.alignment.word_alignment import Aligner, Pair
 from t2t_lite.errors import InputError
 from t2t_lite.evaluation import alignment_heads
 from t2t_lite.model.alignment_head import AlignmentHead

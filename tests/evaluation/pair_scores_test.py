@@ -10,12 +10,12 @@ import tensorflow as tf
 from tiny_translator import LEARNED, LINES, TINY, learn_vocabulary, random_model
 
 from t2t_lite.decoding.search_options import SearchOptions
-from t2t_lite.decoding.translation import LineTranslator
 from t2t_lite.evaluation import pair_scores
 from t2t_lite.evaluation.pair_scores import score_pairs
 from t2t_lite.model.transformer import shift_right
 from t2t_lite.text.vocabulary import FlatIds
 from t2t_lite.token_ids import EOS, PAD
+from t2t_lite.translation.line_translator import LineTranslator
 
 SHALLOW, SHALLOW_LEARNED = (
     dataclasses.replace(hparams, num_layers=1) for hparams in (TINY, LEARNED)

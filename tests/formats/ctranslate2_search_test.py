@@ -21,11 +21,11 @@ from t2t_lite import hardware
 from t2t_lite.decoding.engine import model_engine
 from t2t_lite.decoding.line_predictor import Translation
 from t2t_lite.decoding.search import ids_translator
-from t2t_lite.decoding.translation import LineTranslator
 from t2t_lite.formats import ctranslate2
 from t2t_lite.formats.ctranslate2_engine import open_translator
 from t2t_lite.formats.ctranslate2_search import CTranslate2Search, find_workers
 from t2t_lite.token_ids import EOS, PAD
+from t2t_lite.translation.line_translator import LineTranslator
 
 
 @pytest.fixture(scope="module", params=VARIANTS)

@@ -14,13 +14,13 @@ from refusal import assert_refused
 from tiny_models import TINY_MODELS, tiny_transformer
 
 from t2t_lite import Translator
-from t2t_lite.decoding.long_lines import LineSplitter
 from t2t_lite.errors import InputError
 from t2t_lite.formats import imported, sentence_pieces
 from t2t_lite.formats.portable import PortableModel
 from t2t_lite.serving import opening
 from t2t_lite.serving.signatures import ServingOptions
 from t2t_lite.storage.model_directory import ModelDirectory
+from t2t_lite.text.long_lines import LineSplitter
 from t2t_lite.text.sentences import Splitting
 from t2t_lite.text.vocabulary import Vocabulary
 

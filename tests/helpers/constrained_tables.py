@@ -11,7 +11,7 @@ from search_tables import (
     without_padding,
 )
 
-from t2t_lite.decoding.constraints import Batch
+from t2t_lite.constraints.token_constraints import Batch
 
 T = 4
 

@@ -25,8 +25,8 @@ from tiny_translator import (
 from t2t_lite.decoding.devices import find_devices
 from t2t_lite.decoding.engine import model_engine
 from t2t_lite.decoding.search_options import SearchOptions
-from t2t_lite.decoding.translation import LineTranslator
 from t2t_lite.model.transformer import Transformer
+from t2t_lite.translation.line_translator import LineTranslator
 
 
 def run_programs(folder, vocabulary):

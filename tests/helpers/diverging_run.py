@@ -6,9 +6,9 @@ import numpy as np
 from bilingual_text import CORPUS
 from tiny_models import TINY_MODELS
 
+from t2t_lite.optimization.trainer import Trainer
 from t2t_lite.training import run
 from t2t_lite.training.options import RunOptions
-from t2t_lite.training.trainer import Trainer
 from t2t_lite.training.training_text import TrainingText
 
 PAIRS = [(line, line[::-1]) for line in CORPUS[:200]]

@@ -22,7 +22,7 @@ def main(step):
         load(**options)
         from diverging_run import Updates
 
-        from t2t_lite.training.trainer import Trainer
+        from t2t_lite.optimization.trainer import Trainer
 
         updates = Updates()
         Trainer.update = lambda *batch, **options: updates.do(*batch, **options)

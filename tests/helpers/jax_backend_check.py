@@ -17,15 +17,14 @@ import keras
 import numpy as np
 
 from t2t_lite import hparams
-from t2t_lite.decoding import (
-    beam_search,
-    constraints,
+from t2t_lite.constraints import (
     prefix,
-    sampling,
     suppression,
     terms,
+    token_constraints,
     words,
 )
+from t2t_lite.decoding import beam_search, sampling
 from t2t_lite.model import cache as decoder_cache
 from t2t_lite.model import loss, transformer
 
@@ -98,10 +97,10 @@ def steering(batch):
     begun_BK = keras.ops.convert_to_tensor(np.array([[2, 3], [4, 0]], "int32"))
     return tokens.constraint(
         batch._replace(prefixes_BK3=tokens.places(begun_BK)),
-        then=constraints.all_of(
+        then=token_constraints.all_of(
             [
-                constraints.min_length(batch, 3),
-                constraints.no_repeated_ngrams(batch, 2),
+                token_constraints.min_length(batch, 3),
+                token_constraints.no_repeated_ngrams(batch, 2),
                 suppression.without_pieces([5], batch),
                 suppression.WordAutomaton(["abc"], token_bytes).constraint(
                     batch
@@ -183,7 +182,7 @@ def searches(model, source, every_search):
         "alpha": 0.6,
         "eos": transformer.EOS,
     }
-    batch = constraints.Batch(
+    batch = token_constraints.Batch(
         source, max_lengths_B, longest, width, model.num_target_ids
     )
     steered = {

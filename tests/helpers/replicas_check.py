@@ -17,9 +17,9 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_lite.hparams import HParams
+from t2t_lite.optimization.strategies import make_strategy
+from t2t_lite.optimization.trainer import Trainer
 from t2t_lite.storage import checkpoints
-from t2t_lite.training.strategies import make_strategy
-from t2t_lite.training.trainer import Trainer
 
 V = 23
 

@@ -18,9 +18,9 @@ from t2t_lite.model.flops import (
     update_flops,
 )
 from t2t_lite.model.transformer import Transformer, shift_right
-from t2t_lite.training.shard_gradients import ShardGradients
-from t2t_lite.training.sharding import Shard
-from t2t_lite.training.trainer import Trainer
+from t2t_lite.optimization.shard_gradients import ShardGradients
+from t2t_lite.optimization.sharding import Shard
+from t2t_lite.optimization.trainer import Trainer
 
 B, S, T, V = 2, 13, 15, 11
 

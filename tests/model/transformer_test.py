@@ -20,8 +20,8 @@ from t2t_lite.model import cache as decoder_cache
 from t2t_lite.model import loss
 from t2t_lite.model.loss import LabelSmoothedCrossEntropy
 from t2t_lite.model.transformer import Transformer, shift_right
+from t2t_lite.optimization.optimizer import adam
 from t2t_lite.token_ids import EOS, PAD
-from t2t_lite.training.optimizer import adam
 
 B, S, T, W, V = 2, 5, 7, 3, 11
 SOURCE = np.array([[2, 9, 4, 3, 1], [5, 8, 1, 0, 0]], "int32")

@@ -8,7 +8,6 @@ from tiny_trees import PARSING, TREES, WORDS
 
 from t2t_lite import tasks
 from t2t_lite.decoding import search as decoding
-from t2t_lite.decoding import translation
 from t2t_lite.errors import InputError
 from t2t_lite.evaluation.card import make_card
 from t2t_lite.evaluation.report import evaluate
@@ -19,6 +18,7 @@ from t2t_lite.text import learning
 from t2t_lite.training import run
 from t2t_lite.training.options import RunOptions
 from t2t_lite.training.training_text import TrainingText
+from t2t_lite.translation import line_translator
 
 
 def test_a_run_refuses_a_vocabulary_of_the_other_task(tmp_path, vocabulary):
@@ -88,7 +88,7 @@ def test_a_run_learns_to_parse_and_its_directory_parses(tmp_path):
     assert "EVALB" in text
     assert "bootstrap" not in text
     with pytest.raises(InputError, match="was trained for parsing"):
-        translation.Translator(directory.path)
+        line_translator.Translator(directory.path)
     options = serving.ServingOptions(
         decoding.SearchOptions.from_hparams(hparams), 48
     )

@@ -28,7 +28,6 @@ from tiny_translator import (
 from t2t_lite import files
 from t2t_lite.decoding.search import SearchOptions, search
 from t2t_lite.decoding.shapes import batch_shapes
-from t2t_lite.decoding.translation import Translator
 from t2t_lite.errors import InputError
 from t2t_lite.model import loss, masks
 from t2t_lite.model.attention import attention_weights
@@ -44,6 +43,7 @@ from t2t_lite.text import learning
 from t2t_lite.text.sentences import Splitting
 from t2t_lite.text.vocabulary import Vocabulary
 from t2t_lite.token_ids import EOS
+from t2t_lite.translation.line_translator import Translator
 
 pytestmark = pytest.mark.slow  # The first export takes half a minute.
 

@@ -27,9 +27,9 @@ from tiny_translator import (
 )
 
 from t2t_lite.decoding.search import SearchOptions
-from t2t_lite.decoding.translation import Translator
 from t2t_lite.serving import export
 from t2t_lite.serving.signatures import ServingOptions
+from t2t_lite.translation.line_translator import Translator
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,8 @@ import tensorflow as tf
 from tiny_translator import LINES, TINY, learn_vocabulary
 
 import t2t_lite
+from t2t_lite.optimization import optimizer
 from t2t_lite.text.batching import length_ladder
-from t2t_lite.training import optimizer
 
 
 @pytest.fixture(scope="module")

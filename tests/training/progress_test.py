@@ -10,11 +10,11 @@ import tensorflow as tf
 from absl import logging as absl_logging
 from screen import Terminal, stderr
 
+from t2t_lite.optimization.divergence import DivergenceError
+from t2t_lite.optimization.update import Update
 from t2t_lite.training import progress as progress_module
-from t2t_lite.training.divergence import DivergenceError
 from t2t_lite.training.progress import Bar, Progress, Report
 from t2t_lite.training.summaries import Summaries
-from t2t_lite.training.update import Update
 
 
 class _Clock:

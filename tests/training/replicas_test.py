@@ -10,9 +10,9 @@ import pytest
 import replicas_check
 from paths import HELPERS
 
+from t2t_lite.optimization.strategies import make_strategy
+from t2t_lite.optimization.trainer import Trainer
 from t2t_lite.storage import checkpoints
-from t2t_lite.training.strategies import make_strategy
-from t2t_lite.training.trainer import Trainer
 
 pytestmark = pytest.mark.slow
 _CHECK = HELPERS / "replicas_check.py"

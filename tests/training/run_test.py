@@ -15,11 +15,11 @@ from shared_trainer import shared_trainers
 from tiny_models import TINY_MODELS
 
 from t2t_lite.errors import InputError
+from t2t_lite.optimization.trainer import Trainer
 from t2t_lite.storage import checkpoint_files, checkpoints, origin
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.training import run, run_inputs
 from t2t_lite.training.options import RunOptions
-from t2t_lite.training.trainer import Trainer
 from t2t_lite.training.training_text import TrainingText
 
 PAIRS = [(line, line[::-1]) for line in CORPUS]

@@ -5,7 +5,7 @@ import types
 import pytest
 
 from t2t_lite.errors import InputError
-from t2t_lite.training.divergence import DivergenceError
+from t2t_lite.optimization.divergence import DivergenceError
 from t2t_lite.training.skipping import update_with_skips
 from t2t_lite.training.watchdog import Skipped
 

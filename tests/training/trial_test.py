@@ -12,8 +12,8 @@ from tiny_models import TINY_MODELS
 from t2t_lite import hardware
 from t2t_lite.errors import InputError
 from t2t_lite.hardware import GIB, Hardware
+from t2t_lite.optimization.trainer import Trainer
 from t2t_lite.training import trial
-from t2t_lite.training.trainer import Trainer
 from t2t_lite.training.trial import first_fitting, try_update
 
 V = 12

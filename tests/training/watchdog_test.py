@@ -18,15 +18,15 @@ from shared_trainer import shared_trainers
 
 from t2t_lite import tasks
 from t2t_lite.errors import InputError
+from t2t_lite.optimization.divergence import DivergenceError
+from t2t_lite.optimization.trainer import Trainer
+from t2t_lite.optimization.update import Update
 from t2t_lite.storage import checkpoint_files, checkpoints
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text import learning
 from t2t_lite.training import run
-from t2t_lite.training.divergence import DivergenceError
 from t2t_lite.training.hang_watch import HangWatch
 from t2t_lite.training.options import RunOptions
-from t2t_lite.training.trainer import Trainer
-from t2t_lite.training.update import Update
 from t2t_lite.training.watchdog import Watchdog
 
 

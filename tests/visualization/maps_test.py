@@ -7,9 +7,9 @@ from tiny_attention import softmax_of_noise
 from tiny_translator import LEARNED, LINES, TINY, learn_vocabulary, random_model
 
 from t2t_lite.decoding.search import SearchOptions
-from t2t_lite.decoding.translation import LineTranslator
 from t2t_lite.errors import InputError
 from t2t_lite.token_ids import EOS
+from t2t_lite.translation.line_translator import LineTranslator
 from t2t_lite.visualization import maps as attention_maps
 from t2t_lite.visualization.maps import AttentionMap, join_pieces, select
 

@@ -1,0 +1,1 @@
+"""One update of a model, on any number of devices and machines."""

@@ -1,0 +1,1 @@
+"""Lines of text to their translations."""
