@@ -59,6 +59,9 @@ def misspoken(node):
     lines = (ast.get_docstring(node) or "").split("\n")
     if IMPERATIVE.match(lines[0]):
         yield f"begins with {lines[0].split()[0]!r}, not in the third person"
+    for line in lines:
+        if re.match(r"Args\b(?!:$)", line):
+            yield f"has more than a header in {line!r}"
     for header, line in itertools.pairwise(lines):
         if SECTION.match(header) and not re.match(r" {4}\S", line):
             yield f"does not indent {header} by four"
@@ -98,6 +101,17 @@ def test_docstrings_are_of_one_dialect(name):
         f"line {node.lineno}, {node.name}: {fault}"
         for node in documented(tree_of(MODULES[name]))
         for fault in misspoken(node)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstrings_explain_all_arguments_or_none(name):
+    found = [
+        f"line {node.lineno}, {node.name}: {each}"
+        for node in documented(tree_of(MODULES[name]))
+        if (known := set(explained(node)))
+        for each in (parameters_of(node) or set()) - known - {"self", "cls"}
     ]
     assert found == []
 

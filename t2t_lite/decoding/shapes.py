@@ -109,7 +109,7 @@ def batches(
 ) -> Iterator[np.ndarray]:
     """Yields the rows of each batch that `run_in_batches` runs.
 
-    Args: those of `run_in_batches`.
+    The arguments are those of `run_in_batches`.
 
     >>> lengths_N = np.array([2, 40, 0, 3, 39])
     >>> [rows_R.tolist() for rows_R in batches(

@@ -23,7 +23,7 @@ def corpus_bleu(
     >>> round(found.score, 2)
     100.0
 
-    Args and Raises: as for `paper_bleu.corpus_bleu`.
+    The arguments and errors are those of `paper_bleu.corpus_bleu`.
 
     Source: the scripts of the multi30k-dataset, task 1, and multi-bleu.perl.
     """

@@ -161,7 +161,7 @@ def _open_folder(
 ) -> CTranslate2Translator:
     """Returns the translator of a folder that `ctranslate2.write` wrote.
 
-    Args: as for `open_translator`.
+    The arguments are those of `open_translator`.
     """
     folder = files.to_path(folder)
     metadata = ctranslate2.read_metadata(folder)

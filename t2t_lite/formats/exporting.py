@@ -21,7 +21,7 @@ def require_possible(
 ) -> None:
     """Checks what `export` needs, before TensorFlow is loaded.
 
-    Args: as for `export`.
+    The arguments are those of `export`.
 
     Raises:
         InputError: a package is missing, the format has no such quantization or

@@ -13,7 +13,7 @@ def attention_weights(
 ) -> Tensor:
     """Returns softmax(Q K^T / sqrt(d_k)) for each head, float32 [B, H, L, M].
 
-    Args: those of `dot_product_attention`.
+    The arguments are those of `dot_product_attention`.
     """
     d_k = q_BHLK.shape[-1]
     k_BHKM = ops.swapaxes(k_BHMK, -1, -2)

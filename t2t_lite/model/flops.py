@@ -102,7 +102,7 @@ def update_flops(
     pass, so an update takes three times as much. The optimizer's few
     operations per weight are left out.
 
-    Args: those of `forward_flops`.
+    The arguments are those of `forward_flops`.
     """
     return _PRODUCTS_PER_UPDATE * forward_flops(
         hparams,

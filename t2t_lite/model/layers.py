@@ -315,7 +315,7 @@ class EncoderLayer(_TransformerLayer):
 class DecoderLayer(_TransformerLayer):
     """Self-attention, attention to the memory, feed-forward; Add & Norm each.
 
-    Args: those of EncoderLayer.
+    The arguments are those of EncoderLayer.
 
     Source: section 3.1, "Decoder".
     """

@@ -49,7 +49,7 @@ def token_losses(
 ) -> tuple[Tensor, Tensor]:
     """Returns the loss of each token, and 1 or 0: whether it is a token.
 
-    Args: those of `cross_entropy`.
+    The arguments are those of `cross_entropy`.
 
     Returns:
         (float32 [B, T] in nats, 0 for padding, NaN for what is not an id;
@@ -318,6 +318,7 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
 
     Args:
         label_smoothing: e in [0, 1).
+        name: that of the loss in logs.
     """
 
     def __init__(

@@ -22,7 +22,7 @@ from t2t_lite.tensor import Shape, Tensor
 class _Stack(keras.layers.Layer):
     """What encoder and decoder share: embedded tokens, then N layers.
 
-    Args: those of Decoder.
+    The arguments are those of Decoder.
     """
 
     layer_class: type  # of the N layers
@@ -115,7 +115,7 @@ class _Stack(keras.layers.Layer):
 class Encoder(_Stack):
     """Turns embedded source tokens into the memory the decoder attends to.
 
-    Args: those of Decoder.
+    The arguments are those of Decoder.
 
     Source: section 3.1, "Encoder".
     """

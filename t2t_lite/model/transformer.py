@@ -171,7 +171,7 @@ class Transformer(keras.Model):
     ) -> Tensor:
         """Returns x_BTD, the decoder's output: what logits are projected from.
 
-        Args: those of `call`.
+        The arguments are those of `call`.
         """
         _require_pair(inputs)
         source_ids, target_ids = inputs

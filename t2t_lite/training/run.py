@@ -92,7 +92,7 @@ def preflight(
     leaves what a run keeps before its first update: vocabulary, tokens and
     settings.
 
-    Args: those of `train`.
+    The arguments are those of `train`.
 
     Raises:
         InputError: as for `train`, or there is too little memory or disk.

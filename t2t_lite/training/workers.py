@@ -286,7 +286,7 @@ def _join(
 ) -> _Connection:
     """Returns the connection to the chief, once all workers have come.
 
-    Args: those of `_Meeting` and its `wait_for_workers`.
+    The arguments are those of `_Meeting` and its `wait_for_workers`.
 
     Raises:
         InputError: the chief has not come, or refuses.
