@@ -65,7 +65,7 @@ def main(_: list[str]) -> int:
     from t2t_lite.serving.server import Server
 
     if FLAGS.export_dir:
-        opened = opening.opened_export(path)
+        opened = opening.open_export(path)
     else:
         opened = opening.open_directory(
             **model_flags.weights_and_precision(),

@@ -56,7 +56,7 @@ def open_directory(
     return Opened(served.signatures(), "1", served)
 
 
-def opened_export(path: files.Path) -> Opened:
+def open_export(path: files.Path) -> Opened:
     """Returns a version of an export.
 
     Args:

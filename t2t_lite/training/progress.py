@@ -19,7 +19,7 @@ from t2t_lite.training.watchdog import Watchdog
 _SECONDS_BETWEEN_SUMMARIES = 10.0
 
 
-class Report(NamedTuple):
+class ProgressReport(NamedTuple):
     """How training went since the last report."""
 
     step: int  # updates done
@@ -35,7 +35,7 @@ class _Display(Protocol):
 
     seconds_between_reports: float
 
-    def show(self, report: Report) -> None: ...
+    def show(self, report: ProgressReport) -> None: ...
 
     def close(self, step: int) -> None: ...
 
@@ -45,7 +45,7 @@ class Lines:
 
     seconds_between_reports = 10.0
 
-    def show(self, report: Report) -> None:
+    def show(self, report: ProgressReport) -> None:
         """Logs the report."""
         logging.info(
             "Step %d of %d: loss %.4f, learning rate %.2e, "
@@ -83,7 +83,7 @@ class Bar:
         self._log_handler = logging.get_absl_handler().python_handler
         self._log_stream = self._log_handler.setStream(AboveBar())
 
-    def show(self, report: Report) -> None:
+    def show(self, report: ProgressReport) -> None:
         """Redraws the bar."""
         self._bar.n = report.step
         self._bar.set_postfix_str(
@@ -191,7 +191,7 @@ class Progress:
         now, step = time.monotonic(), self._trainer.step
         done = step - self._first_step
         elapsed = now - self._first_update_at
-        report = Report(
+        report = ProgressReport(
             step=step,
             last_step=self._last_step,
             loss=self._loss_sum / max(self._tokens, 1.0),
@@ -208,7 +208,7 @@ class Progress:
             self._summarize(report)
             self._summarized_at = now
 
-    def _summarize(self, report: Report) -> None:
+    def _summarize(self, report: ProgressReport) -> None:
         self._summaries.write(
             report.step,
             {

@@ -146,8 +146,8 @@ class LineTranslator(LinePredictor):
             vocabulary: Vocabulary.
             options: SearchOptions; those of the model's hparams when not given.
             xla: that of Translator.
-            splitting: Splitting; when not given, every line of several
-                sentences is split.
+            splitting: Splitting; when not given, only what is over-long is
+                split.
 
         Raises:
             InputError: the model does not have as many ids as the vocabulary,

@@ -48,15 +48,15 @@ def test_an_export_with_damaged_weights_is_refused(tmp_path):
     (data,) = tmp_path.glob("variables/*.data-*")
     data.write_bytes(data.read_bytes()[:100])
     with pytest.raises(InputError, match="export the model again"):
-        opening.opened_export(tmp_path)
+        opening.open_export(tmp_path)
 
 
 def test_what_is_no_export_is_refused(tmp_path):
     with pytest.raises(InputError, match=f"cannot load {tmp_path} "):
-        opening.opened_export(tmp_path)
+        opening.open_export(tmp_path)
     (tmp_path / "saved_model.pb").write_text("no such thing")
     with pytest.raises(InputError, match=f"cannot load {tmp_path} "):
-        opening.opened_export(tmp_path)
+        opening.open_export(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_an_export_that_translates_no_text_is_refused(tmp_path, spec):
     own = {"serving_default": function.get_concrete_function()}
     tf.saved_model.save(tf.Module(), str(tmp_path), own)
     with pytest.raises(InputError, match="serving_default that takes texts"):
-        opening.opened_export(tmp_path)
+        opening.open_export(tmp_path)

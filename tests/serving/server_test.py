@@ -124,7 +124,7 @@ def test_an_export_is_served_and_described_as_the_model_is(tmp_path):
     )
     export, model = (
         ask(*requests, opened=each)
-        for each in (opening.opened_export(path), OPENED)
+        for each in (opening.open_export(path), OPENED)
     )
     assert export == model
     assert model[0] == (200, {"outputs": {"outputs": ["A"], "size": [1]}})

@@ -13,7 +13,7 @@ from screen import Terminal, stderr
 from t2t_lite.optimization.divergence import DivergenceError
 from t2t_lite.optimization.update import Update
 from t2t_lite.training import progress as progress_module
-from t2t_lite.training.progress import Bar, Progress, Report
+from t2t_lite.training.progress import Bar, Progress, ProgressReport
 from t2t_lite.training.summaries import Summaries
 
 
@@ -177,7 +177,7 @@ def test_a_run_that_goes_back_is_timed_anew(trainer, clock, reports):
 
 def test_a_line_has_all_that_a_report_has(caplog):
     caplog.set_level(logging.INFO, "absl")
-    progress_module.Lines().show(Report(7, 40, 2.5, 3e-4, 1234.4, 65.0))
+    progress_module.Lines().show(ProgressReport(7, 40, 2.5, 3e-4, 1234.4, 65.0))
     assert caplog.messages == [
         "Step 7 of 40: loss 2.5000, learning rate 3.00e-04, "
         "1234 target tokens/s, 0:01:05 left"
@@ -186,7 +186,7 @@ def test_a_line_has_all_that_a_report_has(caplog):
 
 def test_a_line_does_not_guess_at_the_time_left(caplog):
     caplog.set_level(logging.INFO, "absl")
-    progress_module.Lines().show(Report(1, 40, 2.5, 3e-4, 1234.4, None))
+    progress_module.Lines().show(ProgressReport(1, 40, 2.5, 3e-4, 1234.4, None))
     assert caplog.messages[0].endswith("1234 target tokens/s")
 
 
@@ -196,9 +196,9 @@ def test_a_line_does_not_guess_at_the_time_left(caplog):
 def test_log_lines_appear_above_the_bar():
     with stderr(Terminal()) as terminal:
         bar = Bar(3, 40)
-        bar.show(Report(4, 40, 2.5, 3e-4, 1234.4, 65.0))
+        bar.show(ProgressReport(4, 40, 2.5, 3e-4, 1234.4, 65.0))
         absl_logging.info("Saved step-4.")
-        bar.show(Report(5, 40, 2.25, 3e-4, 1234.4, 60.0))
+        bar.show(ProgressReport(5, 40, 2.25, 3e-4, 1234.4, 60.0))
         bar.close(step=6)
         absl_logging.info("The end.")
     saved, last, end, rest = terminal.lines()
