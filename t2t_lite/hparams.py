@@ -166,7 +166,8 @@ class HParams:
                 self.learned_positions >= self.max_length,
             )
         yield (
-            f"cooldown_steps must be at most steps={self.steps}",
+            f"cooldown_steps must be at most steps={self.steps}, or 0 for no "
+            "cooldown",
             self.cooldown_steps <= self.steps,
         )
         yield (
