@@ -9,15 +9,12 @@ from checkout import PACKAGES
 from imports import tree_of
 from paths import ROOT
 
-# Where calls are checked.
+# Where functions are our own, and calls are checked.
 FOLDERS = ("t2t_lite", "bin", "data")
 MOST = 3  # Arguments by position.
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-# What these define is our own.
 SOURCES = [
-    path
-    for folder in ("t2t_lite", "bin", "data")
-    for path in sorted((ROOT / folder).rglob("*.py"))
+    path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))
 ]
 
 

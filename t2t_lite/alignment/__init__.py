@@ -1,1 +1,1 @@
-"""Which words of a translation stand for which of its source, and its uses."""
+"""Which words of a source and its translation correspond, and its uses."""

@@ -1,1 +1,1 @@
-"""From source ids to translations: beam search and what surrounds it."""
+"""Searches with a model, and what all predictors of lines share."""

@@ -123,6 +123,7 @@ def open_translator(
     settings = directory.settings()
     ctranslate2.require_supported(settings.hparams)
     search_options = _supported_options(settings.hparams, **options)
+    splitting = settings.splitting(sentences)
     workers = find_workers(devices, quantization)
     conversion = Conversion(
         directory=directory,
@@ -149,7 +150,7 @@ def open_translator(
         name=conversion.name,
         description=conversion.description,
     )
-    return model.translator(search_options, settings.splitting(sentences))
+    return model.translator(search_options, splitting)
 
 
 def _open_folder(

@@ -1,1 +1,1 @@
-"""One update of a model, on any number of devices and machines."""
+"""One update of a model, on any devices and machines, and what it changes."""

@@ -113,7 +113,7 @@ def hold_back_errors(strategy: tf.distribute.Strategy) -> Iterator[None]:
 
 
 def device_names(strategy: tf.distribute.Strategy) -> str:
-    """Returns the devices of this process' machines, for a reader."""
+    """Returns the names of this process' devices, with commas between."""
     return ", ".join(map(_short_name, strategy.extended.worker_devices))
 
 

@@ -25,6 +25,14 @@ class Applied(NamedTuple):
     stop_requests: tf.Tensor  # float32 [], replicas whose process wants to stop
 
 
+class Totals(NamedTuple):
+    """The Sums of all replicas."""
+
+    loss: tf.Tensor  # float32 [], nats
+    tokens: tf.Tensor  # float32 [], target tokens
+    gradients: list[tf.Tensor]  # float32, in the shapes of the weights
+
+
 class UpdateGraphs:
     """Adds up the gradients of micro-batches, and applies them to the weights.
 
@@ -62,7 +70,8 @@ class UpdateGraphs:
         )
         self._run_add = on_replicas(
             state.strategy,
-            # A graph itself would be traced again, over all replicas.
+            # Given a tf.function itself, it would be traced once more, with the
+            # arguments of all replicas.
             lambda shard, scale: add_shard(shard, scale),
             # Otherwise the first shape would get its own graph, optimized in
             # ways that round differently: a resumed run, which sees another
@@ -136,8 +145,8 @@ class UpdateGraphs:
         divisor = totals.tokens * self._state.loss_scale.scale
         return [total / divisor for total in totals.gradients]
 
-    def totals(self) -> Sums:
-        """Returns the sums over all replicas, as tensors."""
+    def totals(self) -> Totals:
+        """Returns the sums over all replicas."""
         strategy = self._state.strategy
         parts = strategy.run(
             lambda: [tf.identity(total) for total in self.sums.variables]
@@ -146,7 +155,7 @@ class UpdateGraphs:
             strategy.reduce(tf.distribute.ReduceOp.SUM, part, axis=None)
             for part in parts
         )
-        return Sums(loss_sum, tokens, gradients)
+        return Totals(loss_sum, tokens, gradients)
 
     def wait(self) -> None:
         """Waits until all that was added has been computed."""

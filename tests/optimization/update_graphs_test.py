@@ -23,10 +23,14 @@ def state():
     return TrainingState(HPARAMS, V, tf.distribute.get_strategy())
 
 
-@pytest.fixture(scope="module")
-def graphs(state):
+def new_graphs(state):
     sharding = Sharding(HPARAMS, tf.distribute.get_strategy(), num_parts=1)
     return UpdateGraphs(state, sharding)
+
+
+@pytest.fixture(scope="module")
+def graphs(state):
+    return new_graphs(state)
 
 
 def test_one_graph_adds_batches_of_all_shapes(graphs):
@@ -39,9 +43,10 @@ def test_one_graph_adds_batches_of_all_shapes(graphs):
     assert graphs._run_add.experimental_get_tracing_count() == 1
 
 
-def test_tracing_leaves_no_trace_in_the_sums(graphs):
-    graphs.trace()
-    assert all(not np.any(total.numpy()) for total in graphs.sums.variables)
+def test_tracing_leaves_no_trace_in_the_sums(state):
+    untraced = new_graphs(state)
+    untraced.trace()
+    assert not any(np.any(total.numpy()) for total in untraced.sums.variables)
 
 
 def test_applying_nothing_is_rehearsed_without_a_trace(state, graphs):
@@ -53,8 +58,7 @@ def test_applying_nothing_is_rehearsed_without_a_trace(state, graphs):
 
 
 def test_graphs_are_traced_before_the_first_update_alone(state, monkeypatch):
-    sharding = Sharding(HPARAMS, tf.distribute.get_strategy(), num_parts=1)
-    untraced = UpdateGraphs(state, sharding)
+    untraced = new_graphs(state)
     monkeypatch.setattr(state, "step", 1)
     with pytest.raises(ValueError, match="there were 1 updates"):
         untraced.trace()
