@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from joined_pieces import join_pieces
 from tiny_searches import words_in
 from tiny_translator import MAX_LENGTH, assert_same, sentence
 
@@ -38,20 +39,7 @@ def there_and_back(vocabulary, lines, splitting, kinds=("tags",)):
         [Translation(text, -1.0), Translation(" ".join(text.split()), -2.0)]
         for text in texts
     ]
-    joined = [
-        [
-            Translation(
-                " ".join(
-                    by_piece[n][rank].text
-                    for n, line in enumerate(pieces.line_indices)
-                    if line == index
-                ),
-                -1.0 - rank,
-            )
-            for rank in range(2)
-        ]
-        for index in range(len(lines))
-    ]
+    joined = join_pieces(pieces, by_piece, len(lines))
     found = kept.put_back(joined, pieces, by_piece, same_words)
     for first, second in found:
         assert first.text == second.text

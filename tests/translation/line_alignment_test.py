@@ -1,6 +1,7 @@
 """Lines translated to themselves have each word linked to itself."""
 
 import pytest
+from joined_pieces import join_pieces
 from tiny_translator import MAX_LENGTH, learn_vocabulary, sentence
 
 from t2t_lite.decoding.line_predictor import Translation, as_lines
@@ -43,20 +44,7 @@ def aligned(vocabulary, lines, splitting, aligner=None):
         ]
         for text in texts
     ]
-    found = [
-        [
-            Translation(
-                " ".join(
-                    by_piece[n][rank].text
-                    for n, line in enumerate(pieces.line_indices)
-                    if line == index
-                ),
-                -1.0 - rank,
-            )
-            for rank in range(2)
-        ]
-        for index in range(len(lines))
-    ]
+    found = join_pieces(pieces, by_piece, len(lines))
     linked = with_links(found, lines, pieces, by_piece, aligner or SameWords())
     assert [[each[:2] for each in several] for several in linked] == found
     return linked
