@@ -113,6 +113,11 @@ class HParams:
         return self.num_decoder_layers or self.num_layers
 
     @property
+    def is_guided(self) -> bool:
+        """Whether a head of the decoder learns the links of words."""
+        return self.guided_alignment > 0
+
+    @property
     def reserved(self) -> tuple[str, ...]:
         """The `reserved_symbols`, one by one."""
         symbols = self.reserved_symbols

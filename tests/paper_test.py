@@ -13,6 +13,7 @@ from paths import ROOT
 from t2t_lite import hparams as settings
 from t2t_lite import paper
 from t2t_lite.model import flops
+from t2t_lite.optimization.sharding import Batch
 from t2t_lite.optimization.trainer import Trainer
 
 PRINTED = {
@@ -93,7 +94,7 @@ def assert_trains(hparams):
     before = [weight.numpy() for weight in trainer.weights]
     source = np.array([[2, 9, 4, 3, 1], [5, 8, 1, 0, 0]], np.int32)
     with eagerly():
-        update = trainer.update(source, source[:, ::-1].copy(), 1)
+        update = trainer.update(Batch(source, source[:, ::-1].copy()))
     assert np.isfinite(update.loss)
     assert trainer.step == 1
     for weight, was in zip(trainer.weights, before, strict=True):

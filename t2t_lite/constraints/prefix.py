@@ -20,7 +20,7 @@ from keras import ops
 
 from t2t_lite.constraints.constrained_step import Constraint
 from t2t_lite.constraints.goals import Goal
-from t2t_lite.constraints.token_constraints import Batch
+from t2t_lite.constraints.token_constraints import SearchBatch
 from t2t_lite.model.rows import gather, take
 from t2t_lite.tensor import Tensor
 from t2t_lite.token_ids import EOS, PAD
@@ -108,12 +108,12 @@ class PrefixTokens:
         return _packed(ops.reshape(codes_NKL, (N, K * longest)))
 
     def constraint(
-        self, batch: Batch, then: Constraint | None = None
+        self, batch: SearchBatch, then: Constraint | None = None
     ) -> Constraint:
         """Returns the Constraint to what begins with the prefixes of a batch.
 
         Args:
-            batch: Batch with prefixes_BK3.
+            batch: SearchBatch with prefixes_BK3.
             then: Constraint on the tokens after the prefix; it is told of all
                 tokens. Its ends count once the hypothesis is longer than the
                 prefix.

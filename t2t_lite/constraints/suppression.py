@@ -16,7 +16,7 @@ import numpy as np
 from keras import ops
 
 from t2t_lite.constraints.constrained_step import Constraint
-from t2t_lite.constraints.token_constraints import Batch
+from t2t_lite.constraints.token_constraints import SearchBatch
 from t2t_lite.errors import InputError, require
 from t2t_lite.model.rows import take
 from t2t_lite.tensor import Tensor
@@ -89,11 +89,11 @@ class WordAutomaton:
                 state_S = steps_SC[state_S, each]
             self._after_SV[:, i] = state_S
 
-    def constraint(self, batch: Batch) -> Constraint:
+    def constraint(self, batch: SearchBatch) -> Constraint:
         """Returns the Constraint to translations without the words.
 
         Args:
-            batch: Batch.
+            batch: SearchBatch.
         """
         B, W = ops.shape(batch.source_ids_BS)[0], batch.beam_width
         after_SV = ops.convert_to_tensor(self._after_SV)
@@ -191,12 +191,12 @@ def _decoded(text: bytes) -> str:
         return "_"
 
 
-def without_pieces(ids: Iterable[int], batch: Batch) -> Constraint:
+def without_pieces(ids: Iterable[int], batch: SearchBatch) -> Constraint:
     """Returns the Constraint to translations without some ids.
 
     Args:
         ids: int.
-        batch: Batch.
+        batch: SearchBatch.
     """
     is_allowed_V = np.ones(batch.num_target_ids, bool)
     is_allowed_V[[*ids]] = False

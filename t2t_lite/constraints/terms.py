@@ -21,7 +21,7 @@ from keras import ops
 
 from t2t_lite.constraints.constrained_step import Constraint
 from t2t_lite.constraints.goals import Goal
-from t2t_lite.constraints.token_constraints import Batch, mark_tokens
+from t2t_lite.constraints.token_constraints import SearchBatch, mark_tokens
 from t2t_lite.constraints.words import Words
 from t2t_lite.model.rows import gather
 from t2t_lite.tensor import Tensor
@@ -86,7 +86,7 @@ def pack_terms(terms: Sequence[Sequence[Term]]) -> np.ndarray:
     return terms_NCL
 
 
-def constraint(words: Words, batch: Batch) -> Constraint:
+def constraint(words: Words, batch: SearchBatch) -> Constraint:
     """Returns the Constraint to translations with all their terms.
 
     No term is there more often than asked for, except within a longer one. The
@@ -94,7 +94,7 @@ def constraint(words: Words, batch: Batch) -> Constraint:
 
     Args:
         words: Words.
-        batch: Batch with terms_BCL.
+        batch: SearchBatch with terms_BCL.
     """
     W = batch.beam_width
     ids_BCL, needed_BC = batch.terms_BCL[..., 1:], batch.terms_BCL[..., 0]

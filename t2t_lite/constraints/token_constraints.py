@@ -13,7 +13,7 @@ from t2t_lite.tensor import Tensor
 from t2t_lite.token_ids import EOS
 
 
-class Batch(NamedTuple):
+class SearchBatch(NamedTuple):
     """What is searched at once, as far as constraints need to know it."""
 
     source_ids_BS: Tensor  # int32
@@ -25,7 +25,7 @@ class Batch(NamedTuple):
     terms_BCL: Tensor | None = None  # that of `terms.pack_terms`
 
 
-MakeConstraint = Callable[[Batch], Constraint]
+MakeConstraint = Callable[[SearchBatch], Constraint]
 
 
 def all_of(constraints: Sequence[Constraint]) -> Constraint:
@@ -82,13 +82,13 @@ def all_of(constraints: Sequence[Constraint]) -> Constraint:
     )
 
 
-def min_length(batch: Batch, least: int) -> Constraint:
+def min_length(batch: SearchBatch, least: int) -> Constraint:
     """Returns the Constraint to at least `least` tokens before the end.
 
     A sentence with less room than that needs no more than it has room for.
 
     Args:
-        batch: Batch.
+        batch: SearchBatch.
         least: how many tokens, without EOS.
     """
     least_B = ops.minimum(batch.max_lengths_B - 1, least)
@@ -113,11 +113,11 @@ class _History(NamedTuple):
     ids_BWT: Tensor  # int32, 0 where there is none yet
 
 
-def no_repeated_ngrams(batch: Batch, n: int) -> Constraint:
+def no_repeated_ngrams(batch: SearchBatch, n: int) -> Constraint:
     """Returns the Constraint to hypotheses with no run of n tokens twice.
 
     Args:
-        batch: Batch.
+        batch: SearchBatch.
         n: how many tokens in a row, at least 1.
     """
     B, W = ops.shape(batch.source_ids_BS)[0], batch.beam_width
@@ -171,7 +171,7 @@ def mark_tokens(ids_BWN: Tensor, counts_BWN: Tensor, V: int) -> Tensor:
     return ops.reshape(count, (B, W, V + 1))[..., :V] > 0
 
 
-def _no_tokens(batch: Batch) -> Tensor:
+def _no_tokens(batch: SearchBatch) -> Tensor:
     """Returns int32 [B, W]: -1, because the first id given is not a token."""
     B = ops.shape(batch.source_ids_BS)[0]
     return ops.full((B, batch.beam_width), -1, "int32")

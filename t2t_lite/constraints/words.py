@@ -17,7 +17,7 @@ import numpy as np
 from keras import ops
 
 from t2t_lite.constraints.constrained_step import Constraint
-from t2t_lite.constraints.token_constraints import Batch
+from t2t_lite.constraints.token_constraints import SearchBatch
 from t2t_lite.model.rows import take
 from t2t_lite.tensor import Tensor
 from t2t_lite.token_ids import EOS
@@ -46,11 +46,11 @@ class Words:
             for which in (slice(0, 1), slice(-1, None))
         )
 
-    def stop_before_next_word(self, batch: Batch) -> Constraint:
+    def stop_before_next_word(self, batch: SearchBatch) -> Constraint:
         """Returns the Constraint that ends before what begins a new word.
 
         Args:
-            batch: Batch.
+            batch: SearchBatch.
         """
         return Constraint(
             state=_no_tokens(batch),
@@ -59,11 +59,11 @@ class Words:
             ends=lambda place, _: self.begins_new(place.kind_BW),
         )
 
-    def new_word_or_end(self, batch: Batch) -> Constraint:
+    def new_word_or_end(self, batch: SearchBatch) -> Constraint:
         """Returns the Constraint to a new word, or the end, after a prefix.
 
         Args:
-            batch: Batch with prefixes_BK3, which must be those of
+            batch: SearchBatch with prefixes_BK3, which must be those of
                 `PrefixTokens.forced`.
         """
         ids_BK = batch.prefixes_BK3[..., 0]
@@ -129,7 +129,7 @@ def _kind(character: str) -> int:
     return _WORD if is_word or character.isalnum() else _OTHER
 
 
-def _no_tokens(batch: Batch) -> _WordState:
+def _no_tokens(batch: SearchBatch) -> _WordState:
     B = ops.shape(batch.source_ids_BS)[0]
     none_BW = ops.zeros((B, batch.beam_width), "int32")
     return _WordState(none_BW - 1, none_BW)

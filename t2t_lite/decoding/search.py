@@ -8,7 +8,7 @@ import tensorflow as tf
 from absl import logging
 from keras import ops
 
-from t2t_lite.constraints.token_constraints import Batch, MakeConstraint
+from t2t_lite.constraints.token_constraints import MakeConstraint, SearchBatch
 from t2t_lite.decoding import beam_search, ensemble, shapes
 from t2t_lite.decoding.beam_search import Hypotheses
 from t2t_lite.decoding.devices import (
@@ -26,9 +26,9 @@ from t2t_lite.model.transformer import Transformer
 from t2t_lite.token_ids import EOS, PAD
 
 _MOST_CANDIDATES = 2**31 - 1
-# What a Batch may be given for each sequence: int32 tensors, and the number
-# that the size of their second axis is a multiple of, so that XLA compiles few
-# shapes.
+# What a SearchBatch may be given for each sequence: int32 tensors, and the
+# number that the size of their second axis is a multiple of, so that XLA
+# compiles few shapes.
 _GIVEN = {
     "prefixes_BK3": (tf.TensorSpec([None, None, 3], tf.int32), 16),
     "terms_BCL": (tf.TensorSpec([None, None, None], tf.int32), 4),
@@ -55,12 +55,12 @@ def search(
         options: SearchOptions.
         min_finished: int up to the beam's width, how many hypotheses must have
             been found.
-        constraint: a function from the Batch to its Constraint, or None.
+        constraint: a function from the SearchBatch to its Constraint, or None.
         xla: bool, whether XLA compiles it: then shapes stay the same.
             Otherwise, the cache is as long as the hypotheses are in each step,
             and sentences whose search has ended are left out; a graph must know
             neither B nor S.
-        **given: what else the Batch has, by name.
+        **given: what else the SearchBatch has, by name.
     """
     W = options.beam_width
     T = max_target_length(model.hparams, ops.shape(source_ids)[1], options)
@@ -73,7 +73,7 @@ def search(
     )
     if constraint is not None:
         constraint = constraint(
-            Batch(
+            SearchBatch(
                 source_ids_BS=source_ids,
                 max_lengths_B=max_lengths_B,
                 max_length=T,
@@ -164,7 +164,7 @@ def ids_translator(
             when not given.
         min_finished: int, that of `search`.
         constraint: that of `search`.
-        given: names of what else a Batch has, such as "prefixes_BK3": the
+        given: names of what else a SearchBatch has, such as "prefixes_BK3": the
             function takes an argument for each, with those of all sequences.
         hardware: Hardware that runs it; that of this process when not given.
         replicas: Replicas of the model that share the work; none if it works
@@ -298,7 +298,7 @@ def _search_function(
 ) -> Callable:
     """Returns `search` as a tf.function of int32 source ids [B, S].
 
-    What the Batch is given is passed as further arguments.
+    What the SearchBatch is given is passed as further arguments.
     """
 
     def search_batch(source_ids, *others):

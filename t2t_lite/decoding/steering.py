@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from t2t_lite.constraints import suppression, token_constraints
 from t2t_lite.constraints.constrained_step import Constraint
 from t2t_lite.constraints.prefix import PrefixTokens
-from t2t_lite.constraints.token_constraints import Batch, MakeConstraint
+from t2t_lite.constraints.token_constraints import MakeConstraint, SearchBatch
 from t2t_lite.constraints.words import Words
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.errors import InputError
@@ -84,7 +84,7 @@ class Steering:
             [make(batch) for make in makers]
         )
 
-    def _all(self, batch: Batch) -> Constraint:
+    def _all(self, batch: SearchBatch) -> Constraint:
         return token_constraints.all_of([make(batch) for make in self._makers])
 
 

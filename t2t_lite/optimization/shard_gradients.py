@@ -34,6 +34,7 @@ class ShardGradients:
         self._model, self._weights = state.model, state.weights
         self._is_scaled, self._sums = state.is_scaled, sums
         self._num_parts, self._chunk_logits = num_parts, chunk_logits
+        self._is_guided = state.model.hparams.is_guided
 
     def add(self, shard: Shard, scale: tf.Tensor) -> None:
         """Adds a shard's loss and gradient to the sums of this replica.
@@ -59,10 +60,6 @@ class ShardGradients:
             seed=tf.stack([shard.seed[0], shard.seed[1] * P + n]),
             is_linked=shard.is_linked[n::P] if self._is_guided else (),
         )
-
-    @property
-    def _is_guided(self) -> bool:
-        return self._model.hparams.guided_alignment > 0
 
     def _loss_and_gradients(
         self, part: Shard, scale: tf.Tensor

@@ -43,7 +43,7 @@ class Sharding:
         num_parts: int,
     ):
         self._seed = hparams.seed
-        self._is_guided = hparams.guided_alignment > 0
+        self._is_guided = hparams.is_guided
         self._strategy, self.num_parts = strategy, num_parts
 
     def shards(

@@ -8,7 +8,6 @@ only the rounding and the dropout masks.
 from collections.abc import Callable, Sequence
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from t2t_lite.hparams import HParams
@@ -87,30 +86,24 @@ class Trainer:
 
     def update(
         self,
-        source_ids: np.ndarray,
-        target_ids: np.ndarray,
+        batch: Batch,
         num_micro_batches: int = 1,
         should_stop: Callable[[], bool] = lambda: False,
-        is_linked: np.ndarray | None = None,
     ) -> Update | None:
         """Does one update; returns an Update, or None if it was given up.
 
         Args:
-            source_ids: int32 array [B, S], the batch of all replicas.
-            target_ids: int32 array [B, T].
+            batch: Batch, that of all replicas.
             num_micro_batches: int, how many parts each replica takes in turn.
             should_stop: returns whether this process wants to stop. If it is
                 the only one, it gives up the update between two micro-batches,
                 which leaves no trace. One of several workers finishes the
                 update, and `agree_to_stop` then tells all of them.
-            is_linked: uint8 array [B, T, S], which tokens are linked, for
-                guided alignment; None if no words are aligned.
 
         Raises:
             DivergenceError: float16 cannot hold the gradients at any loss
                 scale.
         """
-        batch = Batch(source_ids, target_ids, is_linked)
         is_added = False
         while not is_added:
             scale = self.state.loss_scale.scale
@@ -128,7 +121,7 @@ class Trainer:
             tokens=applied.tokens,
             gradient_norms=applied.gradient_norms,
             step=self.step,
-            batch=(source_ids, target_ids),
+            batch=batch,
         )
 
     def agree_to_stop(self) -> bool:
@@ -141,24 +134,14 @@ class Trainer:
             return False
         return float(self._stop_requests) > 0
 
-    def add(
-        self,
-        source_ids: np.ndarray,
-        target_ids: np.ndarray,
-        n: int = 0,
-        num_micro_batches: int = 1,
-        is_linked: np.ndarray | None = None,
-    ) -> None:
+    def add(self, batch: Batch, n: int = 0, num_micro_batches: int = 1) -> None:
         """Adds the n-th micro-batch of a batch to the sums of an update.
 
         Args:
-            source_ids: int32 array [B, S], the batch of all replicas.
-            target_ids: int32 array [B, T].
+            batch: Batch, that of all replicas.
             n: int, from 0.
             num_micro_batches: int, how many there are.
-            is_linked: that of `update`.
         """
-        batch = Batch(source_ids, target_ids, is_linked)
         self.graphs.add(batch, n, num_micro_batches)
 
     def gradients(self) -> list[tf.Tensor]:

@@ -2,8 +2,9 @@
 
 from typing import NamedTuple
 
-import numpy as np
 import tensorflow as tf
+
+from t2t_lite.optimization.sharding import Batch
 
 
 class Update(NamedTuple):
@@ -13,4 +14,4 @@ class Update(NamedTuple):
     tokens: tf.Tensor  # float32 [], target tokens
     gradient_norms: tf.Tensor  # float32 [G], those of GradientNorms
     step: int  # updates done, including it
-    batch: tuple[np.ndarray, np.ndarray]  # int32 [B, S] and [B, T]
+    batch: Batch

@@ -35,7 +35,7 @@ class ParsingTask(Task):
                 "brackets; received "
                 f"max_extra_length={hparams.max_extra_length}"
             )
-        if hparams.guided_alignment:
+        if hparams.is_guided:
             raise InputError(
                 "guided_alignment must be 0 for parsing, whose words need no "
                 "links; received "

@@ -73,11 +73,9 @@ class BatchLoop:
         """Does an update with each batch, and what is due after it."""
         for batch in self._batches(stop):
             update = self._trainer.update(
-                batch.source_ids,
-                batch.target_ids,
+                batch,
                 num_micro_batches=self._num_micro_batches(batch),
                 should_stop=stop.is_requested,
-                is_linked=batch.is_linked,
             )
             if update is None:
                 return
@@ -94,7 +92,7 @@ class BatchLoop:
                 return
 
     def _batches(self, stop: StopSignal) -> Iterator[Batch]:
-        """Yields the batches of the updates to do."""
+        """Returns the batches of the updates to do."""
         is_over = self._dev.has_lost_patience(self._trainer.step)
         steps = self._inputs.hparams.steps
         num_left = 0 if is_over else steps - self._trainer.step
@@ -104,10 +102,9 @@ class BatchLoop:
             return stop.is_requested() and not self._trainer.has_other_workers
 
         first = self._state.num_fed
-        for arrays in self._inputs.feed.batches(
+        return self._inputs.feed.batches(
             first, first + max(0, num_left), should_stop
-        ):
-            yield Batch(*arrays)
+        )
 
     def _num_micro_batches(self, batch: Batch) -> int:
         return num_micro_batches(

@@ -14,6 +14,7 @@ from absl import logging
 
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import HParams
+from t2t_lite.optimization.sharding import Batch
 from t2t_lite.optimization.strategies import value_from_chief
 from t2t_lite.task import Task
 from t2t_lite.text import batching, epochs
@@ -26,7 +27,6 @@ from t2t_lite.training.preparation import Prepared
 _PAIRS_LOOKED_AT = 20_000  # For the shapes of batches.
 _SECONDS_BETWEEN_LOOKS = 0.2  # At whether to stop.
 
-Batches = Iterator[tuple[np.ndarray, ...]]  # Those of `Feed.batches`.
 # From an epoch, and a function that says whether to give up, to pairs.
 TokenizeEpoch = Callable[[int, Callable[[], bool]], TokenPairs | None]
 
@@ -37,11 +37,8 @@ class Feed(abc.ABC):
     @abc.abstractmethod
     def batches(
         self, first_step: int, end_step: int, should_stop: Callable[[], bool]
-    ) -> Batches:
-        """Yields (int32 [B, S], int32 [B, T]) of some steps.
-
-        If words are aligned, uint8 [B, T, S] follows them: which tokens are
-        linked.
+    ) -> Iterator[Batch]:
+        """Yields the Batch of each of some steps.
 
         Args:
             first_step: int, counted from 0.
@@ -103,12 +100,13 @@ class PlannedFeed(Feed):
 
     def batches(
         self, first_step: int, end_step: int, should_stop: Callable[[], bool]
-    ) -> Batches:
+    ) -> Iterator[Batch]:
         plan = batching.BatchPlan(self._buckets, self._hparams.seed)
         dataset = batching.training_batches(
             self._pairs, plan, first_step=first_step, end_step=end_step
         )
-        return dataset.as_numpy_iterator()
+        for arrays in dataset.as_numpy_iterator():
+            yield Batch(*arrays)
 
     @functools.cached_property
     def _buckets(self) -> list[Bucket]:
@@ -180,7 +178,7 @@ class EpochFeed(Feed):
 
     def batches(
         self, first_step: int, end_step: int, should_stop: Callable[[], bool]
-    ) -> Batches:
+    ) -> Iterator[Batch]:
         is_closed = threading.Event()
 
         def tokenize(epoch):
@@ -199,7 +197,7 @@ class EpochFeed(Feed):
         steps: range,
         tokenize: Callable[[int], Future],
         should_stop: Callable[[], bool],
-    ) -> Batches:
+    ) -> Iterator[Batch]:
         """Yields the batches of steps.
 
         Args:
@@ -300,15 +298,14 @@ def _shared(
     ]
 
 
-def _padded(
-    pairs: TokenPairs, shape: Bucket, indices: np.ndarray
-) -> tuple[np.ndarray, ...]:
-    return batching.pad_batch(
+def _padded(pairs: TokenPairs, shape: Bucket, indices: np.ndarray) -> Batch:
+    arrays = batching.pad_batch(
         pairs,
         indices,
         source_length=shape.source_length,
         target_length=shape.target_length,
     )
+    return Batch(*arrays)
 
 
 def _wait_for(

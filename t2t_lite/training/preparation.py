@@ -215,7 +215,7 @@ def _settings(
 def _alignment_head(start: _Start) -> list | None:
     """Returns the head that learns alignments, or that of the warm start."""
     hparams, warm_start_from = start.hparams, start.options.warm_start_from
-    if hparams.guided_alignment:
+    if hparams.is_guided:
         return list(guided_head(hparams))
     if warm_start_from is None:
         return None
@@ -309,14 +309,13 @@ def _require_alignments(start: _Start) -> None:
 
     In a new run, they are read for this before the long work.
     """
-    is_guided = start.hparams.guided_alignment > 0
     require(
         "guided_alignment must be above 0 where there are alignments, and 0 "
         "where there are none",
-        is_guided == (start.text.alignments is not None),
+        start.hparams.is_guided == (start.text.alignments is not None),
         guided_alignment=start.hparams.guided_alignment,
     )
-    if is_guided and start.previous is None:
+    if start.hparams.is_guided and start.previous is None:
         start.text.check_alignments()
 
 

@@ -15,6 +15,7 @@ from t2t_lite.errors import InputError
 from t2t_lite.hardware import GIB, Hardware
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.optimization.micro_batches import halves, num_micro_batches
+from t2t_lite.optimization.sharding import Batch
 from t2t_lite.optimization.strategies import total_over_replicas
 from t2t_lite.optimization.trainer import Trainer
 
@@ -55,13 +56,13 @@ def try_update(
         num_replicas=trainer.strategy.num_replicas_in_sync,
     )
     hardware.reset_peak_memory(on.kind)
-    batch = _random_ids(trainer.model, shape)
+    batch = _random_batch(trainer.model, shape)
     trainer.graphs.trace()  # Not counted, because it is done once.
     start = time.perf_counter()
     has_failed, num_run = False, min(count, _MOST_RUN)
     try:
         for n in range(num_run):
-            trainer.add(*batch, n=n, num_micro_batches=count)
+            trainer.add(batch, n=n, num_micro_batches=count)
         trainer.graphs.wait()
     except tf.errors.ResourceExhaustedError:
         has_failed = True
@@ -76,17 +77,16 @@ def try_update(
     return Trial(count, seconds, hardware.peak_memory_bytes(on.kind))
 
 
-def _random_ids(
-    model: Transformer, shape: tuple[int, int, int]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Returns ids of (S, T, B), int32 [B, S] and [B, T], without padding."""
+def _random_batch(model: Transformer, shape: tuple[int, int, int]) -> Batch:
+    """Returns a Batch of shape (S, T, B), without padding."""
     S, T, B = shape
     generator = np.random.default_rng(0)
     sizes = (model.source_embedding.vocabulary_size, model.num_target_ids)
-    return tuple(
+    source_ids, target_ids = (
         generator.integers(1, V, (B, L), np.int32)
         for V, L in zip(sizes, (S, T), strict=True)
     )
+    return Batch(source_ids, target_ids)
 
 
 def first_fitting(

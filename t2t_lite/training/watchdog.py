@@ -18,6 +18,7 @@ from t2t_lite.optimization.divergence import (
     LossMean,
     divergence_reason,
 )
+from t2t_lite.optimization.sharding import Batch
 from t2t_lite.optimization.strategies import value_from_chief
 from t2t_lite.optimization.trainer import Trainer
 from t2t_lite.optimization.update import Update
@@ -203,36 +204,34 @@ class Watchdog:
         }
         if update is None:
             return values
-        source_ids, target_ids = update.batch
+        batch = update.batch
         layers = self._trainer.graphs.gradient_norms.layers
         norms = map(_number, update.gradient_norms.numpy())
         return values | {
             "loss": _number(update.loss),
             "target_tokens": int(update.tokens),
-            "batch_size": len(source_ids),
-            "source_length": source_ids.shape[1],
-            "target_length": target_ids.shape[1],
+            "batch_size": len(batch.source_ids),
+            "source_length": batch.source_ids.shape[1],
+            "target_length": batch.target_ids.shape[1],
             "gradient_norms": dict(zip(layers, norms, strict=True)),
-            "pairs": self._pairs(source_ids, target_ids),
+            "pairs": self._pairs(batch),
         }
 
-    def _pairs(
-        self, source_ids: np.ndarray, target_ids: np.ndarray
-    ) -> list[list[str]]:
+    def _pairs(self, batch: Batch) -> list[list[str]]:
         """Returns the source and the target of each pair of a batch.
 
         Targets that are not text, such as trees, are given token by token.
         """
-        sources = self._vocabulary.decode(source_ids)
+        sources = self._vocabulary.decode(batch.source_ids)
         vocabulary = self._vocabulary.target
         if self._task.targets_are_text:
-            targets = vocabulary.decode(target_ids)
+            targets = vocabulary.decode(batch.target_ids)
         else:
             targets = [
                 " ".join(
                     vocabulary.tokens(i for i in ids if i not in (PAD, EOS))
                 )
-                for ids in target_ids
+                for ids in batch.target_ids
             ]
         return list(map(list, zip(sources, targets, strict=True)))
 

@@ -92,12 +92,12 @@ def update(preset, precision="bfloat16", xla=False, chunk_logits=None):
         chunk_logits=chunk_logits
         or micro_batches.chunk_logits(hardware.find_hardware()),
     )
-    ids = random_ids(_V, _ROWS)
+    batch = random_batch(_V, _ROWS)
     found = {}
     for count in (1,) if xla else _MICRO_BATCHES:
         hardware.reset_peak_memory("GPU")
         first, later = first_and_later(
-            lambda count=count: trainer.update(*ids, count).loss.numpy()
+            lambda count=count: trainer.update(batch, count).loss.numpy()
         )
         peak_bytes = hardware.peak_memory_bytes("GPU")
         found[count] = {
@@ -122,9 +122,9 @@ def parts(num_parts, precision):
         precision=precision,
         num_parts=num_parts,
     )
-    ids = random_ids(_CPU_V, _CPU_ROWS)
+    batch = random_batch(_CPU_V, _CPU_ROWS)
     first, later = first_and_later(
-        lambda: trainer.update(*ids).loss.numpy(), calls=3
+        lambda: trainer.update(batch).loss.numpy(), calls=3
     )
     return {"first": first, "seconds": later}
 
@@ -159,13 +159,16 @@ def require_gpu():
         sys.exit("TensorFlow sees no GPU here; `parts` needs none")
 
 
-def random_ids(vocabulary_size, num_rows):
-    """Returns random ids of sources and of targets, int32 arrays."""
+def random_batch(vocabulary_size, num_rows):
+    """Returns a Batch of random ids."""
     import numpy as np
+
+    from t2t_lite.optimization.sharding import Batch
 
     generator = np.random.default_rng(0)
     shape = 2, num_rows, _LENGTH
-    return generator.integers(2, vocabulary_size, shape).astype(np.int32)
+    ids = generator.integers(2, vocabulary_size, shape).astype(np.int32)
+    return Batch(ids[0], ids[1])
 
 
 def first_and_later(function, calls=5):

@@ -104,6 +104,7 @@ def measure_update(way, tokens, precision):
 
     from t2t_lite.hparams import PRESETS
     from t2t_lite.model import loss
+    from t2t_lite.optimization.sharding import Batch
     from t2t_lite.optimization.trainer import Trainer
 
     if way == "plain":
@@ -111,8 +112,8 @@ def measure_update(way, tokens, precision):
     trainer = Trainer(PRESETS["transformer_base"], _V, precision=precision)
     ids = np.random.default_rng(0).integers(2, _V, (tokens // _LENGTH, _LENGTH))
     ids = ids.astype(np.int32)
-    trainer.update(ids[:1], ids[:1])
-    return peak_and_seconds(lambda: trainer.update(ids, ids))
+    trainer.update(Batch(ids[:1], ids[:1]))
+    return peak_and_seconds(lambda: trainer.update(Batch(ids, ids)))
 
 
 def compare(what, tokens, precision):

@@ -56,11 +56,12 @@ def make_inputs(sizes):
 
 def update(sizes):
     """Returns a function that does one update."""
+    from t2t_lite.optimization.sharding import Batch
     from t2t_lite.optimization.trainer import Trainer
 
     hparams, ids = make_inputs(sizes)
     trainer = Trainer(hparams, sizes["vocabulary"])
-    return lambda: trainer.update(ids, ids).loss.numpy()
+    return lambda: trainer.update(Batch(ids, ids)).loss.numpy()
 
 
 def search(sizes):

@@ -54,6 +54,7 @@ def update_seconds(precision, xla):
 
     from t2t_lite.hardware import find_hardware
     from t2t_lite.hparams import PRESETS
+    from t2t_lite.optimization.sharding import Batch
     from t2t_lite.optimization.trainer import Trainer
 
     trainer = Trainer(
@@ -69,9 +70,8 @@ def update_seconds(precision, xla):
         _BATCH["vocabulary_size"],
         (2, _BATCH["batch_size"], _BATCH["length"]),
     ).astype(np.int32)
-    return measuring.median_seconds(
-        lambda: trainer.update(source_ids, target_ids).loss.numpy()
-    )
+    batch = Batch(source_ids, target_ids)
+    return measuring.median_seconds(lambda: trainer.update(batch).loss.numpy())
 
 
 def peak_flops(precision):

@@ -19,7 +19,7 @@ from search_tables import (
 from t2t_lite.constraints import terms, token_constraints
 from t2t_lite.constraints.prefix import PrefixTokens
 from t2t_lite.constraints.terms import Term, pack_terms
-from t2t_lite.constraints.token_constraints import Batch
+from t2t_lite.constraints.token_constraints import SearchBatch
 from t2t_lite.constraints.words import Words
 from t2t_lite.tensor import NEG_INF
 
@@ -41,9 +41,9 @@ def counts(ids, term, texts):
 
 
 def batch_of(asked, texts, beam_width):
-    """Returns a Batch of sentences, given the Terms asked of each."""
+    """Returns a SearchBatch of sentences, given the Terms asked of each."""
     B = len(asked)
-    return Batch(
+    return SearchBatch(
         source_ids_BS=np.ones((B, 1), "int32"),
         max_lengths_B=ops.convert_to_tensor([T] * B, "int32"),
         max_length=T,

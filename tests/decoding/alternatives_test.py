@@ -13,7 +13,7 @@ from keras import ops
 from search_tables import EOS, log_prob, random_table, search, without_padding
 from tiny_translator import LINES, assert_same
 
-from t2t_lite.constraints.token_constraints import Batch
+from t2t_lite.constraints.token_constraints import SearchBatch
 from t2t_lite.decoding.alternatives import AlternativesSearch
 from t2t_lite.decoding.beam_search import Hypotheses
 from t2t_lite.decoding.line_predictor import Translation
@@ -129,7 +129,7 @@ def table_translator(table_NV):
     def make(options, constraint, given):
         def translate(ids, places_BK3):
             B = int(ids.nrows())
-            batch = Batch(
+            batch = SearchBatch(
                 source_ids_BS=ids.to_tensor(),
                 max_lengths_B=ops.convert_to_tensor(np.full(B, T, "int32")),
                 max_length=T,

@@ -11,7 +11,7 @@ from search_tables import (
     without_padding,
 )
 
-from t2t_lite.constraints.token_constraints import Batch
+from t2t_lite.constraints.token_constraints import SearchBatch
 
 T = 4
 
@@ -26,7 +26,7 @@ def everything(T=T):
 
 
 def batch(num_rows=1, T=T, **others):
-    return Batch(
+    return SearchBatch(
         source_ids_BS=np.ones((num_rows, 1), "int32"),
         max_lengths_B=ops.convert_to_tensor(np.full(num_rows, T, "int32")),
         max_length=T,

@@ -37,19 +37,19 @@ class Updates:
         self.broken, self.after = {}, {}
         self._update = Trainer.update
 
-    def do(self, trainer, source_ids, target_ids, *, should_stop, **options):
+    def do(self, trainer, batch, *, should_stop, **options):
         if should_stop():
             return None
-        step, batch = trainer.step + 1, source_ids.tobytes()
+        step, source = trainer.step + 1, batch.source_ids.tobytes()
         if self.broken.get(step, 0) is None:
-            self.broken[step] = batch
+            self.broken[step] = source
         self.steps.append(step)
-        self.batches.append(batch)
-        if batch in self.broken.values():
+        self.batches.append(source)
+        if source in self.broken.values():
             weight = trainer.weights[0]
             weight.assign(np.full(weight.shape, np.nan))
         update = self._update(
-            trainer, source_ids, target_ids, should_stop=should_stop, **options
+            trainer, batch, should_stop=should_stop, **options
         )
         self.after.pop(step, lambda: None)()
         return update

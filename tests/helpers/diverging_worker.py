@@ -25,7 +25,7 @@ def main(step):
         from t2t_lite.optimization.trainer import Trainer
 
         updates = Updates()
-        Trainer.update = lambda *batch, **options: updates.do(*batch, **options)
+        Trainer.update = lambda *args, **options: updates.do(*args, **options)
         updates.break_batches(step)
 
     cli.load_tensorflow = load_and_break

@@ -182,7 +182,7 @@ def searches(model, source, every_search):
         "alpha": 0.6,
         "eos": transformer.EOS,
     }
-    batch = token_constraints.Batch(
+    batch = token_constraints.SearchBatch(
         source, max_lengths_B, longest, width, model.num_target_ids
     )
     steered = {

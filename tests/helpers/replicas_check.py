@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_lite.hparams import HParams
+from t2t_lite.optimization.sharding import Batch
 from t2t_lite.optimization.strategies import make_strategy
 from t2t_lite.optimization.trainer import Trainer
 from t2t_lite.storage import checkpoints
@@ -41,31 +42,32 @@ def hparams(dropout):
 
 
 def batch():
-    """Returns the ids of 6 pairs, every other one very short."""
+    """Returns 6 pairs, every other one very short."""
     generator = np.random.default_rng(1)
     source_ids = generator.integers(2, V, (6, 11)).astype(np.int32)
     target_ids = generator.integers(2, V, (6, 13)).astype(np.int32)
     source_ids[1::2, 2:], target_ids[1::2, 1:] = 0, 0
-    return source_ids, target_ids
+    return Batch(source_ids, target_ids)
 
 
-def links():
-    """Returns which tokens of the pairs are linked, uint8 [6, 13, 11]."""
-    source_ids, target_ids = batch()
+def linked_batch():
+    """Returns the pairs, and which of their tokens are linked."""
+    source_ids, target_ids, _ = batch()
     is_token = (target_ids > 0)[:, :, None] & (source_ids > 0)[:, None]
     drawn = np.random.default_rng(2).random(is_token.shape) < 0.2
-    return (is_token & drawn).astype(np.uint8)
+    return Batch(source_ids, target_ids, (is_token & drawn).astype(np.uint8))
 
 
 def twins():
     """Returns each pair twice in a row, so that both shards are the same."""
-    return tuple(np.repeat(ids, 2, axis=0) for ids in batch())
+    source_ids, target_ids, _ = batch()
+    return Batch(source_ids.repeat(2, axis=0), target_ids.repeat(2, axis=0))
 
 
 def gradients(trainer, num_micro_batches=1):
     """Returns the batch's gradient for each weight, by name."""
     for n in range(num_micro_batches):
-        trainer.add(*batch(), n, num_micro_batches, links())
+        trainer.add(linked_batch(), n, num_micro_batches)
     found = {
         f"gradient {weight.path}": gradient.numpy()
         for weight, gradient in zip(
@@ -78,7 +80,7 @@ def gradients(trainer, num_micro_batches=1):
 
 def sums_of_replicas(trainer):
     """Returns what each replica of this process sums over the twins."""
-    trainer.add(*twins())
+    trainer.add(twins())
     locals_ = trainer.strategy.experimental_local_results(
         trainer.strategy.run(
             lambda: [
@@ -100,7 +102,7 @@ def update(trainer):
     found = {
         f"start {weight.path}": weight.numpy() for weight in trainer.weights
     }
-    norms = trainer.update(*batch(), is_linked=links()).gradient_norms
+    norms = trainer.update(linked_batch()).gradient_norms
     kinds = (
         ("weight", trainer.weights),
         ("moment", trainer.state.optimizer.variables),

@@ -13,6 +13,7 @@ from t2t_lite.model.multi_head_attention import record_weights
 from t2t_lite.model.transformer import shift_right
 from t2t_lite.optimization.guided_alignment import guided_head
 from t2t_lite.optimization.loss_scale import LossScale
+from t2t_lite.optimization.sharding import Batch
 from t2t_lite.optimization.trainer import Trainer
 from t2t_lite.token_ids import EOS, PAD
 
@@ -41,7 +42,7 @@ def make_batch(seed=0):
     is_linked[1, 0, :2] = 1  # A target token with three source tokens.
     target_ids[2, 3:] = EOS, PAD, PAD  # A shorter target.
     is_linked[2, 3:] = 0
-    return source_ids, target_ids, is_linked
+    return Batch(source_ids, target_ids, is_linked)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +72,7 @@ def expected_loss(model, batch):
 
 def test_the_gradient_is_that_of_both_losses():
     trainer, batch = Trainer(DEEP, V), make_batch()
-    trainer.add(*batch[:2], is_linked=batch[2])
+    trainer.add(batch)
     found = trainer.gradients()
     with tf.GradientTape() as tape:
         total = expected_loss(trainer.model, batch)
@@ -117,9 +118,8 @@ def gradients_of_links(trainer):
 
 def gradients(trainer, has_links=True):
     """Returns the gradients of a batch, concatenated."""
-    source_ids, target_ids, is_linked = make_batch()
-    is_linked = is_linked if has_links else None
-    trainer.add(source_ids, target_ids, is_linked=is_linked)
+    batch = make_batch()
+    trainer.add(batch if has_links else batch._replace(is_linked=None))
     found = [np.ravel(gradient) for gradient in trainer.gradients()]
     trainer.clear()
     return np.concatenate(found)
@@ -132,12 +132,11 @@ def assert_near(found, expected, tolerance):
 
 @pytest.mark.slow
 def test_how_a_batch_is_divided_changes_nothing(trainers):
-    source_ids, target_ids, is_linked = make_batch()
-    found = []
+    batch, found = make_batch(), []
     for name, count in (("whole", 1), ("whole", 3), ("parts", 1), ("parts", 2)):
         trainer = trainers[name]
         for n in range(count):
-            trainer.add(source_ids, target_ids, n, count, is_linked)
+            trainer.add(batch, n, count)
         found.append(trainer.gradients())
         trainer.clear()
     for others in found[1:]:
@@ -147,15 +146,14 @@ def test_how_a_batch_is_divided_changes_nothing(trainers):
 
 @pytest.mark.slow
 def test_without_links_there_is_one_loss(trainers):
-    source_ids, target_ids, is_linked = make_batch()
-    found = []
+    batch, found = make_batch(), []
     for name, links in (
         ("plain", None),
         ("whole", None),
-        ("whole", np.zeros_like(is_linked)),
-        ("whole", is_linked),
+        ("whole", np.zeros_like(batch.is_linked)),
+        ("whole", batch.is_linked),
     ):
-        trainers[name].add(source_ids, target_ids, is_linked=links)
+        trainers[name].add(batch._replace(is_linked=links))
         found.append(trainers[name].gradients())
         trainers[name].clear()
     for others in found[1:3]:
@@ -173,9 +171,9 @@ def test_the_head_learns_what_is_linked(trainers):
     assert guided_head(GUIDED) == (0, 0, True)
     assert share_of_right_links(trainer) < 0.4
     for step in range(150):
-        source_ids, target_ids, is_linked = make_batch(step + 1)
-        is_linked[1, 0, :2] = 0  # One link for each token.
-        trainer.update(source_ids, target_ids, is_linked=is_linked)
+        batch = make_batch(step + 1)
+        batch.is_linked[1, 0, :2] = 0  # One link for each token.
+        trainer.update(batch)
     # Not 1: only its position tells a repeated token from its other copy.
     assert share_of_right_links(trainer) > 0.7
 

@@ -13,6 +13,7 @@ from tiny_models import TINY_MODELS
 from t2t_lite.model import loss
 from t2t_lite.optimization.divergence import DivergenceError
 from t2t_lite.optimization.loss_scale import LossScale
+from t2t_lite.optimization.sharding import Batch
 from t2t_lite.optimization.trainer import Trainer
 
 V, NUM_TARGET_IDS = 11, 7
@@ -27,11 +28,12 @@ def _batch(seed=0):
     source_ids = generator.integers(2, V, (4, 5)).astype(np.int32)
     target_ids = generator.integers(2, NUM_TARGET_IDS, (4, 7)).astype(np.int32)
     target_ids[1, 3:], target_ids[3, 1:] = 0, 0
-    return source_ids, target_ids
+    return Batch(source_ids, target_ids)
 
 
 def _nothing():
-    return tuple(np.zeros_like(ids) for ids in _batch())
+    ids, target_ids, _ = _batch()
+    return Batch(np.zeros_like(ids), np.zeros_like(target_ids))
 
 
 def _weights(trainer):
@@ -84,7 +86,7 @@ def trainer_of():
                     patch.setattr(
                         loss, "projected_cross_entropy", _projected_at_once
                     )
-                trainer.add(*_nothing())  # Traces it.
+                trainer.add(_nothing())  # Traces it.
             trainers[key] = trainer, _saved(trainer)
         trainer, first = trainers[key]
         trainer.state.restore(first, kind)
@@ -105,11 +107,11 @@ def without_dropout(trainer_of):
 
 
 def test_an_update_counts_the_tokens_that_are_not_padding(with_dropout):
-    assert float(with_dropout.update(*_batch()).tokens) == 7 + 3 + 7 + 1
+    assert float(with_dropout.update(_batch()).tokens) == 7 + 3 + 7 + 1
 
 
 def test_loss_falls_over_updates_of_one_batch(without_dropout):
-    losses = [float(without_dropout.update(*_batch()).loss) for _ in range(30)]
+    losses = [float(without_dropout.update(_batch()).loss) for _ in range(30)]
     assert losses[-1] < losses[0] - 0.3
 
 
@@ -120,7 +122,7 @@ def test_loss_falls_over_updates_of_one_batch(without_dropout):
 def test_an_update_reports_the_gradient_norm_of_each_layer(
     kind, tolerance, trainer_of, without_dropout
 ):
-    without_dropout.add(*_batch())
+    without_dropout.add(_batch())
     squares = collections.Counter()
     for weight, gradient in zip(
         without_dropout.weights, without_dropout.gradients(), strict=True
@@ -129,7 +131,7 @@ def test_an_update_reports_the_gradient_norm_of_each_layer(
         squares["/".join(layer[:3])] += np.sum(np.square(gradient))
     without_dropout.clear()
     trainer = trainer_of(kind)
-    found = trainer.update(*_batch(), num_micro_batches=2)
+    found = trainer.update(_batch(), num_micro_batches=2)
     assert trainer.graphs.gradient_norms.layers == list(squares)
     assert {"embedding", "decoder/layer_0/feed_forward"} <= squares.keys()
     np.testing.assert_allclose(
@@ -139,18 +141,19 @@ def test_an_update_reports_the_gradient_norm_of_each_layer(
 
 def test_an_update_knows_its_step_and_its_batch(with_dropout):
     batch = _batch()
-    with_dropout.update(*_batch(1))
-    update = with_dropout.update(*batch)
+    with_dropout.update(_batch(1))
+    update = with_dropout.update(batch)
     assert update.step == 2
-    assert all(a is b for a, b in zip(update.batch, batch, strict=True))
+    assert update.batch is batch
 
 
 def test_micro_batches_draw_masks_of_their_own(with_dropout, without_dropout):
-    twins = [np.repeat(ids, 2, axis=0) for ids in _batch()]
+    source_ids, target_ids, _ = _batch()
+    twins = Batch(source_ids.repeat(2, axis=0), target_ids.repeat(2, axis=0))
 
     def loss_sum(n, trainer):
         trainer.clear()
-        trainer.add(*twins, n, num_micro_batches=2)
+        trainer.add(twins, n, num_micro_batches=2)
         return float(trainer.graphs.sums.loss)
 
     assert loss_sum(0, with_dropout) == loss_sum(0, with_dropout)
@@ -159,18 +162,18 @@ def test_micro_batches_draw_masks_of_their_own(with_dropout, without_dropout):
 
 
 def test_masks_differ_from_step_to_step(with_dropout):
-    with_dropout.add(*_batch())
+    with_dropout.add(_batch())
     first = float(with_dropout.graphs.sums.loss)
     with_dropout.state.step += 1
-    with_dropout.add(*_batch())
+    with_dropout.add(_batch())
     assert float(with_dropout.graphs.sums.loss) - first != first
 
 
 def test_more_micro_batches_than_rows_change_nothing(without_dropout):
     first = _saved(without_dropout)
-    whole = float(without_dropout.update(*_batch()).loss)
+    whole = float(without_dropout.update(_batch()).loss)
     without_dropout.state.restore(first, "first")
-    divided = without_dropout.update(*_batch(), num_micro_batches=9)
+    divided = without_dropout.update(_batch(), num_micro_batches=9)
     assert math.isclose(float(divided.loss), whole, rel_tol=1e-5)
 
 
@@ -193,9 +196,10 @@ def test_parts_of_any_number_of_rows_add_up(num_parts, without_dropout):
 
 
 def assert_parts_add_up(in_parts, whole, num_rows):
+    source_ids, target_ids, _ = _batch()
     for trainer in (whole, in_parts):
         trainer.clear()
-        trainer.add(*(ids[:num_rows] for ids in _batch()))
+        trainer.add(Batch(source_ids[:num_rows], target_ids[:num_rows]))
     tokens = float(whole.graphs.sums.tokens)
     assert float(in_parts.graphs.sums.tokens) == tokens > 0
     for one, other in zip(whole.gradients(), in_parts.gradients(), strict=True):
@@ -208,9 +212,10 @@ def test_parts_have_masks_of_their_own():
     row, nothing = [5, 6, 7, 8, 1], [0] * 5
 
     def loss_sum(*rows):
+        ids = np.array(rows, np.int32)
         trainer.clear()
         with eagerly():
-            trainer.add(*[np.array(rows, np.int32)] * 2)
+            trainer.add(Batch(ids, ids))
         return float(trainer.graphs.sums.loss)
 
     first, second = loss_sum(row, nothing), loss_sum(nothing, row)
@@ -220,14 +225,14 @@ def test_parts_have_masks_of_their_own():
 
 def test_an_update_that_is_given_up_leaves_no_trace(trainer_of):
     trainer = trainer_of("dropout")
-    trainer.update(*_batch())
+    trainer.update(_batch())
     expected = _weights(trainer)
     trainer = trainer_of("dropout")
     answers = iter([False, True])
-    stopped = trainer.update(*_batch(1), 2, should_stop=lambda: next(answers))
+    stopped = trainer.update(_batch(1), 2, should_stop=lambda: next(answers))
     assert stopped is None
     assert trainer.step == 0
-    trainer.update(*_batch())
+    trainer.update(_batch())
     _assert_same(_weights(trainer), expected)
 
 
@@ -235,7 +240,7 @@ def test_a_worker_that_is_alone_has_nobody_to_agree_with_on_a_stop(
     with_dropout, monkeypatch
 ):
     answers = iter([False, True])
-    assert with_dropout.update(*_batch(), should_stop=lambda: next(answers))
+    assert with_dropout.update(_batch(), should_stop=lambda: next(answers))
     assert not with_dropout.agree_to_stop()
     monkeypatch.setattr(with_dropout, "has_other_workers", True)
     assert with_dropout.agree_to_stop()
@@ -245,14 +250,14 @@ def test_a_worker_that_is_alone_has_nobody_to_agree_with_on_a_stop(
 def test_a_restored_trainer_goes_on_to_the_same_bits(trainer_of):
     trainer = trainer_of("dropout")
     for step in range(2):
-        trainer.update(*_batch(step))
+        trainer.update(_batch(step))
     saved = _saved(trainer)
-    trainer.update(*_batch(2))
+    trainer.update(_batch(2))
     expected = _weights(trainer)
     trainer.weights[0].assign(np.ones(trainer.weights[0].shape))
     trainer.state.restore(saved, "saved")
     assert trainer.step == 2
-    trainer.update(*_batch(2))
+    trainer.update(_batch(2))
     _assert_same(_weights(trainer), expected)
 
 
@@ -271,12 +276,12 @@ def test_chunks_of_the_loss_give_the_gradient_of_every_weight(
     trainer = trainer_of(kind)
     if trainer.state.is_scaled:
         trainer.state.loss_scale = LossScale(2.0**8)
-    trainer.add(*_batch())
+    trainer.add(_batch())
     in_chunks = trainer.gradients()
     trainer.clear()
     monkeypatch.setattr(loss, "projected_cross_entropy", _projected_at_once)
     with eagerly():
-        trainer.add(*_batch())
+        trainer.add(_batch())
     for ours, theirs, weight in zip(
         in_chunks, trainer.gradients(), trainer.weights, strict=True
     ):
@@ -288,7 +293,7 @@ def test_chunks_of_the_loss_train_the_same_weights(trainer_of):
     trainers = trainer_of("dropout"), trainer_of("dropout", at_once=True)
     for step in range(4):
         losses = [
-            float(trainer.update(*_batch(step), 2).loss) for trainer in trainers
+            float(trainer.update(_batch(step), 2).loss) for trainer in trainers
         ]
         assert math.isclose(*losses, rel_tol=1e-5)
     ours, theirs = (
@@ -306,8 +311,8 @@ def test_mixed_precision_keeps_float32_weights_and_nearly_the_loss(
 ):
     mixed = trainer_of(precision)
     assert {weight.dtype for weight in mixed.weights} == {"float32"}
-    expected = float(without_dropout.update(*_batch()).loss)
-    found = float(mixed.update(*_batch()).loss)
+    expected = float(without_dropout.update(_batch()).loss)
+    found = float(mixed.update(_batch()).loss)
     assert math.isclose(found, expected, rel_tol=0.02)
 
 
@@ -315,7 +320,7 @@ def test_mixed_precision_keeps_float32_weights_and_nearly_the_loss(
 def test_float16_halves_its_scale_and_repeats_the_batch(trainer_of):
     trainer = trainer_of("float16")
     trainer.state.loss_scale = LossScale(2.0**40)
-    update = trainer.update(*_batch())
+    update = trainer.update(_batch())
     assert trainer.step == 1
     assert trainer.state.loss_scale.scale < 2.0**30
     assert math.isfinite(float(update.loss))
@@ -328,7 +333,7 @@ def test_float16_gives_up_when_no_scale_fits(trainer_of):
     with pytest.raises(
         DivergenceError, match=r"finite at any loss .* step 1$"
     ) as error:
-        trainer.update(*_batch())
+        trainer.update(_batch())
     failed = error.value.update
     assert (failed.step, trainer.step) == (1, 0)
     assert not np.isfinite(failed.gradient_norms).any()

@@ -52,10 +52,13 @@ def make_feed(
     )
 
 
+def as_lists(batch):
+    return batch.source_ids.tolist(), batch.target_ids.tolist()
+
+
 def batches(feed, first_step, end_step):
     return [
-        [ids.tolist() for ids in batch]
-        for batch in feed.batches(first_step, end_step, never)
+        as_lists(batch) for batch in feed.batches(first_step, end_step, never)
     ]
 
 
@@ -66,7 +69,7 @@ def whole(vocabulary, tmp_path_factory):
     found, states = [], []
     for step, batch in enumerate(feed.batches(0, 60, never)):
         states.append(feed.tensors(step))
-        found.append([ids.tolist() for ids in batch])
+        found.append(as_lists(batch))
     assert states[-1]["plan_epoch"] > 2
     return found, states
 
@@ -203,8 +206,7 @@ def test_a_stop_ends_the_wait_for_the_next_epoch(
 
     original, feed._tokenize = feed._tokenize, tokenize
     found = [
-        [ids.tolist() for ids in batch]
-        for batch in feed.batches(0, 60, is_asked_for.is_set)
+        as_lists(batch) for batch in feed.batches(0, 60, is_asked_for.is_set)
     ]
     epochs = [int(state["plan_epoch"]) for state in whole[1]]
     assert found == whole[0][: epochs.index(1)]
@@ -301,7 +303,7 @@ def test_weighted_batches_are_resumed_at_any_step(
     found, states = [], []
     for step, batch in enumerate(feed.batches(0, 60, never)):
         states.append(feed.tensors(step))
-        found.append([ids.tolist() for ids in batch])
+        found.append(as_lists(batch))
     assert states[-1]["plan_epoch"] > 2
     for step in (1, 20, 59):
         feed = make_feed(vocabulary, tmp_path, **options)

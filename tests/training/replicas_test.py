@@ -10,6 +10,7 @@ import pytest
 import replicas_check
 from paths import HELPERS
 
+from t2t_lite.optimization.sharding import Batch
 from t2t_lite.optimization.strategies import make_strategy
 from t2t_lite.optimization.trainer import Trainer
 from t2t_lite.storage import checkpoints
@@ -159,10 +160,9 @@ def test_two_replicas_in_bfloat16_write_what_one_in_float32_reads(
 def test_a_mean_of_means_would_be_another_gradient(one, trainer):
     """The tests above can tell: the shards differ in their number of tokens."""
     means = []
-    *batch, links = *replicas_check.batch(), replicas_check.links()
+    batch = replicas_check.linked_batch()
     for shard in range(2):
-        pairs = [ids[shard::2] for ids in batch]
-        trainer.add(*pairs, is_linked=links[shard::2])
+        trainer.add(Batch(*(rows[shard::2] for rows in batch)))
         means.append(trainer.gradients())
         trainer.clear()
     mean_of_means = {

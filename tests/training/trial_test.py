@@ -33,10 +33,10 @@ def memory_for(trainer, monkeypatch):
     add = trainer.add
 
     def limit(most_tokens):
-        def limited(source_ids, target_ids, n, num_micro_batches):
-            if target_ids.size / num_micro_batches > most_tokens:
+        def limited(batch, n, num_micro_batches):
+            if batch.target_ids.size / num_micro_batches > most_tokens:
                 raise tf.errors.ResourceExhaustedError(None, None, "no memory")
-            add(source_ids, target_ids, n, num_micro_batches)
+            add(batch, n, num_micro_batches)
 
         monkeypatch.setattr(trainer, "add", limited)
 
@@ -93,9 +93,9 @@ def test_the_time_of_many_micro_batches_is_taken_from_a_few(
     seconds, run = iter((10.0, 13.0, 14.0)), []
     add = trainer.add
 
-    def count(source_ids, target_ids, n, num_micro_batches):
+    def count(batch, n, num_micro_batches):
         run.append((n, num_micro_batches))
-        add(source_ids, target_ids, n, num_micro_batches)
+        add(batch, n, num_micro_batches)
 
     monkeypatch.setattr(trainer, "add", count)
     clock = types.SimpleNamespace(perf_counter=lambda: next(seconds))

@@ -19,6 +19,7 @@ from shared_trainer import shared_trainers
 from t2t_lite import tasks
 from t2t_lite.errors import InputError
 from t2t_lite.optimization.divergence import DivergenceError
+from t2t_lite.optimization.sharding import Batch
 from t2t_lite.optimization.trainer import Trainer
 from t2t_lite.optimization.update import Update
 from t2t_lite.storage import checkpoint_files, checkpoints
@@ -49,7 +50,7 @@ def updates(monkeypatch):
     monkeypatch.setattr(
         Trainer,
         "update",
-        lambda *batch, **options: updates.do(*batch, **options),
+        lambda *args, **options: updates.do(*args, **options),
     )
     return updates
 
@@ -237,7 +238,7 @@ def make_update(vocabulary, step=3, norms=(0.5, np.inf), targets=None):
         for rows in (vocabulary.encode(CORPUS[:1]), targets or [[5, 6, 1]])
     ]
     numbers = map(tf.constant, (4.0, 3.0, norms))
-    return Update(*numbers, step, tuple(ids))
+    return Update(*numbers, step, Batch(*ids))
 
 
 def diverged(watchdog, update):
