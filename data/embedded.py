@@ -28,12 +28,12 @@ SHORT = 0.85  # The share of sentences that are plain.
 
 @functools.cache
 def drawn_until(split: str) -> list[Pair]:
-    """The pairs of `split`; earlier splits are drawn too, but no later ones."""
+    """Returns the pairs of `split`, for which earlier splits are drawn too."""
     return drawn_splits(sizes_until(split))[split]
 
 
 def sizes_until(split: str) -> dict[str, int]:
-    """The sizes of `split` and of those before it."""
+    """Returns the sizes of `split` and of those before it."""
     if split not in SIZES:
         raise InputError(
             f"split must be one of train, dev, test; received {split!r}"
@@ -44,7 +44,7 @@ def sizes_until(split: str) -> dict[str, int]:
 
 
 def drawn_splits(sizes: dict[str, int]) -> dict[str, list[Pair]]:
-    """Splits of these sizes, in this order, with no sentence twice.
+    """Returns splits of these sizes, in this order, with no sentence twice.
 
     What one has drawn, none after it has, so the small ones come first.
     """
@@ -61,7 +61,7 @@ def drawn_splits(sizes: dict[str, int]) -> dict[str, list[Pair]]:
 
 
 def drawn(draw: Draw) -> Pair:
-    """One sentence of any pattern."""
+    """Returns one sentence of any pattern."""
     table = short_patterns if draw.chance(SHORT) else patterns
     choices, sums = weighted(table)
     return draw.choices(choices, cum_weights=sums)[0](draw)
@@ -69,23 +69,23 @@ def drawn(draw: Draw) -> Pair:
 
 @functools.cache
 def weighted(table: ModuleType) -> tuple[tuple, list[int]]:
-    """The patterns of a table, and the sums of their weights up to each."""
+    """Returns the patterns of a table, and their weights' cumulative sums."""
     weights, choices = zip(*table.PATTERNS, strict=True)
     return choices, list(itertools.accumulate(weights))
 
 
 def fits(pair: Pair) -> bool:
-    """Whether both sides are neither too short nor too long."""
+    """Returns whether both sides are neither too short nor too long."""
     return all(SHORTEST <= len(side.split()) <= LONGEST for side in pair)
 
 
 def pairs(split: str) -> list[Pair]:
-    """English-German sentence pairs of `split` ("train", "dev" or "test")."""
+    """Returns the English-German pairs of "train", "dev" or "test"."""
     return list(drawn_until(split))
 
 
 def alignments(split: str) -> list[str]:
-    """The links of the words of each of `pairs(split)`, in Pharaoh format."""
+    """Returns the links of the words of `pairs(split)`, in Pharaoh format."""
     return list(_drawn_links(split))
 
 

@@ -9,7 +9,7 @@ from t2t_lite.token_ids import EOS
 
 
 def has_tree_symbols(vocabulary: Vocabulary) -> bool:
-    """Whether a vocabulary was learned for parsing."""
+    """Returns whether a vocabulary was learned for parsing."""
     return trees.opening(trees.ROOT) in vocabulary.control_symbols
 
 
