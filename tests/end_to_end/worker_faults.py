@@ -1,0 +1,356 @@
+"""Does to one of two workers what machines do; prints what both then say.
+
+    python tests/end_to_end/worker_faults.py [--only=REGEX]
+
+Each case runs bin/train as the chief, as worker 1, or as both, on the loopback
+interface: one never comes or comes a minute late, its training process or its
+watching one is killed, it is asked to stop, it has other text or another
+version, or its task is none that trains. After each kill and stop, the same
+commands must go on from the last checkpoint.
+
+Prints a row for each process: the case, who it is, its exit status, how many
+seconds after the fault it ended, and the last line that it said. "WRONG" stands
+before a row that is not as wanted, and makes the exit status 1. REGEX selects
+cases by name, with re.search. It takes about five minutes on two cores.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+_ROOT = pathlib.Path(__file__).absolute().parents[2]
+sys.path[:0] = [str(_ROOT / "bin"), str(_ROOT / "tests" / "helpers")]
+
+import binaries
+import checkout  # noqa: F401, this checkout's packages
+import tiny_run
+from paths import HELPERS
+
+from t2t_lite.storage import checkpoint_files
+
+_STEPS_BETWEEN_SAVES = 20
+_MINUTE_S = 60
+_LATE_S = 60
+_TIMEOUT_S = 15
+_RESUME = "run the same commands again to resume from the last checkpoint"
+
+
+class Wanted(NamedTuple):
+    """How a process is to end."""
+
+    status: int
+    last_line: str  # a regular expression for its whole
+    seconds: float = _MINUTE_S  # after the fault, at most
+
+
+class Row(NamedTuple):
+    """How a process ended."""
+
+    case: str
+    who: str
+    status: int | None  # None: it was still running after a minute
+    seconds: float  # after the fault
+    said: str  # all of it
+
+    @property
+    def last_line(self) -> str:
+        lines = [line for line in self.said.splitlines() if line.strip()]
+        return lines[-1] if lines else ""
+
+    def is_as(self, wanted: Wanted) -> bool:
+        """Returns whether the process ended so, without a traceback."""
+        return (
+            self.status == wanted.status
+            and self.seconds <= wanted.seconds
+            and re.fullmatch(wanted.last_line, self.last_line) is not None
+            and "Traceback" not in self.said
+        )
+
+
+class Worker:
+    """A running bin/train.
+
+    Args:
+        folder: of the text and of all model directories.
+        index: int, 0 for the chief.
+        addresses: those of the cluster.
+        flags: more of them.
+        kind: str, the type of its task.
+        program: the name of a binary, or the path of another program.
+    """
+
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        index: int,
+        addresses: list[str],
+        *,
+        flags: tuple[str, ...] = (),
+        kind: str = "worker",
+        program: str = "train",
+    ):
+        self.who = "chief" if index == 0 else f"worker {index}"
+        self._model_dir = folder / f"model-{index}"
+        configuration = {
+            "cluster": {"worker": addresses},
+            "task": {"type": kind, "index": index},
+        }
+        self.process = binaries.start(
+            program,
+            f"--train_source={folder / 'train.source'}",
+            f"--train_target={folder / 'train.target'}",
+            *tiny_run.FLAGS,
+            f"--model_dir={self._model_dir}",
+            "--steps=1000000",
+            f"--save_every_steps={_STEPS_BETWEEN_SAVES}",
+            *flags,
+            TF_CONFIG=json.dumps(configuration),
+        )
+        self.said, self._ended_at = "", None  # Known once it has ended.
+        self._waiting = threading.Thread(target=self._wait, daemon=True)
+        self._waiting.start()
+
+    def _wait(self) -> None:
+        # Until the last of its processes has closed its output.
+        _, self.said = self.process.communicate()
+        self._ended_at = time.monotonic()
+
+    @property
+    def training_process(self) -> int:
+        """The id of the process that trains; `process` watches over it."""
+        (child,) = _children(self.process.pid)
+        return child
+
+    def last_step(self) -> int:
+        """Returns the step of its last checkpoint, 0 if there is none."""
+        paths = list(checkpoint_files.paths(self._model_dir / "checkpoints"))
+        return int(paths[-1].name.removeprefix("step-")) if paths else 0
+
+    def row(self, case: str, since: float) -> Row:
+        """Waits for its end, at most for a minute; returns how it ended.
+
+        Args:
+            case: str.
+            since: when the fault was, by time.monotonic.
+        """
+        self._waiting.join(max(0.0, since + _MINUTE_S - time.monotonic()))
+        if self._ended_at is None:
+            return Row(case, self.who, None, _MINUTE_S, self.said)
+        status = self.process.returncode
+        return Row(case, self.who, status, self._ended_at - since, self.said)
+
+    def end(self) -> None:
+        """Kills it, if it still runs."""
+        for pid in (*_children(self.process.pid), self.process.pid):
+            _kill(pid)
+        self._waiting.join()
+
+
+def _children(pid: int) -> list[int]:
+    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True)
+    return list(map(int, found.stdout.split()))
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+class Case(NamedTuple):
+    """A fault of one of two workers, and what is to come of it."""
+
+    name: str
+    start: Callable[[pathlib.Path, list[str]], list[Worker]]
+    wanted: list[Wanted]  # of each process that `start` returns
+    # What is done to the processes once they train; None: they do not.
+    fault: Callable[[Worker, Worker], None] | None = None
+
+
+def _both(folder: pathlib.Path, addresses: list[str]) -> list[Worker]:
+    return [Worker(folder, index, addresses) for index in range(2)]
+
+
+def _alone(
+    index: int, kind: str = "worker"
+) -> Callable[[pathlib.Path, list[str]], list[Worker]]:
+    """Returns the `start` of a Case with one process, which waits in vain."""
+    flags = (f"--worker_timeout_minutes={_TIMEOUT_S / 60}",)
+
+    def start(folder: pathlib.Path, addresses: list[str]) -> list[Worker]:
+        return [Worker(folder, index, addresses, flags=flags, kind=kind)]
+
+    return start
+
+
+def _late(folder: pathlib.Path, addresses: list[str]) -> list[Worker]:
+    chief = Worker(folder, 0, addresses)
+    time.sleep(_LATE_S)
+    return [chief, Worker(folder, 1, addresses)]
+
+
+def _other_text(folder: pathlib.Path, addresses: list[str]) -> list[Worker]:
+    flags = (f"--train_source={folder / 'other.source'}",)
+    return [
+        Worker(folder, 0, addresses),
+        Worker(folder, 1, addresses, flags=flags),
+    ]
+
+
+def _other_version(folder: pathlib.Path, addresses: list[str]) -> list[Worker]:
+    program = str(HELPERS / "other_version.py")
+    return [
+        Worker(folder, 0, addresses),
+        Worker(folder, 1, addresses, program=program),
+    ]
+
+
+def _kill_both_processes(worker: Worker) -> None:
+    child = worker.training_process
+    worker.process.kill()
+    _kill(child)
+
+
+_DIED = r"error: {} has died.*: " + _RESUME
+_STOPPED = r".*Stopped; run the same command again to resume\."
+CASES = [
+    Case(
+        "worker 1 never comes",
+        _alone(0),
+        [
+            Wanted(
+                1, r"error: worker 1 .* did not connect within 0.25 minutes: .*"
+            )
+        ],
+    ),
+    Case(
+        "the chief never comes",
+        _alone(1),
+        [Wanted(1, r"error: the chief .* did not connect within .*")],
+    ),
+    Case(
+        "worker 1 comes a minute late, and is asked to stop (SIGTERM)",
+        _late,
+        [Wanted(143, _STOPPED)] * 2,
+        lambda chief, worker: worker.process.terminate(),
+    ),
+    Case(
+        "the process of worker 1 that trains is killed",
+        _both,
+        [Wanted(1, _DIED.format("worker 1 .*"))] * 2,
+        lambda chief, worker: _kill(worker.training_process),
+    ),
+    Case(
+        "the process of worker 1 that watches is killed",
+        _both,
+        [Wanted(1, _DIED.format("worker 1 .*")), Wanted(-9, ".*")],
+        lambda chief, worker: worker.process.kill(),
+    ),
+    Case(
+        "both processes of the chief are killed",
+        _both,
+        [Wanted(-9, ".*"), Wanted(1, _DIED.format("the chief .*"))],
+        lambda chief, worker: _kill_both_processes(chief),
+    ),
+    Case(
+        "the chief is asked to stop (SIGTERM)",
+        _both,
+        [Wanted(143, _STOPPED)] * 2,
+        lambda chief, worker: chief.process.terminate(),
+    ),
+    Case(
+        "worker 1 has other text",
+        _other_text,
+        [Wanted(1, r"error: .* training text, .* the same text.*")] * 2,
+    ),
+    Case(
+        "worker 1 has another version",
+        _other_version,
+        [Wanted(1, r"error: .* t2t_lite, .*; worker 1 .* has 9\.9")] * 2,
+    ),
+    Case(
+        "an evaluator",
+        _alone(0, kind="evaluator"),
+        [Wanted(1, r"error: TF_CONFIG must .*'evaluator'.*")],
+    ),
+    Case(
+        "a parameter server",
+        _alone(0, kind="ps"),
+        [Wanted(1, r"error: TF_CONFIG must .*'ps'.*")],
+    ),
+]
+
+
+def rows(case: Case, folder: pathlib.Path) -> Iterator[tuple[Row, Wanted]]:
+    """Yields how each process of a case ended, and how it was to end.
+
+    Args:
+        case: Case.
+        folder: that of `Worker`; a run in it is resumed.
+    """
+    addresses = [f"127.0.0.1:{port}" for port in binaries.free_ports(2)]
+    since = time.monotonic()
+    workers = case.start(folder, addresses)
+    try:
+        if case.fault is not None:
+            _wait_until_saved(workers)
+            since = time.monotonic()
+            case.fault(*workers)
+        for worker, wanted in zip(workers, case.wanted, strict=True):
+            yield worker.row(case.name, since), wanted
+    finally:
+        for worker in workers:
+            worker.end()
+
+
+def _wait_until_saved(workers: list[Worker]) -> None:
+    """Waits until the chief has gone on by a checkpoint."""
+    chief = workers[0]
+    first = chief.last_step()
+    deadline = time.monotonic() + binaries.TIMEOUT_S
+    while chief.last_step() <= first:
+        ended = [w for w in workers if w.process.poll() is not None]
+        if ended or time.monotonic() > deadline:
+            for worker in workers:
+                worker.end()
+            raise RuntimeError("\n".join(w.said for w in workers))
+        time.sleep(0.1)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--only", default="")
+    arguments = parser.parse_args()
+    has_wrong = False
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        tiny_run.write_corpus(folder, num_pairs=200)
+        lines = (folder / "train.source").read_text("utf-8").splitlines(True)
+        (folder / "other.source").write_text("".join(reversed(lines)), "utf-8")
+        for case in CASES:
+            if not re.search(arguments.only, case.name):
+                continue
+            for row, wanted in rows(case, folder):
+                is_wrong = not row.is_as(wanted)
+                status = "running" if row.status is None else row.status
+                print(
+                    f"{'WRONG ' if is_wrong else ''}{case.name} | {row.who} | "
+                    f"{status} | {row.seconds:.1f} s | {row.last_line}",
+                    flush=True,
+                )
+                has_wrong |= is_wrong
+    return int(has_wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
