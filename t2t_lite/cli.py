@@ -123,7 +123,8 @@ def _signal_again(ignored: "sys.UnraisableHookArgs") -> None:
 def _main(command: ModuleType, arguments: list[str]) -> int:
     if len(arguments) > 1:
         raise InputError(
-            f"this program takes flags only; received {arguments[1]!r}"
+            f"this program takes flags only; received {arguments[1]!r}: "
+            "--help lists the flags"
         )
     for flag in flags.FLAGS.get_key_flags_for_module(command):
         _require_usable(flag)

@@ -53,9 +53,11 @@ def load(path: str | os.PathLike) -> SavedModel:
     try:
         return _load(path)
     except DAMAGE as error:
+        is_there = files.exists(path)
+        what = _first_line(error) if is_there else "there is no such path"
         raise InputError(
             f"{path} is not a complete SavedModel from {program('export')} "
-            f"({_first_line(error)}): {_remedy(path)}"
+            f"({what}): {_remedy(path)}"
         ) from None
 
 

@@ -191,9 +191,11 @@ async def _errors_as_json(
     except web.HTTPException as error:
         if error.status < 400:
             raise
-        response = _json(rest.error(error.text), error.status)
-        if "Allow" in error.headers:
-            response.headers["Allow"] = error.headers["Allow"]
+        allowed = error.headers.get("Allow")
+        if allowed is None:
+            return _json(rest.error(error.text), error.status)
+        response = _json(rest.error(f"{error.text}: use {allowed}"), 405)
+        response.headers["Allow"] = allowed
         return response
     except Exception as error:  # One client's trouble must not end the server.
         logging.exception("A request failed.")

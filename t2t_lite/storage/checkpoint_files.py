@@ -142,8 +142,9 @@ def damage(path: str | os.PathLike) -> str:
     missing = [s for s in SUFFIXES if not files.exists(f"{path}{s}")]
     if len(missing) == len(SUFFIXES):
         return (
-            f"the checkpoint {path} is missing: give the path of one without "
-            "its file suffixes, such as DIR/checkpoints/step-100"
+            f"the checkpoint {path} is missing: give last, best, averaged, or "
+            "the path of one without its file suffixes, such as "
+            "DIR/checkpoints/step-100"
         )
     reasons = [f": {path}{suffix} is missing" for suffix in missing]
     return f"the checkpoint {path} is damaged{''.join(reasons)}"

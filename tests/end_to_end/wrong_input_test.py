@@ -140,7 +140,7 @@ _TRAIN_FLAGS = [
         ["--override=max_length=1000000001"],
         "max_length must be at most 1,000,000,000",
     ),
-    (["surplus"], "takes flags only; received 'surplus'"),
+    (["surplus"], "received 'surplus': --help lists the flags"),
 ]
 
 
@@ -241,7 +241,7 @@ _MODEL_FLAGS = [
         "keeps 2 checkpoints, too few to average the last 9",
     ),
     (["--checkpoint=averaged"], "has no checkpoint in averaged/"),
-    (["--checkpoint=nowhere"], "the checkpoint nowhere is missing"),
+    (["--checkpoint=nowhere"], "nowhere is missing: give last, best, averaged"),
     (["--beam_width=0"], "beam_width must be at least 1"),
     (["--length_penalty=-1"], "length_penalty must be at least 0"),
     (["--length_penalty=nan"], "length_penalty must be finite"),

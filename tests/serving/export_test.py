@@ -944,6 +944,8 @@ def test_an_export_with_the_vocabulary_of_another_model_is_refused(
 def test_what_is_no_export_is_refused(tmp_path, exported):
     with pytest.raises(InputError, match="is not a complete SavedModel"):
         Translator.from_saved_model(tmp_path)
+    with pytest.raises(InputError, match=r"nowhere .* \(there is no such path"):
+        Translator.from_saved_model(tmp_path / "nowhere")
     parent, version = exported[1].parent, exported[1]
     with pytest.raises(InputError, match=f"one version, such as {version}$"):
         Translator.from_saved_model(parent)

@@ -141,7 +141,7 @@ def test_an_export_is_served_and_described_as_the_model_is(tmp_path):
             413,
             "Maximum request body size",
         ),
-        (("GET", PREDICT), 405, "Method Not Allowed"),
+        (("GET", PREDICT), 405, "Method Not Allowed: use POST"),
         *(
             ((method, path, {"inputs": []}), 404, NOTHING.format(path))
             for method, path in (
