@@ -66,10 +66,10 @@ def _parsed(config: Any) -> tuple[tuple[str, ...], int]:
     """Returns the fields of a Cluster."""
     jobs, task = config["cluster"], config["task"]
     kind, index = task["type"], int(task["index"])
+    if kind not in _TASK_TYPES:  # Others need not be in the cluster.
+        raise ValueError("the task type must be worker or chief")
     if index not in range(len(jobs[kind])):
         raise IndexError("the task is not in the cluster")
-    if kind not in _TASK_TYPES:
-        raise ValueError("the task type must be worker or chief")
     chiefs, workers = (
         [str(address) for address in jobs.get(each, ())] for each in _TASK_TYPES
     )

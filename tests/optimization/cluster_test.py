@@ -71,9 +71,10 @@ def test_a_wrong_tf_config_is_refused(tf_config):
     assert f"received {tf_config!r}" in str(error.value)
 
 
+@pytest.mark.parametrize("others", [{}, {"evaluator": ["a:3"], "ps": ["b:3"]}])
 @pytest.mark.parametrize("kind", ["evaluator", "ps"])
-def test_a_task_that_does_not_train_is_refused(kind):
-    cluster = {**_CLUSTER, kind: ["127.0.0.1:3"]}
+def test_a_task_that_does_not_train_is_refused(kind, others):
+    cluster = _CLUSTER | others
     config = {"cluster": cluster, "task": {"type": kind, "index": 0}}
     with pytest.raises(InputError, match=r"\(the task type must be worker or"):
         Cluster.from_tf_config(json.dumps(config))
