@@ -28,7 +28,7 @@ SHORT = 0.85  # The share of sentences that are plain.
 
 @functools.cache
 def drawn_until(split: str) -> list[Pair]:
-    """Returns the pairs of `split`, for which earlier splits are drawn too."""
+    """Returns the pairs of `split`; no later split is drawn for them."""
     return drawn_splits(sizes_until(split))[split]
 
 
@@ -61,7 +61,7 @@ def drawn_splits(sizes: dict[str, int]) -> dict[str, list[Pair]]:
 
 
 def drawn(draw: Draw) -> Pair:
-    """Returns one sentence of any pattern."""
+    """Returns a pair of any pattern."""
     table = short_patterns if draw.chance(SHORT) else patterns
     choices, sums = weighted(table)
     return draw.choices(choices, cum_weights=sums)[0](draw)
@@ -80,12 +80,12 @@ def fits(pair: Pair) -> bool:
 
 
 def pairs(split: str) -> list[Pair]:
-    """Returns the English-German pairs of "train", "dev" or "test"."""
+    """Returns the sentence pairs of "train", "dev" or "test"."""
     return list(drawn_until(split))
 
 
 def alignments(split: str) -> list[str]:
-    """Returns the links of the words of `pairs(split)`, in Pharaoh format."""
+    """Returns the links of each of `pairs(split)`, in Pharaoh format."""
     return list(_drawn_links(split))
 
 

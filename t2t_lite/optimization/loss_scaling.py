@@ -55,7 +55,7 @@ class LossScaling:
             tokens=totals.tokens,
             gradient_norms=norms,
             step=self._state.step + 1,
-            batch=batch,
+            batch=batch.without_links(),
         )
         self._graphs.clear()
         reason = "the gradients are not finite at any loss scale"

@@ -16,6 +16,10 @@ class Batch(NamedTuple):
     target_ids: np.ndarray  # int32 [B, T]
     is_linked: np.ndarray | None = None  # uint8 [B, T, S], None: no links
 
+    def without_links(self) -> "Batch":
+        """Returns the ids alone."""
+        return self._replace(is_linked=None)
+
 
 class Shard(NamedTuple):
     """What a replica is given of a micro-batch: R of its rows."""

@@ -121,7 +121,7 @@ class Trainer:
             tokens=applied.tokens,
             gradient_norms=applied.gradient_norms,
             step=self.step,
-            batch=batch,
+            batch=batch.without_links(),
         )
 
     def agree_to_stop(self) -> bool:

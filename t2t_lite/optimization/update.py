@@ -14,4 +14,4 @@ class Update(NamedTuple):
     tokens: tf.Tensor  # float32 [], target tokens
     gradient_norms: tf.Tensor  # float32 [G], those of GradientNorms
     step: int  # updates done, including it
-    batch: Batch
+    batch: Batch  # without links, which may be large

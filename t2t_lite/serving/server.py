@@ -194,7 +194,9 @@ async def _errors_as_json(
         allowed = error.headers.get("Allow")
         if allowed is None:
             return _json(rest.error(error.text), error.status)
-        response = _json(rest.error(f"{error.text}: use {allowed}"), 405)
+        methods = allowed.replace(",", " or ")
+        text = rest.error(f"{error.text}: use {methods}")
+        response = _json(text, error.status)
         response.headers["Allow"] = allowed
         return response
     except Exception as error:  # One client's trouble must not end the server.

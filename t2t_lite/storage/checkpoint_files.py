@@ -70,7 +70,7 @@ def require(
         there = candidate_paths(files.to_path(model_dir) / FOLDERS[which])
         require_enough(model_dir, len(there), which, average_last=average_last)
     elif not exists(named(which)):
-        raise InputError(damage(named(which)))
+        raise InputError(f"{damage(named(which))}, or {', '.join(FOLDERS)}")
 
 
 def require_enough(
@@ -142,9 +142,8 @@ def damage(path: str | os.PathLike) -> str:
     missing = [s for s in SUFFIXES if not files.exists(f"{path}{s}")]
     if len(missing) == len(SUFFIXES):
         return (
-            f"the checkpoint {path} is missing: give last, best, averaged, or "
-            "the path of one without its file suffixes, such as "
-            "DIR/checkpoints/step-100"
+            f"the checkpoint {path} is missing: give the path of one without "
+            "its file suffixes, such as DIR/checkpoints/step-100"
         )
     reasons = [f": {path}{suffix} is missing" for suffix in missing]
     return f"the checkpoint {path} is damaged{''.join(reasons)}"

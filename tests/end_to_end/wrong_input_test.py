@@ -241,7 +241,10 @@ _MODEL_FLAGS = [
         "keeps 2 checkpoints, too few to average the last 9",
     ),
     (["--checkpoint=averaged"], "has no checkpoint in averaged/"),
-    (["--checkpoint=nowhere"], "nowhere is missing: give last, best, averaged"),
+    (
+        ["--checkpoint=nowhere"],
+        "DIR/checkpoints/step-100, or last, best, averaged",
+    ),
     (["--beam_width=0"], "beam_width must be at least 1"),
     (["--length_penalty=-1"], "length_penalty must be at least 0"),
     (["--length_penalty=nan"], "length_penalty must be finite"),

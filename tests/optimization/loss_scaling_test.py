@@ -13,7 +13,7 @@ from t2t_lite.optimization.sharding import Batch
 from t2t_lite.optimization.sums import Sums
 
 IDS = np.ones((2, 3), np.int32)
-BATCH = Batch(IDS, IDS)
+BATCH = Batch(IDS, IDS, np.zeros((2, 3, 3), np.uint8))
 
 
 class Graphs:
@@ -75,6 +75,7 @@ def test_a_batch_that_fits_at_no_scale_is_a_divergence():
         LossScaling(state, graphs).fits(BATCH)
     update = e.value.update
     assert (float(update.loss), float(update.tokens)) == (2.0, 4.0)
-    assert update.batch[0] is update.batch[1] is IDS
+    assert update.batch.source_ids is update.batch.target_ids is IDS
+    assert update.batch.is_linked is None  # They may be large.
     assert state.loss_scale == LossScale(2.0**-10)
     assert graphs.is_cleared

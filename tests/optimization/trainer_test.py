@@ -144,7 +144,8 @@ def test_an_update_knows_its_step_and_its_batch(with_dropout):
     with_dropout.update(_batch(1))
     update = with_dropout.update(batch)
     assert update.step == 2
-    assert update.batch is batch
+    assert update.batch.source_ids is batch.source_ids
+    assert update.batch.target_ids is batch.target_ids
 
 
 def test_micro_batches_draw_masks_of_their_own(with_dropout, without_dropout):

@@ -142,6 +142,7 @@ def test_an_export_is_served_and_described_as_the_model_is(tmp_path):
             "Maximum request body size",
         ),
         (("GET", PREDICT), 405, "Method Not Allowed: use POST"),
+        (("POST", MODEL, {}), 405, "Method Not Allowed: use GET or HEAD"),
         *(
             ((method, path, {"inputs": []}), 404, NOTHING.format(path))
             for method, path in (

@@ -610,7 +610,7 @@ def test_a_warm_start_has_the_head_of_its_model(directory, tmp_path):
         ("deeper", HPARAMS, None),
         ("guided", dataclasses.replace(GUIDED, num_layers=2), [0, 0, True]),
     ):
-        links = LINKS if hparams.guided_alignment else None
+        links = LINKS if hparams.is_guided else None
         found = prepare(
             ModelDirectory(tmp_path / name),
             hparams,
