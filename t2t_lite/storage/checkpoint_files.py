@@ -70,7 +70,8 @@ def require(
         there = candidate_paths(files.to_path(model_dir) / FOLDERS[which])
         require_enough(model_dir, len(there), which, average_last=average_last)
     elif not exists(named(which)):
-        raise InputError(f"{damage(named(which))}, or {', '.join(FOLDERS)}")
+        others = ", ".join(FOLDERS)
+        raise InputError(f"{damage(named(which))}; or give {others}")
 
 
 def require_enough(

@@ -243,7 +243,7 @@ _MODEL_FLAGS = [
     (["--checkpoint=averaged"], "has no checkpoint in averaged/"),
     (
         ["--checkpoint=nowhere"],
-        "DIR/checkpoints/step-100, or last, best, averaged",
+        "DIR/checkpoints/step-100; or give last, best, averaged",
     ),
     (["--beam_width=0"], "beam_width must be at least 1"),
     (["--length_penalty=-1"], "length_penalty must be at least 0"),
