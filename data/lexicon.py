@@ -680,25 +680,25 @@ small/smaller | klein | young animal furniture thing load vehicle building room
 small/smaller | klein | green waters settlement parcel gift
 new/newer | neu | text clothes furniture thing vehicle building home
 new/newer | neu | device openable carried
-beautiful | schön | clothes furniture gift picked building home
-beautiful | schön | green settlement event
+beautiful/more beautiful | schön | clothes furniture gift picked building home
+beautiful/more beautiful | schön | green settlement event
 ugly/uglier | hässlich | clothes furniture thing building
-expensive | teuer/teurer | clothes furniture thing vehicle gift
+expensive/more expensive | teuer/teurer | clothes furniture thing vehicle gift
 cheap/cheaper | billig | clothes furniture thing vehicle
 good/better | gut/besser | known text food event job
 bad/worse | schlecht | text show weather
 long/longer | lang/länger | text event tale clothes_long
 short/shorter | kurz/kürzer | text tale course
-interesting | interessant | text show topic sight course
-boring | langweilig | text show topic course
-exciting | spannend | text tale show journey
-difficult | schwierig | problem homework course
+interesting/more interesting | interessant | text show topic sight course
+boring/more boring | langweilig | text show topic course
+exciting/more exciting | spannend | text tale show journey
+difficult/more difficult | schwierig | problem homework course
 easy/easier | einfach | problem homework
-important | wichtig | problem topic event mail
+important/more important | wichtig | problem topic event mail
 friendly/friendlier | freundlich | person
 strict/stricter | streng | family job
 clever/cleverer | klug/klüger | person pet
-famous | berühmt | job sight
+famous/more famous | berühmt | job sight
 nice/nicer | nett | person
 funny/funnier | lustig | young known tale
 tall/taller | groß/größer | adult minor tree
@@ -709,10 +709,10 @@ fast/faster | schnell | vehicle runner
 slow/slower | langsam | vehicle farm
 loud/louder | laut | vehicle apparatus
 quiet/quieter | ruhig | green settlement building
-modern | modern | building apparatus furniture
-comfortable | bequem | paired surface
+modern/more modern | modern | building apparatus furniture
+comfortable/more comfortable | bequem | paired surface
 warm/warmer | warm/wärmer | coatlike knitted
-elegant | elegant | clothes
+elegant/more elegant | elegant | clothes
 fresh/fresher | frisch | fruit baked massive
 sweet/sweeter | süß | fruit portion
 ripe/riper | reif | fruit

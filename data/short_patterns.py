@@ -433,6 +433,18 @@ def explanation(draw: Draw) -> Pair:
     return uttered(draw, replace(clause, accusative=thing, recipient=to_whom))
 
 
+def favor(draw: Draw) -> Pair:
+    """My aunt buys a ring for Anna; he is not baking a cake for us."""
+    verb = draw.choice(plain_verbs("buy, bake, cook, draw, carry"))
+    subject = who(draw)
+    clause = patterns.fill(draw, told(draw, Clause(subject, verb)))
+    other = patterns.located(FOR, whom(draw, subject), ACCUSATIVE)
+    return uttered(draw, replace(clause, complement=other))
+
+
+FOR = Text("for", "für")
+
+
 def property_of(draw: Draw) -> Pair:
     """The bicycle belongs to my brother; the car does not belong to me."""
     thing = known(draw, draw.choice(things()))
@@ -666,6 +678,176 @@ def quality_of_person(draw: Draw, noun: Noun) -> Text:
     return Text(row.english, row.german)
 
 
+def not_yet(draw: Draw) -> Pair:
+    """He is still ill; the pears are not ripe yet; have you already eaten?"""
+    if draw.chance(0.5):
+        subject = who(draw)
+        how = draw.choice(words.OPINIONS)
+        if draw.chance(0.5):
+            noun = draw.choice(things())
+            subject, how = known(draw, noun), quality(draw, noun)
+        clause = state(subject, how, draw.one_of("present", "present", "past"))
+        if draw.chance(0.5):
+            still = replace(clause, frequency=Text("still", "noch"))
+            return say(still, "?" if draw.chance(0.2) else ".")
+        return say(later(clause))
+    clause = patterns.activity(draw, who(draw), "past", extras=0)
+    clause = replace(clause, tense="perfect")
+    thing = clause.accusative
+    if isinstance(thing, NounPhrase) and not clause.dative and draw.chance(0.5):
+        key = thing.pronoun
+        it_ = PRONOUN["it n" if key.startswith("it") else key]
+        clause = replace(clause, accusative=it_)
+    roll = draw.random()
+    if roll < 0.4 and clause.subject != PRONOUN["I"]:
+        already = Text("already", "schon")
+        return say(replace(clause, frequency=already), "?")
+    if roll < 0.6 and patterns.counted(clause.accusative) is False:
+        return say(replace(clause, frequency=Text("never", "nie")))
+    if is_denied_late(clause):
+        return say(later(clause))
+    return say(clause)
+
+
+def later(clause: Clause) -> Clause:
+    """The clause as what is not so yet: `noch nicht`, and `yet` at its end."""
+    yet = marks.apart(Text("yet", "noch"))
+    return replace(
+        clause,
+        negative=True,
+        time=Text(yet.english, ""),
+        frequency=Text("", yet.german),
+    )
+
+
+def is_denied_late(clause: Clause) -> bool:
+    """Whether German has nothing between `noch` and `nicht`."""
+    objects = clause.accusative, clause.dative
+    named = [phrase for phrase in objects if phrase is not None]
+    if any(map(patterns.counted, named)):
+        return False
+    return all(isinstance(p, Pronoun) or not p.definite for p in named)
+
+
+ANYONE = (
+    Pronoun(("nobody", "nobody"), ("niemand", "niemanden", "niemandem")),
+    Pronoun(("somebody", "somebody"), ("jemand", "jemanden", "jemandem")),
+    Pronoun(("everybody", "everybody"), ("jeder", "jeden", "jedem")),
+)
+ANYTHING = (
+    Pronoun(("something", "something"), ("etwas", "etwas", "etwas")),
+    Pronoun(("nothing", "nothing"), ("nichts", "nichts", "nichts")),
+)
+
+
+def anybody(draw: Draw) -> Pair:
+    """Nobody sees me; I hear somebody; she has found nothing."""
+    tense = draw.choice(TENSES)
+    roll = draw.random()
+    if roll < 0.5:
+        subject = draw.choice(ANYONE)
+        if draw.chance(0.3):
+            how = predicate(draw, draw.choice(words.OPINIONS))
+            return say(state(subject, how, draw.one_of(*STATES)))
+        return say(patterns.doing(draw, subject, tense, extras=0.1))
+    others, labels = ANYONE, ON_BEINGS
+    if roll > 0.75:
+        others, labels = ANYTHING, ON_MOVABLES + ", eat, drink, read"
+    clause = told(draw, Clause(who(draw), draw.choice(plain_verbs(labels))))
+    other = draw.choice(others)
+    clause = replace(clause, accusative=other)
+    denied = other.english() in ("nobody", "nothing")
+    asked = not denied and clause.subject != PRONOUN["I"] and draw.chance(0.3)
+    return say(clause, "?" if asked else ".")
+
+
+WITH, WITHOUT = Text("with", "mit"), Text("without", "ohne")
+
+
+def company(draw: Draw) -> Pair:
+    """Clara came home without her jacket; does he live with his dogs?"""
+    subject, tense = who(draw), draw.choice(TENSES)
+    labels = "work, sing, dance, sleep, laugh"
+    verb = draw.choice([*plain_verbs(labels), VERB["live"], VERB["play"]])
+    clause = Clause(subject, verb, patterns.steady(verb, tense))
+    if draw.chance(0.4):
+        clause = patterns.motion(draw, subject, tense)
+    other = whom(draw, subject)
+    if draw.chance(0.4):
+        noun = draw.choice(movables() + patterns.nouns_of("animal"))
+        other = some(draw, noun)
+        own = patterns.possessive(subject)
+        if own and not noun.mass and draw.chance(0.6):
+            other = replace(other, determiner=own, adjectives=())
+    how = patterns.located(WITH, other, DATIVE)
+    if draw.chance(0.35):
+        how = patterns.located(WITHOUT, other, ACCUSATIVE)
+    return uttered(draw, replace(clause, manner=how, place=patterns.NOTHING))
+
+
+def pointing(draw: Draw) -> Pair:
+    """This is my brother; are those your keys?; whose umbrella is this?"""
+    noun = draw.choice(people() + things() + patterns.nouns_of("event"))
+    plural = not noun.mass and draw.chance(PLURAL)
+    one = draw.one_of("this", "that")
+    if plural:
+        one = {"this": "these", "that": "those"}[one]
+    it_ = Pronoun((one, one), ("das", "das", "das"), plural=plural)
+    tense = draw.one_of(*STATES)
+    if draw.chance(0.2) and not noun.mass:
+        phrase = NounPhrase(noun, "", plural=plural)
+        thing = Text(phrase.english(), phrase.german(NOMINATIVE))
+        whose = Text(f"whose {thing.english}", f"wessen {thing.german}")
+        return say(replace(state(it_, patterns.NOTHING), fronted=whose), "?")
+    determiner = draw.one_of("a", "the", *POSSESSIVES)
+    owner = None
+    if noun.mass or (plural and determiner == "a"):
+        determiner = "the"
+    if draw.chance(0.2):
+        owner = patterns.name(draw)
+    qualities = patterns.adjectives(draw, noun, 0.15)
+    phrase = NounPhrase(noun, determiner, qualities, plural=plural, owner=owner)
+    what = Text(phrase.english(), phrase.german(NOMINATIVE))
+    clause = state(it_, what, tense)
+    if determiner == "a" and owner is None:
+        return say(clause, "?" if draw.chance(0.25) else ".")
+    return uttered(draw, clause)
+
+
+def excess(draw: Draw) -> Pair:
+    """The dress is too expensive for me."""
+    noun = draw.choice(things())
+    too = marks.apart(Text("too", "zu"))
+    word = marks.apart(quality(draw, noun))
+    thing = known(draw, noun)
+    for_whom = patterns.located(FOR, whom(draw, thing), ACCUSATIVE)
+    how = Text(
+        f"{too.english} {word.english} {for_whom.english}",
+        f"{too.german} {word.german} {for_whom.german}",
+    )
+    return uttered(draw, state(thing, how, draw.one_of(*STATES)))
+
+
+def how_many(draw: Draw) -> Pair:
+    """How many dogs do you see?  How much does the lamp cost?"""
+    subject = who(draw)
+    if subject == PRONOUN["I"]:
+        subject = PRONOUN["you"]
+    if draw.chance(0.25):
+        thing = known(draw, draw.choice(movables()))
+        much = Text("how much", "wie viel")
+        clause = Clause(thing, VERB["cost"], draw.one_of("present", "past"))
+        return say(replace(clause, fronted=much), "?")
+    noun = draw.choice([n for n in things() if not n.mass])
+    phrase = NounPhrase(noun, "", plural=True)
+    many = Text(
+        f"how many {phrase.english()}", f"wie viele {phrase.german(ACCUSATIVE)}"
+    )
+    verb = draw.one_of(VERB["have"], draw.choice(plain_verbs(ON_THINGS)))
+    tense = patterns.steady(verb, draw.choice(TENSES))
+    return say(Clause(subject, verb, tense, fronted=many), "?")
+
+
 def circumstances(draw: Draw) -> Pair:
     """I have no time; she is on holiday; do you have a headache?"""
     rows = words.HINDRANCES + words.OCCASIONS + words.PHASES
@@ -716,6 +898,24 @@ def age(draw: Draw) -> Pair:
     return uttered(draw, state(who(draw), old))
 
 
+def remark(draw: Draw) -> Pair:
+    """The dog that Anna sees is old; the coats that I bought were not cheap."""
+    nouns, labels = things(), ON_THINGS
+    if draw.chance(0.3):
+        nouns, labels = people() + patterns.nouns_of("animal"), ON_BEINGS
+    noun = draw.choice(nouns)
+    plural = not noun.mass and draw.chance(PLURAL)
+    phrase = NounPhrase(noun, "the", plural=plural)
+    verb = draw.choice(plain_verbs(labels))
+    tense = patterns.steady(verb, draw.choice(TENSES))
+    which = patterns.relative_word(phrase, ACCUSATIVE)
+    inner = Clause(who(draw), verb, tense, fronted=which)
+    after = Text(english(inner), german(inner, "last"))
+    how = predicate(draw, quality(draw, noun))
+    thing = replace(phrase, after=after)
+    return uttered(draw, state(thing, how, draw.one_of(*STATES)))
+
+
 def comparison(draw: Draw) -> Pair:
     """My hat is bigger than your cap; the bear is not older than the fox."""
     grades = [qualities()[word] for word in PLAIN_QUALITIES]
@@ -728,6 +928,8 @@ def comparison(draw: Draw) -> Pair:
         NounPhrase(noun, draw.one_of("the", "the", *POSSESSIVES[:3]))
         for noun in (first, second)
     )
+    if first in people() and draw.chance(0.5):
+        left, right = draw.one_of((left, whom(draw, left)), (who(draw), right))
     than = Text(
         f"{one.comparative} than {right.english(True)}",
         f"{one.german_comparative} als {right.german(NOMINATIVE)}",
@@ -1000,7 +1202,7 @@ def cost(draw: Draw) -> Pair:
 def counting(draw: Draw) -> Pair:
     """Four men are carrying the boxes; two dogs are sleeping."""
     noun = draw.choice(people())
-    count = draw.randint(2, 12)
+    count = draw.one_of(draw.randint(2, 12), "some", "many", "")
     several = NounPhrase(noun, count, plural=True)
     tense = draw.choice(TENSES)
     return say(patterns.doing(draw, several, tense, extras=0.1))
@@ -1027,6 +1229,7 @@ PATTERNS: list[tuple[int, Callable[[Draw], Pair]]] = [
     (10, concern),
     (7, handing),
     (2, explanation),
+    (3, favor),
     (3, property_of),
     (11, whereabouts),
     (9, beside),
@@ -1038,7 +1241,8 @@ PATTERNS: list[tuple[int, Callable[[Draw], Pair]]] = [
     (4, profession),
     (2, identity),
     (1, age),
-    (3, comparison),
+    (4, comparison),
+    (5, remark),
     (5, belongings),
     (4, liking),
     (1, love),
@@ -1055,6 +1259,12 @@ PATTERNS: list[tuple[int, Callable[[Draw], Pair]]] = [
     (4, errand),
     (2, patterns.thirst),
     (1, cost),
-    (2, counting),
+    (3, counting),
+    (5, not_yet),
+    (5, anybody),
+    (4, company),
+    (4, pointing),
+    (2, excess),
+    (2, how_many),
     (3, lately),
 ]
