@@ -270,8 +270,9 @@ def verbs_for(tense: str) -> list[Verb]:
 
 
 def steady(verb: Verb, tense: str) -> str:
-    """`tense`, or the plain present for what has no progressive."""
-    return "present" if tense == "progressive" and verb.stative else tense
+    """`tense`, or the plain present for what has no progressive, as `find`."""
+    plain = verb.stative or verb.label == "find"
+    return "present" if tense == "progressive" and plain else tense
 
 
 def deed(draw: Draw, subject: Phrase, tense: str, labels: str) -> Clause:

@@ -69,7 +69,13 @@ def syllable(draw: Draw) -> str:
 def words_of_tables() -> frozenset[str]:
     """The words of either language that an invented one must not be."""
     tables = words.NOUNS + words.VERBS + words.SPECIAL_VERBS + words.ADJECTIVES
-    return frozenset(re.findall(r"\w+", tables.lower()))
+    return frozenset(re.findall(r"\w+", tables.lower() + FUNCTION_WORDS))
+
+
+FUNCTION_WORDS = """
+    aber ago are bin can den dieser five has her him his jeden one schon seinen
+    seiner six ten than the this yet
+"""
 
 
 def invented_noun(draw: Draw) -> Noun:
@@ -220,7 +226,9 @@ def uttered(draw: Draw, clause: Clause) -> Pair:
     if roll < 0.8:
         return say(denied(draw, clause))
     if clause.subject == PRONOUN["I"] and clause.modal not in ASKING:
-        clause = replace(clause, subject=PRONOUN["you"])
+        to_you = "you" in marks.removed(english(clause)).split()
+        asked_of = PRONOUN["they" if to_you else "you"]
+        clause = replace(clause, subject=asked_of)
     if draw.chance(0.2) and (clause.verb == BE or not clause.verb.stative):
         asked = ("why", "warum")
         if clause.verb != BE and draw.chance(0.5):
@@ -678,19 +686,21 @@ def quality_of_person(draw: Draw, noun: Noun) -> Text:
     return Text(row.english, row.german)
 
 
-def not_yet(draw: Draw) -> Pair:
-    """He is still ill; the pears are not ripe yet; have you already eaten?"""
+def still(draw: Draw) -> Pair:
+    """He is still ill; the pears are not ripe yet."""
+    subject, how = who(draw), draw.choice(words.OPINIONS)
     if draw.chance(0.5):
-        subject = who(draw)
-        how = draw.choice(words.OPINIONS)
-        if draw.chance(0.5):
-            noun = draw.choice(things())
-            subject, how = known(draw, noun), quality(draw, noun)
-        clause = state(subject, how, draw.one_of("present", "present", "past"))
-        if draw.chance(0.5):
-            still = replace(clause, frequency=Text("still", "noch"))
-            return say(still, "?" if draw.chance(0.2) else ".")
+        noun = draw.choice(things())
+        subject, how = known(draw, noun), quality(draw, noun)
+    clause = state(subject, how, draw.one_of(*STATES))
+    if draw.chance(0.5):
         return say(later(clause))
+    clause = replace(clause, frequency=Text("still", "noch"))
+    return say(clause, "?" if draw.chance(0.2) else ".")
+
+
+def already(draw: Draw) -> Pair:
+    """Have you already eaten?  I have not found it yet; he has never slept."""
     clause = patterns.activity(draw, who(draw), "past", extras=0)
     clause = replace(clause, tense="perfect")
     thing = clause.accusative
@@ -700,9 +710,8 @@ def not_yet(draw: Draw) -> Pair:
         clause = replace(clause, accusative=it_)
     roll = draw.random()
     if roll < 0.4 and clause.subject != PRONOUN["I"]:
-        already = Text("already", "schon")
-        return say(replace(clause, frequency=already), "?")
-    if roll < 0.6 and patterns.counted(clause.accusative) is False:
+        return say(replace(clause, frequency=Text("already", "schon")), "?")
+    if roll < 0.6 and not patterns.counted(clause.accusative):
         return say(replace(clause, frequency=Text("never", "nie")))
     if is_denied_late(clause):
         return say(later(clause))
@@ -721,12 +730,14 @@ def later(clause: Clause) -> Clause:
 
 
 def is_denied_late(clause: Clause) -> bool:
-    """Whether German has nothing between `noch` and `nicht`."""
-    objects = clause.accusative, clause.dative
-    named = [phrase for phrase in objects if phrase is not None]
-    if any(map(patterns.counted, named)):
+    """Whether German has nothing between `noch` and `nicht` or `kein`.
+
+    What is definite would stand there: `noch den Brief nicht`, not German.
+    """
+    thing, taker = clause.accusative, clause.dative
+    if patterns.counted(thing) or not isinstance(taker, Pronoun | None):
         return False
-    return all(isinstance(p, Pronoun) or not p.definite for p in named)
+    return isinstance(thing, Pronoun | None) or not thing.definite
 
 
 ANYONE = (
@@ -741,7 +752,7 @@ ANYTHING = (
 
 
 def anybody(draw: Draw) -> Pair:
-    """Nobody sees me; I hear somebody; she has found nothing."""
+    """Nobody sees me; I hear somebody; she found nothing."""
     tense = draw.choice(TENSES)
     roll = draw.random()
     if roll < 0.5:
@@ -749,15 +760,20 @@ def anybody(draw: Draw) -> Pair:
         if draw.chance(0.3):
             how = predicate(draw, draw.choice(words.OPINIONS))
             return say(state(subject, how, draw.one_of(*STATES)))
-        return say(patterns.doing(draw, subject, tense, extras=0.1))
+        clause = patterns.doing(draw, subject, tense, extras=0.1)
+        if subject == ANYONE[0] and patterns.counted(clause.accusative):
+            return anybody(draw)  # Not `Nobody pays some bills.`
+        return say(clause)
     others, labels = ANYONE, ON_BEINGS
     if roll > 0.75:
         others, labels = ANYTHING, ON_MOVABLES + ", eat, drink, read"
     clause = told(draw, Clause(who(draw), draw.choice(plain_verbs(labels))))
     other = draw.choice(others)
     clause = replace(clause, accusative=other)
-    denied = other.english() in ("nobody", "nothing")
-    asked = not denied and clause.subject != PRONOUN["I"] and draw.chance(0.3)
+    none = other.english() in ("nobody", "nothing")
+    if none and clause.modal in ("must", "had"):  # Not `muss nichts essen`.
+        clause = replace(clause, modal="can")
+    asked = not none and clause.subject != PRONOUN["I"] and draw.chance(0.3)
     return say(clause, "?" if asked else ".")
 
 
@@ -767,7 +783,7 @@ WITH, WITHOUT = Text("with", "mit"), Text("without", "ohne")
 def company(draw: Draw) -> Pair:
     """Clara came home without her jacket; does he live with his dogs?"""
     subject, tense = who(draw), draw.choice(TENSES)
-    labels = "work, sing, dance, sleep, laugh"
+    labels = "work, sing, dance, laugh"
     verb = draw.choice([*plain_verbs(labels), VERB["live"], VERB["play"]])
     clause = Clause(subject, verb, patterns.steady(verb, tense))
     if draw.chance(0.4):
@@ -780,9 +796,9 @@ def company(draw: Draw) -> Pair:
         if own and not noun.mass and draw.chance(0.6):
             other = replace(other, determiner=own, adjectives=())
     how = patterns.located(WITH, other, DATIVE)
-    if draw.chance(0.35):
+    if draw.chance(0.35) and clause.verb != VERB["live"]:
         how = patterns.located(WITHOUT, other, ACCUSATIVE)
-    return uttered(draw, replace(clause, manner=how, place=patterns.NOTHING))
+    return uttered(draw, replace(clause, manner=how))
 
 
 def pointing(draw: Draw) -> Pair:
@@ -792,13 +808,12 @@ def pointing(draw: Draw) -> Pair:
     one = draw.one_of("this", "that")
     if plural:
         one = {"this": "these", "that": "those"}[one]
-    it_ = Pronoun((one, one), ("das", "das", "das"), plural=plural)
+    this = Pronoun((one, one), ("das", "das", "das"), plural=plural)
     tense = draw.one_of(*STATES)
     if draw.chance(0.2) and not noun.mass:
-        phrase = NounPhrase(noun, "", plural=plural)
-        thing = Text(phrase.english(), phrase.german(NOMINATIVE))
+        thing = nominative(NounPhrase(noun, "", plural=plural))
         whose = Text(f"whose {thing.english}", f"wessen {thing.german}")
-        return say(replace(state(it_, patterns.NOTHING), fronted=whose), "?")
+        return say(replace(state(this, patterns.NOTHING), fronted=whose), "?")
     determiner = draw.one_of("a", "the", *POSSESSIVES)
     owner = None
     if noun.mass or (plural and determiner == "a"):
@@ -807,8 +822,7 @@ def pointing(draw: Draw) -> Pair:
         owner = patterns.name(draw)
     qualities = patterns.adjectives(draw, noun, 0.15)
     phrase = NounPhrase(noun, determiner, qualities, plural=plural, owner=owner)
-    what = Text(phrase.english(), phrase.german(NOMINATIVE))
-    clause = state(it_, what, tense)
+    clause = state(this, nominative(phrase), tense)
     if determiner == "a" and owner is None:
         return say(clause, "?" if draw.chance(0.25) else ".")
     return uttered(draw, clause)
@@ -830,14 +844,14 @@ def excess(draw: Draw) -> Pair:
 
 def how_many(draw: Draw) -> Pair:
     """How many dogs do you see?  How much does the lamp cost?"""
-    subject = who(draw)
-    if subject == PRONOUN["I"]:
-        subject = PRONOUN["you"]
     if draw.chance(0.25):
         thing = known(draw, draw.choice(movables()))
         much = Text("how much", "wie viel")
         clause = Clause(thing, VERB["cost"], draw.one_of("present", "past"))
         return say(replace(clause, fronted=much), "?")
+    subject = who(draw)
+    if subject == PRONOUN["I"]:
+        subject = PRONOUN["you"]
     noun = draw.choice([n for n in things() if not n.mass])
     phrase = NounPhrase(noun, "", plural=True)
     many = Text(
@@ -884,12 +898,14 @@ def identity(draw: Draw) -> Pair:
     if draw.chance(0.5) or isinstance(person.determiner, int):
         asked = draw.one_of(person, name(draw))
         tense = draw.one_of("present", "present", "past")
-        what = Text(asked.english(), asked.german(NOMINATIVE))
-        clause = state(PRONOUN["who"], what, tense)
+        clause = state(PRONOUN["who"], nominative(asked), tense)
         return written(english(clause), german(clause), "?")
     relation = replace(patterns.relation(draw), plural=False, adjectives=())
-    what = Text(relation.english(), relation.german(NOMINATIVE))
-    return uttered(draw, state(person, what))
+    return uttered(draw, state(person, nominative(relation)))
+
+
+def nominative(phrase: Phrase) -> Text:
+    return Text(phrase.english(), phrase.german(NOMINATIVE))
 
 
 def age(draw: Draw) -> Pair:
@@ -909,15 +925,24 @@ def remark(draw: Draw) -> Pair:
     verb = draw.choice(plain_verbs(labels))
     tense = patterns.steady(verb, draw.choice(TENSES))
     which = patterns.relative_word(phrase, ACCUSATIVE)
-    inner = Clause(who(draw), verb, tense, fronted=which)
+    inner = Clause(another(draw, phrase), verb, tense, fronted=which)
     after = Text(english(inner), german(inner, "last"))
-    how = predicate(draw, quality(draw, noun))
+    of_person = noun in people()
+    how = quality_of_person(draw, noun) if of_person else quality(draw, noun)
+    how = predicate(draw, how)
     thing = replace(phrase, after=after)
     return uttered(draw, state(thing, how, draw.one_of(*STATES)))
 
 
+def another(draw: Draw, *others: Phrase) -> Phrase:
+    """He, Anna, the waiter: nobody who is one of the others."""
+    if draw.chance(0.5):
+        return PRONOUN[draw.one_of(*SUBJECTS)]
+    return patterns.someone_else(draw, *others)
+
+
 def comparison(draw: Draw) -> Pair:
-    """My hat is bigger than your cap; the bear is not older than the fox."""
+    """My hat is bigger than your cap; is the boy older than you?"""
     grades = [qualities()[word] for word in PLAIN_QUALITIES]
     grades = [row for row in grades if row.comparative]
     rows = [row for row in words.ADJECTIVE_LIST if row.comparative]
@@ -929,7 +954,8 @@ def comparison(draw: Draw) -> Pair:
         for noun in (first, second)
     )
     if first in people() and draw.chance(0.5):
-        left, right = draw.one_of((left, whom(draw, left)), (who(draw), right))
+        other = another(draw, left, right)
+        left, right = draw.one_of((left, other), (other, right))
     than = Text(
         f"{one.comparative} than {right.english(True)}",
         f"{one.german_comparative} als {right.german(NOMINATIVE)}",
@@ -1200,9 +1226,10 @@ def cost(draw: Draw) -> Pair:
 
 
 def counting(draw: Draw) -> Pair:
-    """Four men are carrying the boxes; two dogs are sleeping."""
+    """Four men are carrying the boxes; many pupils slept."""
     noun = draw.choice(people())
-    count = draw.one_of(draw.randint(2, 12), "some", "many", "")
+    numbers = draw.randint(2, 12), draw.randint(2, 12)
+    count = draw.one_of(*numbers, "some", "many", "")
     several = NounPhrase(noun, count, plural=True)
     tense = draw.choice(TENSES)
     return say(patterns.doing(draw, several, tense, extras=0.1))
@@ -1259,8 +1286,9 @@ PATTERNS: list[tuple[int, Callable[[Draw], Pair]]] = [
     (4, errand),
     (2, patterns.thirst),
     (1, cost),
-    (3, counting),
-    (5, not_yet),
+    (4, counting),
+    (3, still),
+    (2, already),
     (5, anybody),
     (4, company),
     (4, pointing),
