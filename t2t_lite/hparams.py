@@ -73,7 +73,8 @@ class HParams:
     # Optimizer and schedule, section 5.3.
     learning_rate_scale: float = 1.0
     warmup_steps: int = 4000
-    # Not in the paper: how many updates at the end lower the rate to 0.
+    # Not in the paper: the rate falls to 0 over so many updates at the end, or
+    # over all updates if there are fewer.
     cooldown_steps: int = 0
     adam_beta1: float = 0.9
     adam_beta2: float = 0.98
@@ -170,11 +171,6 @@ class HParams:
                 f"max_length={self.max_length}",
                 self.learned_positions >= self.max_length,
             )
-        yield (
-            f"cooldown_steps must be at most steps={self.steps}, or 0 for no "
-            "cooldown",
-            self.cooldown_steps <= self.steps,
-        )
         yield (
             "max_length must be at least 2: a token, and the end of sentence",
             self.max_length >= 2,
@@ -327,6 +323,7 @@ _PRESETS = {
         max_length=128,
         learning_rate_scale=0.6,
         warmup_steps=400,
+        cooldown_steps=1000,
         steps=2000,
         average_last=3,
         # By minutes, there would be few, and their number differs by machine.

@@ -78,7 +78,8 @@ class Cooldown(keras.optimizers.schedules.LearningRateSchedule):
     Args:
         schedule: the other LearningRateSchedule.
         steps: int, how many updates there are.
-        cooldown_steps: int, how many of these count as the last, at least 1.
+        cooldown_steps: int, how many of these count as the last, at least 1;
+            all of them if there are fewer.
 
     Source: not in the paper; Hägele et al. 2024, "Scaling Laws and
     Compute-Optimal Training Beyond Fixed Training Durations".
@@ -98,7 +99,8 @@ class Cooldown(keras.optimizers.schedules.LearningRateSchedule):
     def __call__(self, updates_done: int | Tensor) -> Tensor:
         """Returns the rate of update `updates_done` + 1, float32 []."""
         left = self.steps - ops.cast(updates_done, "float32")
-        share = ops.clip(left / self.cooldown_steps, 0.0, 1.0)
+        cooling = min(self.cooldown_steps, self.steps)
+        share = ops.clip(left / cooling, 0.0, 1.0)
         return share * self.schedule(updates_done)
 
     def get_config(self) -> dict[str, Any]:

@@ -77,6 +77,12 @@ def test_the_rate_falls_to_nothing_in_the_last_updates():
     np.testing.assert_allclose(share, [1] * 30 + falling + [0] * 5, atol=1e-6)
 
 
+def test_the_rate_of_a_run_shorter_than_its_cooldown_falls_from_the_start():
+    noam, cooled = NoamSchedule(12, 13), Cooldown(NoamSchedule(12, 13), 4, 10)
+    share = [float(cooled(n)) / float(noam(n)) for n in range(5)]
+    np.testing.assert_allclose(share, [1, 0.75, 0.5, 0.25, 0], atol=1e-6)
+
+
 def test_the_settings_say_how_the_rate_goes():
     plain = HParams(steps=40, learning_rate_scale=2.0)
     assert isinstance(schedule(plain), NoamSchedule)
