@@ -7,8 +7,8 @@ import dataclasses
 import functools
 import json
 import shutil
-import tarfile
 
+import archives
 import numpy as np
 import pytest
 from paths import ROOT
@@ -94,8 +94,7 @@ def test_an_average_is_written_as_ever(tmp_path):
 
 
 def test_an_export_translates_as_ever(tmp_path):
-    with tarfile.open(GOLDEN / "export.tar.gz") as archive:
-        archive.extractall(tmp_path, filter="data")
+    archives.unpack(GOLDEN / "export.tar.gz", tmp_path)
     translator = Translator.from_saved_model(tmp_path / "export" / "1")
     assert_translations(translator.translate(LINES), EXPECTED["export"])
 

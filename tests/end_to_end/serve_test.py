@@ -4,11 +4,11 @@ import concurrent.futures
 import contextlib
 import json
 import signal
-import tarfile
 import time
 import urllib.error
 import urllib.request
 
+import archives
 import pytest
 from binaries import TIMEOUT_S, start
 from paths import ROOT
@@ -49,8 +49,7 @@ def stop(process):
 @pytest.fixture(scope="module")
 def export(tmp_path_factory):
     folder = tmp_path_factory.mktemp("golden")
-    with tarfile.open(GOLDEN / "export.tar.gz") as archive:
-        archive.extractall(folder, filter="data")
+    archives.unpack(GOLDEN / "export.tar.gz", folder)
     return folder / "export"
 
 
