@@ -64,9 +64,15 @@ EIN_WORDS = {
     "my": "mein", "your": "dein", "his": "sein", "her": "ihr", "our": "unser",
     "their": "ihr",
 }  # fmt: skip
-QUANTIFIERS = {"many": "viel", "some": "einig"}
+QUANTIFIERS = {
+    "many": "viel",
+    "some": "einig",
+    "so many": "so viel",
+    "too many": "zu viel",
+}
+AMOUNTS = {"much": "viel", "so much": "so viel", "too much": "zu viel"}
 DENIED = ("not a", "any", "not")  # kein, which says `not` as well
-VAGUE = ("a", "no", "", *DENIED, *QUANTIFIERS)
+VAGUE = ("a", "no", "", *DENIED, *QUANTIFIERS, *AMOUNTS)
 POSSESSIVES = ("my", "your", "his", "her", "our", "their")
 
 CONTRACTIONS = {
@@ -253,8 +259,9 @@ class NounPhrase:
             return EIN_WORDS[word] + ending, weak if ending else strong
         if word in QUANTIFIERS:
             return QUANTIFIERS[word] + strong, strong
-        count = number(word).german if isinstance(word, int) else ""
-        return count, strong
+        if isinstance(word, int):
+            return number(word).german, strong
+        return AMOUNTS.get(word, ""), strong
 
     def german_possessor(self) -> str:
         """`des Lehrers` after the noun; a name goes in front instead."""
@@ -340,6 +347,7 @@ class Clause:
     frequency: Text = NOTHING
     manner: Text = NOTHING
     place: Text = NOTHING
+    still: Text = NOTHING  # German has it before its negation: noch nicht
     fronted: str | Text = ""
     trailing: Text | None = None  # a clause that ends both sides
     number: int = marks.numbered()
@@ -492,6 +500,7 @@ def german_middle(clause: Clause) -> str:
         *pronouns,
         *slots,
         *nouns,
+        clause.text("still").german,
         clause.marked(nicht, "negation"),
         *after,
         *vague,

@@ -967,7 +967,7 @@ WEATHER = texts("""
     late   | spät
     early  | früh
 """)
-DEGREES = texts("very | sehr\nquite | ziemlich\nreally | wirklich")
+DEGREES = texts("very | sehr\nquite | ziemlich\nreally | wirklich\nso | so")
 
 # Times of life, for the German als of the past.
 PHASES = rows("""

@@ -74,7 +74,7 @@ def words_of_tables() -> frozenset[str]:
 
 FUNCTION_WORDS = """
     aber ago are bin can den dieser five has her him his jeden one schon seinen
-    seiner six ten than the this yet
+    seiner six ten than the this wet yet
 """
 
 
@@ -713,9 +713,9 @@ def already(draw: Draw) -> Pair:
         return say(replace(clause, frequency=Text("already", "schon")), "?")
     if roll < 0.6 and not patterns.counted(clause.accusative):
         return say(replace(clause, frequency=Text("never", "nie")))
-    if is_denied_late(clause):
-        return say(later(clause))
-    return say(clause)
+    if patterns.counted(clause.accusative):
+        return say(clause)
+    return say(later(clause))
 
 
 def later(clause: Clause) -> Clause:
@@ -725,19 +725,8 @@ def later(clause: Clause) -> Clause:
         clause,
         negative=True,
         time=Text(yet.english, ""),
-        frequency=Text("", yet.german),
+        still=Text("", yet.german),
     )
-
-
-def is_denied_late(clause: Clause) -> bool:
-    """Whether German has nothing between `noch` and `nicht` or `kein`.
-
-    What is definite would stand there: `noch den Brief nicht`, not German.
-    """
-    thing, taker = clause.accusative, clause.dative
-    if patterns.counted(thing) or not isinstance(taker, Pronoun | None):
-        return False
-    return isinstance(thing, Pronoun | None) or not thing.definite
 
 
 ANYONE = (
@@ -831,14 +820,9 @@ def pointing(draw: Draw) -> Pair:
 def excess(draw: Draw) -> Pair:
     """The dress is too expensive for me."""
     noun = draw.choice(things())
-    too = marks.apart(Text("too", "zu"))
-    word = marks.apart(quality(draw, noun))
     thing = known(draw, noun)
     for_whom = patterns.located(FOR, whom(draw, thing), ACCUSATIVE)
-    how = Text(
-        f"{too.english} {word.english} {for_whom.english}",
-        f"{too.german} {word.german} {for_whom.german}",
-    )
+    how = in_a_row(Text("too", "zu"), quality(draw, noun), for_whom)
     return uttered(draw, state(thing, how, draw.one_of(*STATES)))
 
 
@@ -849,9 +833,6 @@ def how_many(draw: Draw) -> Pair:
         much = Text("how much", "wie viel")
         clause = Clause(thing, VERB["cost"], draw.one_of("present", "past"))
         return say(replace(clause, fronted=much), "?")
-    subject = who(draw)
-    if subject == PRONOUN["I"]:
-        subject = PRONOUN["you"]
     noun = draw.choice([n for n in things() if not n.mass])
     phrase = NounPhrase(noun, "", plural=True)
     many = Text(
@@ -859,7 +840,8 @@ def how_many(draw: Draw) -> Pair:
     )
     verb = draw.one_of(VERB["have"], draw.choice(plain_verbs(ON_THINGS)))
     tense = patterns.steady(verb, draw.choice(TENSES))
-    return say(Clause(subject, verb, tense, fronted=many), "?")
+    clause = Clause(asked_one(draw), verb, tense, fronted=many)
+    return say(clause, "?")
 
 
 def circumstances(draw: Draw) -> Pair:
@@ -954,13 +936,119 @@ def comparison(draw: Draw) -> Pair:
         for noun in (first, second)
     )
     if first in people() and draw.chance(0.5):
-        other = another(draw, left, right)
-        left, right = draw.one_of((left, other), (other, right))
-    than = Text(
-        f"{one.comparative} than {right.english(True)}",
-        f"{one.german_comparative} als {right.german(NOMINATIVE)}",
+        newcomer = another(draw, left, right)
+        left, right = draw.one_of((left, newcomer), (newcomer, right))
+    other = Text(right.english(True), right.german(NOMINATIVE))
+    more = Text(one.comparative, one.german_comparative)
+    tense, roll = draw.one_of(*STATES), draw.random()
+    if roll < 0.15:
+        how = in_a_row(MUCH, more, THAN, other)
+        return say(state(left, how, tense))
+    how = in_a_row(more, THAN, other)
+    if roll < 0.45:
+        how = in_a_row(AS[0], Text(one.english, one.german), AS[1], other)
+    return uttered(draw, state(left, how, tense))
+
+
+MUCH, THAN = Text("much", "viel"), Text("than", "als")
+AS = Text("as", "so"), Text("as", "wie")
+
+
+def in_a_row(*parts: Text) -> Text:
+    """The parts one after the other, each linked by itself."""
+    linked = [marks.apart(part) for part in parts]
+    return Text(
+        " ".join(part.english for part in linked),
+        " ".join(part.german for part in linked),
     )
-    return uttered(draw, state(left, than, draw.one_of(*STATES)))
+
+
+def amount(draw: Draw) -> Pair:
+    """You drink too much coffee; she has so many books."""
+    nouns = movables() + patterns.nouns_of("food", "drink")
+    verb, noun = VERB["have"], draw.choice(nouns)
+    tense = draw.choice(TENSES)
+    if draw.chance(0.7):
+        clause = patterns.deed(draw, who(draw), tense, CONSUMING)
+        verb, noun = clause.verb, clause.accusative.noun
+    many = "much" if noun.mass else "many"
+    degree = f"{draw.one_of('so', 'too')} {many}"
+    phrase = NounPhrase(noun, degree, plural=not noun.mass)
+    clause = told(draw, Clause(who(draw), verb, accusative=phrase))
+    asked = clause.subject != PRONOUN["I"] and draw.chance(0.15)
+    return say(clause, "?" if asked else ".")
+
+
+CONSUMING = "eat, drink, buy, cook, bake"
+
+
+def where_done(draw: Draw) -> Pair:
+    """Where did you lose your keys?  Where can she buy bread?"""
+    labels = ON_MOVABLES + ", lose, eat"
+    clause = told(
+        draw, Clause(asked_one(draw), draw.choice(plain_verbs(labels)))
+    )
+    clause = replace(patterns.fill(draw, clause), fronted=Text("where", "wo"))
+    return say(clause, "?")
+
+
+def asked_one(draw: Draw) -> Phrase:
+    """Whom a question is about: nobody asks what he does himself."""
+    subject = who(draw)
+    return PRONOUN["you"] if subject == PRONOUN["I"] else subject
+
+
+def chosen(draw: Draw) -> Pair:
+    """Which shirt do you want to buy?  What must he bring?"""
+    noun = draw.choice(movables())
+    plural = not noun.mass and draw.chance(PLURAL)
+    phrase = NounPhrase(noun, "which", plural=plural)
+    what = Text(phrase.english(), phrase.german(ACCUSATIVE))
+    if draw.chance(0.3):
+        what = Text("what", "was")
+    verb = draw.choice(plain_verbs("buy, bring, clean, carry, draw, sell"))
+    clause = Clause(asked_one(draw), verb, modal=draw.choice(MODALS))
+    return say(replace(clause, fronted=what), "?")
+
+
+def in_such_weather(draw: Draw) -> Pair:
+    """If it rains, we will stay at home; she sleeps because it is cold."""
+    it_ = PRONOUN["it n"]
+    if draw.chance(0.4):
+        tense, now = draw.one_of(("progressive", "present"), ("past", "past"))
+        clause = patterns.doing(draw, who(draw), tense, extras=0.1)
+        cause = patterns.weather(draw, now)
+        return patterns.joined(
+            draw, clause, patterns.sub("because weil", cause)
+        )
+    clause = patterns.doing(draw, who(draw), "future", extras=0.1)
+    chance = Clause(it_, VERB[draw.one_of("rain", "snow")])
+    if draw.chance(0.4):
+        chance = state(it_, draw.choice(words.WEATHER))
+    return patterns.joined(draw, clause, patterns.sub("if wenn", chance))
+
+
+def unknowing(draw: Draw) -> Pair:
+    """Do you know when the train arrives?  I do not know where she is."""
+    asker = PRONOUN[draw.choice(SUBJECTS)]
+    link = draw.one_of("whether ob", "why warum", "when wann", "where wo")
+    clause = patterns.doing(draw, who(draw), draw.choice(TENSES), extras=0)
+    tense = draw.one_of(*STATES)
+    if link == "where wo":
+        thing = known(draw, draw.choice(movables()))
+        subject = draw.one_of(who(draw), thing)
+        where = "be" if subject is thing else draw.one_of("be", "live")
+        clause = Clause(subject, VERB[where], tense)
+    elif link == "when wann" and draw.chance(0.5):
+        noun = draw.choice(patterns.nouns_of("event", "course", "transit"))
+        arrives = "transit" in noun.classes
+        kinds = ("arrive", "depart") if arrives else ("begin", "end")
+        thing = NounPhrase(noun, draw.one_of("the", "this", "my"))
+        clause = Clause(thing, VERB[draw.one_of(*kinds)], tense)
+    asked = asker != PRONOUN["I"] and draw.chance(0.5)
+    trailing = patterns.sub(link, clause)
+    know = Clause(asker, VERB["know"], negative=not asked, trailing=trailing)
+    return say(know, "?" if asked else ".")
 
 
 def belongings(draw: Draw) -> Pair:
@@ -1268,7 +1356,12 @@ PATTERNS: list[tuple[int, Callable[[Draw], Pair]]] = [
     (4, profession),
     (2, identity),
     (1, age),
-    (4, comparison),
+    (5, comparison),
+    (2, amount),
+    (3, where_done),
+    (3, chosen),
+    (3, in_such_weather),
+    (4, unknowing),
     (5, remark),
     (5, belongings),
     (4, liking),

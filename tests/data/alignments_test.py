@@ -147,15 +147,30 @@ def test_only_the_embedded_corpus_knows_its_alignments():
             "The=des fox's=Fuchses beer=Bier is=ist cold=kalt",
         ),
         (short_patterns.profession, "She=Sie was=war an= engineer=Ingenieurin"),
+        (
+            short_patterns.comparison,
+            "Your=Deine wallet=Geldbörse is=ist much=viel shorter=kürzer "
+            "than=als his=sein armchair=Sessel",
+        ),
+        (
+            short_patterns.comparison,
+            "My=Mein plate=Teller was=war as=so famous=berühmt as=wie his=sein "
+            "hospital=Krankenhaus",
+        ),
         # `not ... yet` is `noch nicht`.
+        (
+            short_patterns.already,
+            "I=Ich have=habe+ausgemacht not=nicht turned=habe+ausgemacht "
+            "off=habe+ausgemacht my=meinen computer=Computer yet=noch",
+        ),
         (
             short_patterns.still,
             "She=Sie was=war not=nicht satisfied=zufrieden yet=noch",
         ),
         (
             short_patterns.excess,
-            "Is=Ist my=mein coffee=Kaffee too=zu hot=heiß for=für our=unseren "
-            "uncle=Onkel",
+            "Their=Ihre chairs=Stühle are=sind too=zu small=klein for=für "
+            "the=die old=alte nurse=Krankenschwester",
         ),
     ],
 )
