@@ -70,7 +70,7 @@ QUANTIFIERS = {
     "so many": "so viel",
     "too many": "zu viel",
 }
-AMOUNTS = {"much": "viel", "so much": "so viel", "too much": "zu viel"}
+AMOUNTS = {"so much": "so viel", "too much": "zu viel"}
 DENIED = ("not a", "any", "not")  # kein, which says `not` as well
 VAGUE = ("a", "no", "", *DENIED, *QUANTIFIERS, *AMOUNTS)
 POSSESSIVES = ("my", "your", "his", "her", "our", "their")
@@ -347,7 +347,7 @@ class Clause:
     frequency: Text = NOTHING
     manner: Text = NOTHING
     place: Text = NOTHING
-    still: Text = NOTHING  # German has it before its negation: noch nicht
+    yet: Text = NOTHING  # German only, right before the negation: noch nicht
     fronted: str | Text = ""
     trailing: Text | None = None  # a clause that ends both sides
     number: int = marks.numbered()
@@ -500,7 +500,7 @@ def german_middle(clause: Clause) -> str:
         *pronouns,
         *slots,
         *nouns,
-        clause.text("still").german,
+        clause.text("yet").german,
         clause.marked(nicht, "negation"),
         *after,
         *vague,

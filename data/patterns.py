@@ -270,8 +270,8 @@ def verbs_for(tense: str) -> list[Verb]:
 
 
 def steady(verb: Verb, tense: str) -> str:
-    """`tense`, or the plain present for what has no progressive, as `find`."""
-    plain = verb.stative or verb.label == "find"
+    """`tense`, or the plain present for what has no progressive: find, lose."""
+    plain = verb.stative or verb.label in ("find", "lose")
     return "present" if tense == "progressive" and plain else tense
 
 

@@ -69,12 +69,13 @@ def syllable(draw: Draw) -> str:
 def words_of_tables() -> frozenset[str]:
     """The words of either language that an invented one must not be."""
     tables = words.NOUNS + words.VERBS + words.SPECIAL_VERBS + words.ADJECTIVES
-    return frozenset(re.findall(r"\w+", tables.lower() + FUNCTION_WORDS))
+    return frozenset(re.findall(r"\w+", tables.lower() + REAL_WORDS))
 
 
-FUNCTION_WORDS = """
-    aber ago are bin can den dieser five has her him his jeden one schon seinen
-    seiner six ten than the this wet yet
+REAL_WORDS = """
+    aber ago are bin bis can den dieser five has her him hin his jeden let net
+    one pen schon seinen seiner set six ten than the this tin ton wen wer wet
+    yet
 """
 
 
@@ -700,7 +701,10 @@ def still(draw: Draw) -> Pair:
 
 
 def already(draw: Draw) -> Pair:
-    """Have you already eaten?  I have not found it yet; he has never slept."""
+    """Have you already eaten?  I have not found it yet; he has never slept.
+
+    What is counted stays: I have bought six tomatoes.
+    """
     clause = patterns.activity(draw, who(draw), "past", extras=0)
     clause = replace(clause, tense="perfect")
     thing = clause.accusative
@@ -711,11 +715,13 @@ def already(draw: Draw) -> Pair:
     roll = draw.random()
     if roll < 0.4 and clause.subject != PRONOUN["I"]:
         return say(replace(clause, frequency=Text("already", "schon")), "?")
-    if roll < 0.6 and not patterns.counted(clause.accusative):
+    taker = clause.dative
+    counted = patterns.counted(clause.accusative) or patterns.counted(taker)
+    if roll < 0.6 and not counted:
         return say(replace(clause, frequency=Text("never", "nie")))
-    if patterns.counted(clause.accusative):
-        return say(clause)
-    return say(later(clause))
+    # Not `einem Arzt noch nicht gedankt`: this means one whom one knows.
+    vague = clause.accusative is None and taker and not taker.definite
+    return say(clause if counted or vague else later(clause))
 
 
 def later(clause: Clause) -> Clause:
@@ -725,7 +731,7 @@ def later(clause: Clause) -> Clause:
         clause,
         negative=True,
         time=Text(yet.english, ""),
-        still=Text("", yet.german),
+        yet=Text("", yet.german),
     )
 
 
@@ -923,6 +929,10 @@ def another(draw: Draw, *others: Phrase) -> Phrase:
     return patterns.someone_else(draw, *others)
 
 
+MUCH, THAN = Text("much", "viel"), Text("than", "als")
+AS = Text("as", "so"), Text("as", "wie")
+
+
 def comparison(draw: Draw) -> Pair:
     """My hat is bigger than your cap; is the boy older than you?"""
     grades = [qualities()[word] for word in PLAIN_QUALITIES]
@@ -935,6 +945,8 @@ def comparison(draw: Draw) -> Pair:
         NounPhrase(noun, draw.one_of("the", "the", *POSSESSIVES[:3]))
         for noun in (first, second)
     )
+    if first in people() and one.english in ("long", "short"):
+        return comparison(draw)  # German has other words for people.
     if first in people() and draw.chance(0.5):
         newcomer = another(draw, left, right)
         left, right = draw.one_of((left, newcomer), (newcomer, right))
@@ -950,10 +962,6 @@ def comparison(draw: Draw) -> Pair:
     return uttered(draw, state(left, how, tense))
 
 
-MUCH, THAN = Text("much", "viel"), Text("than", "als")
-AS = Text("as", "so"), Text("as", "wie")
-
-
 def in_a_row(*parts: Text) -> Text:
     """The parts one after the other, each linked by itself."""
     linked = [marks.apart(part) for part in parts]
@@ -963,28 +971,27 @@ def in_a_row(*parts: Text) -> Text:
     )
 
 
+GROCERIES = "eat, drink, buy, cook, bake"
+
+
 def amount(draw: Draw) -> Pair:
     """You drink too much coffee; she has so many books."""
-    nouns = movables() + patterns.nouns_of("food", "drink")
-    verb, noun = VERB["have"], draw.choice(nouns)
-    tense = draw.choice(TENSES)
-    if draw.chance(0.7):
-        clause = patterns.deed(draw, who(draw), tense, CONSUMING)
-        verb, noun = clause.verb, clause.accusative.noun
+    subject = who(draw)
+    clause = patterns.deed(draw, subject, "present", GROCERIES)
+    verb, noun = clause.verb, clause.accusative.noun
+    if draw.chance(0.3):
+        verb, noun = VERB["have"], draw.choice(movables())
     many = "much" if noun.mass else "many"
     degree = f"{draw.one_of('so', 'too')} {many}"
     phrase = NounPhrase(noun, degree, plural=not noun.mass)
-    clause = told(draw, Clause(who(draw), verb, accusative=phrase))
-    asked = clause.subject != PRONOUN["I"] and draw.chance(0.15)
+    clause = told(draw, Clause(subject, verb, accusative=phrase))
+    asked = subject != PRONOUN["I"] and draw.chance(0.15)
     return say(clause, "?" if asked else ".")
-
-
-CONSUMING = "eat, drink, buy, cook, bake"
 
 
 def where_done(draw: Draw) -> Pair:
     """Where did you lose your keys?  Where can she buy bread?"""
-    labels = ON_MOVABLES + ", lose, eat"
+    labels = "see, look for, find, need, buy, sell, clean, lose, eat"
     clause = told(
         draw, Clause(asked_one(draw), draw.choice(plain_verbs(labels)))
     )
@@ -1006,26 +1013,23 @@ def chosen(draw: Draw) -> Pair:
     what = Text(phrase.english(), phrase.german(ACCUSATIVE))
     if draw.chance(0.3):
         what = Text("what", "was")
-    verb = draw.choice(plain_verbs("buy, bring, clean, carry, draw, sell"))
+    verb = draw.choice(plain_verbs("buy, bring, draw, sell, see, look for"))
     clause = Clause(asked_one(draw), verb, modal=draw.choice(MODALS))
     return say(replace(clause, fronted=what), "?")
 
 
 def in_such_weather(draw: Draw) -> Pair:
     """If it rains, we will stay at home; she sleeps because it is cold."""
-    it_ = PRONOUN["it n"]
     if draw.chance(0.4):
         tense, now = draw.one_of(("progressive", "present"), ("past", "past"))
+        cause = patterns.sub("because weil", patterns.weather(draw, now))
         clause = patterns.doing(draw, who(draw), tense, extras=0.1)
-        cause = patterns.weather(draw, now)
-        return patterns.joined(
-            draw, clause, patterns.sub("because weil", cause)
-        )
-    clause = patterns.doing(draw, who(draw), "future", extras=0.1)
-    chance = Clause(it_, VERB[draw.one_of("rain", "snow")])
+        return patterns.joined(draw, clause, cause)
+    condition = Clause(PRONOUN["it n"], VERB[draw.one_of("rain", "snow")])
     if draw.chance(0.4):
-        chance = state(it_, draw.choice(words.WEATHER))
-    return patterns.joined(draw, clause, patterns.sub("if wenn", chance))
+        condition = state(PRONOUN["it n"], draw.choice(words.WEATHER))
+    clause = patterns.doing(draw, who(draw), "future", extras=0.1)
+    return patterns.joined(draw, clause, patterns.sub("if wenn", condition))
 
 
 def unknowing(draw: Draw) -> Pair:
