@@ -977,7 +977,7 @@ GROCERIES = "eat, drink, buy, cook, bake"
 def amount(draw: Draw) -> Pair:
     """You drink too much coffee; she has so many books."""
     subject = who(draw)
-    clause = patterns.deed(draw, subject, "present", GROCERIES)
+    clause = patterns.deed(draw, subject, "present", labels=GROCERIES)
     verb, noun = clause.verb, clause.accusative.noun
     if draw.chance(0.3):
         verb, noun = VERB["have"], draw.choice(movables())
