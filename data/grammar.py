@@ -70,6 +70,7 @@ QUANTIFIERS = {
     "so many": "so viel",
     "too many": "zu viel",
 }
+# Before what cannot be counted, and without an ending.
 AMOUNTS = {"so much": "so viel", "too much": "zu viel"}
 DENIED = ("not a", "any", "not")  # kein, which says `not` as well
 VAGUE = ("a", "no", "", *DENIED, *QUANTIFIERS, *AMOUNTS)

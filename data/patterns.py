@@ -270,8 +270,8 @@ def verbs_for(tense: str) -> list[Verb]:
 
 
 def steady(verb: Verb, tense: str) -> str:
-    """`tense`, or the plain present for what has no progressive: find, lose."""
-    plain = verb.stative or verb.label in ("find", "lose")
+    """`tense`, or the plain present for states and for what is done at once."""
+    plain = verb.stative or "moment" in verb.manners
     return "present" if tense == "progressive" and plain else tense
 
 
