@@ -261,14 +261,14 @@ def from_text_files(
         raise InputError(
             "no text files; give them with --train_source and --train_target"
         )
-    first_split, *_ = files.values()
-    source, target = first_split[0]
+    splits = tuple(given)
+    source, target = files[splits[0]][0]
     return Corpus(
         name=_run_name(source, target),
         source_language=_language(source),
         target_language=_language(target),
         pairs=functools.partial(_text_pairs, given),
-        splits=tuple(given),
+        splits=splits,
         train_parts=_text_parts(given, files),
     )
 
@@ -326,9 +326,9 @@ def from_tree_files(
     }
     if not given:
         raise InputError("no treebank files; give them with --train_trees")
-    first_split, *_ = given.values()
+    splits = list(given)
     parts = text_files.files_by_pattern(train) if train else []
-    name = _path_name(first_split[0])
+    name = _path_name(given[splits[0]][0])
     return _treebank(name, given, "--{}_trees")._replace(
         train_parts=tuple(functools.partial(treebanks.pairs, p) for p in parts)
     )

@@ -105,11 +105,11 @@ def given_flags(
         for name in path_flags
         if flags.FLAGS[name].value
     }
-    weights = _WEIGHTS in flags.FLAGS and flags.FLAGS[_WEIGHTS].value
+    weights = flags.FLAGS[_WEIGHTS].value if _WEIGHTS in flags.FLAGS else None
     if weights and not names and not flags.FLAGS.corpus:
         raise InputError(
-            "--corpus_weights needs what it weighs: --corpus, --train_source "
-            "or --train_trees"
+            "--corpus_weights needs corpora to weigh: give --corpus, "
+            "--train_source and --train_target, or --train_trees"
         )
     corpus_name = flags.FLAGS.corpus or (None if names else default)
     if weights:
@@ -290,7 +290,7 @@ def read_alignments(
         )
     if "dev" not in corpus.alignments:
         raise InputError(
-            f"{corpus.name} has no alignments of dev: give --dev_alignments"
+            f"{corpus.name} has no alignments for dev: give --dev_alignments"
         )
     readers = {
         s: corpus.alignments[s] for s in splits if s in corpus.alignments

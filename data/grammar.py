@@ -83,13 +83,13 @@ CONTRACTIONS = {
 
 
 def article(word: str) -> str:
-    """`a` or `an`, by the sound the next word begins with."""
+    """Returns `a` or `an`, by the sound the next word begins with."""
     vowel = word[0] in "aeiou" and not word.startswith(("uni", "eu", "use"))
     return "an" if vowel or word.startswith("hour") else "a"
 
 
 def join(*parts: str) -> str:
-    """The non-empty parts, one blank between them."""
+    """Returns the parts that are not empty, one blank between them."""
     return " ".join(filter(None, parts))
 
 
@@ -216,7 +216,7 @@ class NounPhrase:
         return marks.joined(self.number, determiner, *words)
 
     def english_determiner(self, following: str) -> str:
-        """The article, possessive or count in front of `following`."""
+        """Returns the article, possessive or count before `following`."""
         if self.owner:
             owner = self.owner.english()
             return owner + "'s"
@@ -245,7 +245,7 @@ class NounPhrase:
         return marks.joined(self.number, determiner, *words, possessor)
 
     def german_determiner(self, key: str, case: int) -> tuple[str, str]:
-        """The determiner, and the ending of an adjective after it."""
+        """Returns the determiner, and the ending of an adjective after it."""
         strong = STRONG[key][case]
         word = self.determiner
         weak = weak_ending(key, case)
@@ -265,7 +265,7 @@ class NounPhrase:
         return AMOUNTS.get(word, ""), strong
 
     def german_possessor(self) -> str:
-        """`des Lehrers` after the noun; a name goes in front instead."""
+        """Returns `des Lehrers`, after the noun; a name goes in front."""
         if self.owner is None or isinstance(self.owner, Name):
             return ""
         return self.owner.german(GENITIVE)
@@ -275,19 +275,22 @@ Phrase = NounPhrase | Pronoun | Name | Both
 
 
 def weak_ending(key: str, case: int) -> str:
-    """The adjective ending after a determiner that already shows the case."""
+    """Returns the adjective ending after a determiner that shows the case."""
     plain = case == NOMINATIVE or (case == ACCUSATIVE and key != "m")
     return "e" if plain and key != "p" else "en"
 
 
 def inflect(adjective: str, ending: str) -> str:
-    """`teuer` loses its e before an ending: teure, teuren."""
+    """Returns `alter`, `teure`: teuer loses its e before an ending."""
     stem = adjective[:-2] + "r" if adjective == "teuer" else adjective
     return stem + ending
 
 
 def decline(noun: Noun, plural: bool, case: int) -> str:
-    """The noun in its case: dative plural -n, genitive -s, weak -n, -en."""
+    """Returns the noun in its case.
+
+    The dative plural ends in -n, the genitive in -s, a weak noun in -n or -en.
+    """
     if plural:
         bare = noun.german_plural.endswith(("n", "s")) or case != DATIVE
         return noun.german_plural if bare else f"{noun.german_plural}n"
@@ -299,7 +302,10 @@ def decline(noun: Noun, plural: bool, case: int) -> str:
 
 
 def genitive_ending(word: str) -> str:
-    """`Kindes`, `Lehrers`: -es after a single syllable or a hissing sound."""
+    """Returns -es or -s: `Kindes`, `Lehrers`.
+
+    It is -es after a single syllable or a hissing sound.
+    """
     vowels = [i for i, letter in enumerate(word.lower()) if letter in VOWELS]
     single = vowels[-1] - vowels[0] < 2 and word[-1] not in VOWELS + "f"
     return "es" if single or word.endswith(("s", "ß", "z", "x")) else "s"
@@ -309,7 +315,7 @@ VOWELS = "aeiouyäöü"
 
 
 def prepositional(preposition: str, phrase: Phrase, case: int) -> str:
-    """`im Garten`: the preposition merges with a plain definite article."""
+    """Returns `im Garten`: `in` merges with a plain definite article."""
     words = phrase.german(case)
     melts = (
         isinstance(phrase, NounPhrase)
@@ -354,11 +360,11 @@ class Clause:
     number: int = marks.numbered()
 
     def marked(self, words: str, slot: str) -> str:
-        """`words` with the mark of a slot of this clause."""
+        """Returns `words` with the mark of a slot of this clause."""
         return marks.marked(words, self.number, slot)
 
     def text(self, slot: str) -> Text:
-        """An adverbial in its usual place; nothing if it is fronted."""
+        """Returns an adverbial in its usual place; nothing if it is fronted."""
         text = getattr(self, slot)
         if text is NOTHING or self.fronted == slot:
             return NOTHING
@@ -416,12 +422,12 @@ REFLEXIVE = ("mich", "dich", "sich", "uns")
 
 
 def form(forms: str, subject: Phrase) -> str:
-    """The one of four forms (ich, du, er, plural) that fits `subject`."""
+    """Returns which of four forms (ich, du, er, plural) fits `subject`."""
     return forms.split()[3 if subject.plural else subject.person - 1]
 
 
 def conjugate(verb: Verb, subject: Phrase) -> str:
-    """The German present without its prefix: ich lese, du liest."""
+    """Returns the German present without its prefix: ich lese, du liest."""
     if verb.infinitive in PRESENT:
         return form(PRESENT[verb.infinitive], subject)
     if subject.plural:
@@ -434,7 +440,7 @@ def conjugate(verb: Verb, subject: Phrase) -> str:
 
 
 def german_verb(clause: Clause) -> tuple[str, str, str]:
-    """The finite verb, the prefix it left behind, and what ends the bracket."""
+    """Returns the finite verb, the prefix it left, and the bracket's end."""
     verb, subject = clause.verb, clause.subject
     infinitive = verb.prefix + verb.infinitive
     if clause.modal and MODALS[clause.modal][2]:
@@ -452,7 +458,7 @@ def german_verb(clause: Clause) -> tuple[str, str, str]:
 
 
 def reflexive(clause: Clause) -> str:
-    """`sich` in the subject's form, or nothing."""
+    """Returns `sich` in the subject's form, or nothing."""
     if not clause.verb.reflexive:
         return ""
     third = clause.subject.person == 3
@@ -461,7 +467,7 @@ def reflexive(clause: Clause) -> str:
 
 
 def german_subject(clause: Clause) -> str:
-    """The subject with its reflexive, which only a pronoun may precede."""
+    """Returns the subject and its reflexive, which only a pronoun precedes."""
     subject = bare_subject(clause)
     if isinstance(clause.subject, Pronoun):
         return join(subject, reflexive(clause))
@@ -469,18 +475,18 @@ def german_subject(clause: Clause) -> str:
 
 
 def bare_subject(clause: Clause) -> str:
-    """The subject with its relative clause."""
+    """Returns the subject with its relative clause."""
     subject = clause.subject.german(NOMINATIVE) + relative(clause.subject)
     return clause.marked(subject, "subject")
 
 
 def relative(phrase: Phrase) -> str:
-    """The German relative clause after `phrase`, set off by commas."""
+    """Returns the German relative clause after `phrase`, set off by commas."""
     return f" , {phrase.after.german} ," if phrase.after else ""
 
 
 def german_middle(clause: Clause) -> str:
-    """The middle field after the subject, in its one order."""
+    """Returns the middle field after the subject, in its one order."""
     direct, indirect = clause.object, clause.dative
     pronouns, nouns, vague = [], [], []
     if direct is not None:
@@ -510,7 +516,7 @@ def german_middle(clause: Clause) -> str:
 
 
 def german(clause: Clause, order: str = "main") -> str:
-    """The German clause: "main", "question" (verb first) or "last"."""
+    """Returns the German clause: "main", "question" (verb first) or "last"."""
     finite, prefix, closing = german_verb(clause)
     middle = german_middle(clause)
     trailing = f", {clause.trailing.german}" if clause.trailing else ""
@@ -528,7 +534,10 @@ def german(clause: Clause, order: str = "main") -> str:
 
 
 def german_infinitive(clause: Clause) -> str:
-    """The clause without its subject: die Tür zu öffnen, früh aufzustehen."""
+    """Returns the clause without its subject.
+
+    Its `zu` may be in the verb: die Tür zu öffnen, früh aufzustehen.
+    """
     verb = clause.verb
     middle = join(reflexive(clause), german_middle(clause))
     if verb.prefix:
@@ -542,7 +551,7 @@ BE = {"present": ("am", "is", "are"), "past": ("was", "was", "were")}
 
 
 def agree(forms: tuple[str, str, str], subject: Phrase) -> str:
-    """The one of the forms for I, he and the rest that fits `subject`."""
+    """Returns which of the forms for I, he and the rest fits `subject`."""
     first, third, rest = forms
     if subject.plural or subject.person == 2:
         return rest
@@ -550,7 +559,7 @@ def agree(forms: tuple[str, str, str], subject: Phrase) -> str:
 
 
 def english_auxiliary(clause: Clause) -> tuple[str, str]:
-    """The auxiliary that the tense or modal requires, and what follows it."""
+    """Returns the auxiliary of the tense or modal, and what follows it."""
     verb, subject = clause.verb, clause.subject
     if clause.modal:
         auxiliary, link, _ = MODALS[clause.modal]
@@ -569,7 +578,7 @@ def english_auxiliary(clause: Clause) -> tuple[str, str]:
 
 
 def english_verb(clause: Clause, support: bool) -> tuple[str, str]:
-    """Auxiliary and main verb; `support` asks for do where there is none."""
+    """Returns auxiliary and main verb; `support` adds do if there is none."""
     auxiliary, main = english_auxiliary(clause)
     if auxiliary:
         return auxiliary, main
@@ -588,7 +597,7 @@ def english_verb(clause: Clause, support: bool) -> tuple[str, str]:
 
 
 def english_objects(clause: Clause) -> str:
-    """Particle and objects; a pronoun goes before a particle: turn it on."""
+    """Returns particle and objects; a pronoun goes before it: turn it on."""
     direct = clause.object
     accusative = direct.english(True) if direct is not None else ""
     accusative = clause.marked(accusative, "accusative")
@@ -604,7 +613,10 @@ def english_objects(clause: Clause) -> str:
 
 
 def english_particle(clause: Clause) -> str:
-    """`on`, `forward to`: its last word may be a German preposition."""
+    """Returns `on`, `forward to`.
+
+    Its last word may be a German preposition.
+    """
     if not clause.verb.particle:
         return ""
     rest, _, last = clause.verb.particle.rpartition(" ")
@@ -617,7 +629,7 @@ SEPARATE_PARTICLES = ("up", "on", "off", "in", "away", "along")
 
 
 def english_rest(clause: Clause) -> str:
-    """Everything after the verb, in English order."""
+    """Returns everything after the verb, in English order."""
     slots = [clause.text(slot).english for slot in ("manner", "place", "time")]
     trailing = clause.trailing.english if clause.trailing else ""
     complement = clause.text("complement").english
@@ -625,7 +637,7 @@ def english_rest(clause: Clause) -> str:
 
 
 def english(clause: Clause, order: str = "main") -> str:
-    """The English clause: "main" or, with the auxiliary first, "question"."""
+    """Returns the English clause: "main", or "question" (auxiliary first)."""
     inverted = order == "question"
     auxiliary, main = english_verb(clause, clause.negative or inverted)
     after = clause.subject.after
@@ -645,13 +657,13 @@ def english(clause: Clause, order: str = "main") -> str:
 
 
 def english_infinitive(clause: Clause) -> str:
-    """The clause without its subject: to open the door."""
+    """Returns the clause without its subject: to open the door."""
     base = clause.marked(clause.verb.base, "verb")
     return join(clause.marked("to", "to"), base, english_rest(clause))
 
 
 def sentence(words: str, end: str = ".") -> str:
-    """Words with their commas in place, a capital and a final mark."""
+    """Returns words with commas in place, a capital and a final mark."""
     text = " ".join(words.replace(",", " , ").split())
     while " , ," in text:
         text = text.replace(" , ,", " ,")

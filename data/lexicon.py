@@ -95,18 +95,18 @@ class Adjective:
 
 
 def rows(table: str) -> list[list[str]]:
-    """The rows of a table, each a list of stripped columns."""
+    """Returns the rows of a table, each a list of stripped columns."""
     lines = (line for line in table.splitlines() if line.strip())
     return [[cell.strip() for cell in line.split("|")] for line in lines]
 
 
 def texts(table: str) -> list[Text]:
-    """The rows of a table of two columns."""
+    """Returns the rows of a table of two columns."""
     return [Text(*row) for row in rows(table)]
 
 
 def third_person(base: str) -> str:
-    """`reads`, `watches`, `carries`; nouns take the same ending."""
+    """Returns `reads`, `watches`, `carries`; nouns take the same ending."""
     if base.endswith(("s", "x", "ch", "sh", "go", "do", "potato", "tomato")):
         return base + "es"
     if base.endswith("y") and base[-2] not in "aeou":
@@ -115,7 +115,7 @@ def third_person(base: str) -> str:
 
 
 def progressive(base: str) -> str:
-    """`reading`, `writing`, `lying`, `swimming`."""
+    """Returns `reading`, `writing`, `lying`, `swimming`."""
     if base.endswith("ie"):
         return base[:-2] + "ying"
     if base.endswith("e") and not base.endswith("ee"):
@@ -124,7 +124,7 @@ def progressive(base: str) -> str:
 
 
 def parse_noun(english: str, german: str, classes: str) -> Noun:
-    """One row of NOUNS."""
+    """Returns the noun of one row of NOUNS."""
     singular, _, plural = english.partition("/")
     article, word, *rest = german.split()
     return Noun(
@@ -139,7 +139,10 @@ def parse_noun(english: str, german: str, classes: str) -> Noun:
 
 
 def parse_frame(frame: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """`dat:person acc:gift,food` as (role, classes) pairs; `-` is no object."""
+    """Returns `dat:person acc:gift,food` as (role, classes) pairs.
+
+    A frame without objects is `-`.
+    """
     if frame == "-":
         return ()
     slots = (slot.partition(":") for slot in frame.split())
@@ -147,7 +150,7 @@ def parse_frame(frame: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def regular_past(base: str) -> str:
-    """`opened`, `baked`, `carried`."""
+    """Returns `opened`, `baked`, `carried`."""
     if base.endswith("y") and base[-2] not in "aeou":
         return base[:-1] + "ied"
     doubled = base[-1] * (base in DOUBLING)
@@ -155,26 +158,32 @@ def regular_past(base: str) -> str:
 
 
 def german_stem(infinitive: str) -> str:
-    """`kauf` of kaufen, `kletter` of klettern."""
+    """Returns `kauf` of kaufen, `kletter` of klettern."""
     return infinitive.removesuffix("n").removesuffix("e")
 
 
 def third_person_german(infinitive: str) -> str:
-    """`kauft`, `arbeitet`, `öffnet`: an e separates a hard stem from the t."""
+    """Returns `kauft`, `arbeitet`, `öffnet`.
+
+    An e separates a hard stem from the t.
+    """
     stem = german_stem(infinitive)
     hard = stem.endswith(("t", "d", "ffn", "gn", "chn"))
     return stem + ("et" if hard else "t")
 
 
 def regular_participle(infinitive: str) -> str:
-    """`gekauft`; besucht and repariert begin unstressed and take no ge-."""
+    """Returns `gekauft`, `besucht`: unstressed beginnings take no ge-."""
     third = third_person_german(infinitive)
     bare = infinitive.startswith(UNSTRESSED_PREFIXES)
     return third if bare or infinitive.endswith("ieren") else "ge" + third
 
 
 def german_forms(german: str) -> tuple[str, str, str, str, str]:
-    """Prefix, infinitive, third person, participle and auxiliary of a row."""
+    """Returns the forms of a row.
+
+    They are prefix, infinitive, third person, participle and auxiliary.
+    """
     infinitive, *given = german.split()
     auxiliary = "sein" if "ist" in given else "haben"
     given = [form for form in given if form != "ist"]
@@ -191,7 +200,7 @@ def parse_verb(
     places: str = "-",
     manners: str = "-",
 ) -> Verb:
-    """One row of VERBS."""
+    """Returns the verb of one row of VERBS."""
     forms, _, particle = english.partition(" + ")
     base, *past = forms.split()
     past = past or [regular_past(base)]
@@ -216,7 +225,7 @@ def parse_verb(
 
 
 def parse_adjective(english: str, german: str, classes: str) -> Adjective:
-    """One row of ADJECTIVES."""
+    """Returns the adjective of one row of ADJECTIVES."""
     positive, _, comparative = english.partition("/")
     german_positive, _, german_comparative = german.partition("/")
     return Adjective(
@@ -1042,7 +1051,7 @@ ENGLISH_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
 
 
 def number(value: int) -> Text:
-    """`value` in words, up to 99 or full hundreds: dreiundzwanzig."""
+    """Returns `value` in words, up to 99 or full hundreds: dreiundzwanzig."""
     if value >= 100:
         hundreds = number(value // 100)
         return Text(hundreds.english + " hundred", hundreds.german + "hundert")
@@ -1050,7 +1059,7 @@ def number(value: int) -> Text:
 
 
 def english_number(value: int) -> str:
-    """`value` below 100: seven, forty-two."""
+    """Returns `value` below 100 in English: seven, forty-two."""
     if value < 20:
         return ENGLISH_UNITS.split()[value]
     ten, unit = divmod(value, 10)
@@ -1059,7 +1068,7 @@ def english_number(value: int) -> str:
 
 
 def german_number(value: int) -> str:
-    """`value` below 100, unit before ten: zweiundvierzig."""
+    """Returns `value` below 100, unit before ten: zweiundvierzig."""
     ten, unit = divmod(value, 10)
     word = UNITS.split()
     if value < len(word):

@@ -54,12 +54,12 @@ def noted() -> Iterator[dict[tuple[str, str], str]]:
 
 
 def numbered() -> Any:
-    """The field of a dataclass with its number, which copies keep."""
+    """Returns the field of a dataclass with its number, which copies keep."""
     return field(default_factory=NUMBERS.__next__, compare=False, repr=False)
 
 
 def marked(words: str, *origin: object) -> str:
-    """`words`, those that are open with the mark of `origin`."""
+    """Returns `words`, those that are open with the mark of `origin`."""
     if _notes is None or not words:
         return words
     new = chr(ord(FIRST) + len(_notes.marks))
@@ -68,7 +68,7 @@ def marked(words: str, *origin: object) -> str:
 
 
 def joined(number: int, *parts: str) -> str:
-    """The parts that are not empty, each marked by its place."""
+    """Returns the parts that are not empty, each marked by its place."""
     words = filter(None, parts)
     if _notes is not None:
         words = (
@@ -78,12 +78,12 @@ def joined(number: int, *parts: str) -> str:
 
 
 def double(word: str) -> str:
-    """`word`, which takes two marks, as im is `in` and `the`."""
+    """Returns `word`, which takes two marks, as im is `in` and `the`."""
     return word if _notes is None else word + HALF
 
 
 def linked(text: Text, *origin: object) -> Text:
-    """Both sides marked: each open word is linked with all on the other side.
+    """Returns both sides marked: each open word is linked with all opposite.
 
     Where one side has only two, the last ones are linked, and so are the
     others: `a lot of work` and `viel Arbeit`.
@@ -97,23 +97,23 @@ def linked(text: Text, *origin: object) -> Text:
 
 
 def _last_marked(words: str, *origin: object) -> str:
-    *_, last = OPEN.finditer(words)
-    start = last.start()
+    places = [found.start() for found in OPEN.finditer(words)]
+    start = places[-1]
     return words[:start] + marked(words[start:], *origin)
 
 
 def apart(text: Text) -> Text:
-    """`text`, linked no matter what it becomes a part of."""
+    """Returns `text`, linked no matter what it becomes a part of."""
     return linked(text, next(NUMBERS))
 
 
 def removed(words: str) -> str:
-    """`words` without marks."""
+    """Returns `words` without marks."""
     return MARKS.sub("", words)
 
 
 def read(source: str, target: str) -> tuple[str, str]:
-    """The two sentences without their marks, whose links are noted."""
+    """Returns both sentences without their marks, and notes their links."""
     if _notes is None:
         return source, target
     pair = removed(source), removed(target)
@@ -123,7 +123,7 @@ def read(source: str, target: str) -> tuple[str, str]:
 
 
 def pharaoh(source: str, target: str) -> str:
-    """The links of words with a common mark: `0-0 1-2 2-1`."""
+    """Returns the links of words with a common mark: `0-0 1-2 2-1`."""
     sources, targets = (
         [set(MARK.findall(word)) for word in side.split()]
         for side in (source, target)

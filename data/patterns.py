@@ -1,7 +1,8 @@
 """Kinds of sentences: how the embedded corpus draws them.
 
 A pattern is a function that picks words by their classes and reads the clause
-off in both languages.  One pattern, one draw:
+off in both languages; its docstring is an example of its sentences, not a
+description.  One pattern, one draw:
 
     reason  ->  Clause(the boy, read, past, negative, the long letter)
                 + because weil + Clause(he, be, past, tired müde)
@@ -58,19 +59,19 @@ class Draw(random.Random):
 
 @functools.cache
 def nouns_of(*classes: str) -> list[Noun]:
-    """The nouns in any of `classes`, in the order of the lexicon."""
+    """Returns the nouns in any of `classes`, in the order of the lexicon."""
     return [n for n in words.NOUN_LIST if not n.classes.isdisjoint(classes)]
 
 
 @functools.cache
 def adjectives_for(noun: Noun) -> list[words.Adjective]:
-    """The adjectives that make sense with `noun`."""
+    """Returns the adjectives that make sense with `noun`."""
     fits = words.ADJECTIVE_LIST
     return [a for a in fits if not a.classes.isdisjoint(noun.classes)]
 
 
 def adjectives(draw: Draw, noun: Noun, probability: float) -> tuple[Text, ...]:
-    """One fitting adjective, or none."""
+    """Returns one fitting adjective, or none."""
     fitting = adjectives_for(noun)
     if not fitting or not draw.chance(probability):
         return ()
@@ -79,20 +80,20 @@ def adjectives(draw: Draw, noun: Noun, probability: float) -> tuple[Text, ...]:
 
 
 def described(draw: Draw, noun: Noun, plural: bool = False) -> NounPhrase:
-    """`the` or `this` noun, half the time with an adjective."""
+    """Returns `the` or `this` noun, half the time with an adjective."""
     which = draw.one_of("the", "this")
     return NounPhrase(noun, which, adjectives(draw, noun, 0.5), plural=plural)
 
 
 def pronoun_of(phrase: Phrase) -> str:
-    """The key of the pronoun that stands for `phrase` in a later clause."""
+    """Returns the key of the pronoun for `phrase` in a later clause."""
     if isinstance(phrase, Pronoun):
         return next((k for k in SUBJECTS if PRONOUN[k] == phrase), "")
     return "they" if isinstance(phrase, Both) else phrase.pronoun
 
 
 def possessive(phrase: Phrase) -> str:
-    """`his` for the boy; "" where English and German gender may disagree."""
+    """Returns `his` for the boy; "" if English and German gender may differ."""
     neuter = isinstance(phrase, NounPhrase) and phrase.noun.gender == "n"
     if neuter and not phrase.plural:
         return ""
@@ -100,14 +101,14 @@ def possessive(phrase: Phrase) -> str:
 
 
 def name(draw: Draw) -> Name:
-    """Anna or Peter."""
+    """Returns Anna or Peter."""
     if draw.chance(0.5):
         return Name(draw.choice(words.WOMEN), "she")
     return Name(draw.choice(words.MEN), "he")
 
 
 def relation(draw: Draw, owner: str = "") -> NounPhrase:
-    """Somebody's family, friend or colleague: my mother, her old friend."""
+    """Returns family, a friend or a colleague: my mother, her old friend."""
     noun = draw.choice(nouns_of("family", "known"))
     whose = owner or draw.choice(grammar.POSSESSIVES)
     plural = "single" not in noun.classes and draw.chance(0.15)
@@ -115,7 +116,7 @@ def relation(draw: Draw, owner: str = "") -> NounPhrase:
 
 
 def somebody(draw: Draw) -> NounPhrase:
-    """A person by role: the teacher, a young waiter, the children."""
+    """Returns a person by role: the teacher, a young waiter, the children."""
     noun = draw.choice(strangers())
     determiner = draw.choices(["the", "a", "this"], [14, 1, 2])[0]
     plural = determiner == "the" and draw.chance(0.2)
@@ -129,7 +130,7 @@ def family(noun: Noun) -> bool:
 
 
 def person(draw: Draw) -> Phrase:
-    """Anybody who can be the subject of a sentence."""
+    """Returns anybody who can be the subject of a sentence."""
     roll = draw.random()
     if roll < 0.2:
         return PRONOUN[draw.choice(SUBJECTS)]
@@ -141,7 +142,7 @@ def person(draw: Draw) -> Phrase:
 
 
 def someone_else(draw: Draw, *others: Phrase) -> Phrase:
-    """Anybody who is not mentioned yet."""
+    """Returns anybody who is not mentioned yet."""
     taken = {word for other in others for word in english_words(other)}
     while True:
         newcomer = person(draw)
@@ -154,7 +155,7 @@ def english_words(phrase: Phrase) -> list[str]:
 
 
 def third_party(draw: Draw, subject: Phrase) -> Phrase:
-    """Somebody other than `subject`, for an object."""
+    """Returns somebody other than `subject`, for an object."""
     whose = possessive(subject)
     if draw.chance(0.35) and whose:
         return relation(draw, whose)
@@ -168,7 +169,7 @@ FAMILIAR = {"openable", "device", "cleanable", "messy", "pet", "farm", "plant"}
 
 @functools.cache
 def things_in(classes: tuple[str, ...]) -> list[Noun]:
-    """The nouns in any of `classes` that are not people."""
+    """Returns the nouns in any of `classes` that are not people."""
     return [noun for noun in nouns_of(*classes) if not person_noun(noun)]
 
 
@@ -178,12 +179,12 @@ def people_in(classes: tuple[str, ...]) -> bool:
 
 @functools.cache
 def strangers() -> list[Noun]:
-    """The people who are not family."""
+    """Returns the people who are not family."""
     return [noun for noun in nouns_of("person") if not family(noun)]
 
 
 def item(draw: Draw, subject: Phrase, classes: tuple[str, ...]) -> Phrase:
-    """An object in one of `classes` that `subject` could deal with."""
+    """Returns an object in one of `classes` that `subject` may deal with."""
     things = things_in(classes)
     if not things or (people_in(classes) and draw.chance(0.7)):
         return third_party(draw, subject)
@@ -206,7 +207,7 @@ def item(draw: Draw, subject: Phrase, classes: tuple[str, ...]) -> Phrase:
 
 
 def owner(draw: Draw) -> Phrase:
-    """Anna or the teacher, about to become Anna's and the teacher's."""
+    """Returns Anna or the teacher, about to become Anna's and the teacher's."""
     if draw.chance(0.5):
         return name(draw)
     return NounPhrase(draw.choice(nouns_of("adult", "minor")))
@@ -219,7 +220,7 @@ def person_noun(noun: Noun) -> bool:
 def determiner(
     draw: Draw, subject: Phrase, noun: Noun, plural: bool
 ) -> str | int:
-    """An article, possessive, quantifier or count that suits the noun."""
+    """Returns an article, possessive, quantifier or count for the noun."""
     whose = possessive(subject)
     if whose and not noun.classes.isdisjoint(PRIVATE) and draw.chance(0.35):
         return whose
@@ -252,7 +253,7 @@ NEGATIVE_MODALS = {"must": "have", "may": "must not", "had": "could"}
 def activity(
     draw: Draw, subject: Phrase, tense: str, extras: float = 0.3
 ) -> Clause:
-    """`subject` doing something: a verb with fitting objects and adverbials."""
+    """Returns `subject` doing something: verb, fitting objects, adverbials."""
     verb = draw.choice(verbs_for(tense))
     clause = fill(draw, Clause(subject, verb, steady(verb, tense)))
     return adorn(draw, clause, extras)
@@ -260,7 +261,10 @@ def activity(
 
 @functools.cache
 def verbs_for(tense: str) -> list[Verb]:
-    """The verbs that go with `tense`; owning and knowing are not events."""
+    """Returns the verbs that go with `tense`.
+
+    Owning and knowing are not events.
+    """
     return [
         verb
         for verb in words.VERB_LIST
@@ -270,26 +274,26 @@ def verbs_for(tense: str) -> list[Verb]:
 
 
 def steady(verb: Verb, tense: str) -> str:
-    """`tense`, or the plain present for states and for what is done at once."""
+    """Returns `tense`, or the present for states and what is done at once."""
     plain = verb.stative or "moment" in verb.manners
     return "present" if tense == "progressive" and plain else tense
 
 
 def deed(draw: Draw, subject: Phrase, tense: str, labels: str) -> Clause:
-    """`subject` doing one of a few things."""
+    """Returns `subject` doing one of a few things."""
     verb = draw.choice(verbs_named(labels))
     return fill(draw, Clause(subject, verb, tense))
 
 
 @functools.cache
 def verbs_named(labels: str) -> list[Verb]:
-    """The verbs of a table of labels."""
+    """Returns the verbs of a table of labels."""
     wanted = labels.split(", ")
     return [verb for verb in words.VERB_LIST if verb.label in wanted]
 
 
 def fill(draw: Draw, clause: Clause) -> Clause:
-    """The clause with the objects its verb's frame asks for."""
+    """Returns the clause with the objects its verb's frame asks for."""
     for role, classes in clause.verb.frame:
         # What is yet to be acquired is nobody's: he buys *a* coat.
         foreign = role == "acc" and clause.verb in verbs_named(ACQUIRING)
@@ -305,7 +309,10 @@ def fill(draw: Draw, clause: Clause) -> Clause:
 
 
 def governed(role: str, phrase: Phrase) -> Text:
-    """A prepositional object: `auf+acc` and the bus give `auf den Bus`."""
+    """Returns a prepositional object.
+
+    The role `auf+acc` and the bus give `auf den Bus`.
+    """
     preposition, name_of_case = role.split("+")
     vague = isinstance(phrase, NounPhrase) and not phrase.definite
     if vague and not phrase.noun.mass:
@@ -315,7 +322,7 @@ def governed(role: str, phrase: Phrase) -> Text:
 
 
 def adorn(draw: Draw, clause: Clause, probability: float) -> Clause:
-    """The clause with a place or a manner, if its verb has one to offer."""
+    """Returns the clause with a place or a manner, if its verb has one."""
     verb = clause.verb
     kinds = [kind for kind in verb.manners if kind in words.MANNERS]
     if verb.places and draw.chance(probability):
@@ -328,7 +335,10 @@ def adorn(draw: Draw, clause: Clause, probability: float) -> Clause:
 
 @functools.cache
 def places_for(*kinds: str) -> list[tuple[Noun, Text, Text]]:
-    """Places of any of these kinds, with where and where-to prepositions."""
+    """Returns places of any of these kinds.
+
+    Each has its prepositions for where and for where to.
+    """
     return [
         (NOUN[noun], Text(*where.split()), Text(*goal.split()))
         for noun, where, goal, tags in words.rows(words.PLACES)
@@ -337,7 +347,7 @@ def places_for(*kinds: str) -> list[tuple[Noun, Text, Text]]:
 
 
 def place(draw: Draw, kinds: tuple[str, ...]) -> Text:
-    """Where: `in the kitchen`; the German two-way words take the dative."""
+    """Returns where: `in the kitchen`; German two-way words take the dative."""
     if draw.chance(0.1) and "home" in kinds:
         return words.HOME
     noun, where, _ = draw.choice(places_for(*kinds))
@@ -345,12 +355,12 @@ def place(draw: Draw, kinds: tuple[str, ...]) -> Text:
 
 
 def spot(draw: Draw, noun: Noun) -> NounPhrase:
-    """`the kitchen`, sometimes described."""
+    """Returns `the kitchen`, sometimes described."""
     return NounPhrase(noun, "the", adjectives(draw, noun, 0.15))
 
 
 def located(pair: Text, phrase: Phrase, case: int) -> Text:
-    """A pair of prepositions in front of `phrase`."""
+    """Returns a pair of prepositions in front of `phrase`."""
     origin = next(marks.NUMBERS)
     german_side = prepositional(pair.german, phrase, case)
     preposition, _, rest = german_side.partition(" ")
@@ -361,14 +371,17 @@ def located(pair: Text, phrase: Phrase, case: int) -> Text:
 
 
 def goal(draw: Draw, kind: str) -> Text:
-    """Where to: `into the kitchen`; the two-way words take the accusative."""
+    """Returns where to: `into the kitchen`.
+
+    The German two-way words take the accusative.
+    """
     noun, _, where = draw.choice(places_for(kind))
     case = DATIVE if where.german == "zu" else ACCUSATIVE
     return located(where, spot(draw, noun), case)
 
 
 def direction(draw: Draw) -> tuple[Verb, Text]:
-    """A verb of motion and where to."""
+    """Returns a verb of motion and where to."""
     verb = VERB[
         draw.one_of("go", "go", "run", "drive", "fly", "travel", "move")
     ]
@@ -383,13 +396,13 @@ def direction(draw: Draw) -> tuple[Verb, Text]:
 
 
 def city(draw: Draw) -> Text:
-    """`in Vienna`, `in Wien`."""
+    """Returns `in Vienna`, `in Wien`."""
     town = draw.choice(words.CITIES)
     return Text(f"in {town.english}", f"in {town.german}")
 
 
 def motion(draw: Draw, subject: Phrase, tense: str) -> Clause:
-    """Somebody going somewhere, coming home or staying."""
+    """Returns somebody going somewhere, coming home or staying."""
     roll = draw.random()
     if roll < 0.1:
         where = draw.one_of(words.HOME, city(draw))
@@ -404,7 +417,7 @@ def motion(draw: Draw, subject: Phrase, tense: str) -> Clause:
 
 
 def pastime(draw: Draw, subject: Phrase, tense: str) -> Clause:
-    """Somebody learning a language or playing something, article or not."""
+    """Returns somebody learning a language or playing, article or not."""
     if draw.chance(0.4):
         what = draw.choice(words.LANGUAGES)
         return Clause(subject, VERB["learn"], tense, complement=what)
@@ -415,7 +428,7 @@ def pastime(draw: Draw, subject: Phrase, tense: str) -> Clause:
 def doing(
     draw: Draw, subject: Phrase, tense: str, extras: float = 0.3
 ) -> Clause:
-    """Any of the above."""
+    """Returns any of the above."""
     roll = draw.random()
     if roll < 0.13:
         return motion(draw, subject, tense)
@@ -425,23 +438,23 @@ def doing(
 
 
 def state(subject: Phrase, predicate: Text, tense: str = "present") -> Clause:
-    """`subject` being tired, old or a doctor."""
+    """Returns `subject` being tired, old or a doctor."""
     return Clause(subject, VERB["be"], tense, complement=predicate)
 
 
 def again(phrase: Phrase) -> Pronoun:
-    """The pronoun for somebody mentioned before."""
+    """Returns the pronoun for somebody mentioned before."""
     return PRONOUN[pronoun_of(phrase)]
 
 
 def being(subject: Phrase, row: list[str], tense: str = "present") -> Clause:
-    """A row of HINDRANCES or OCCASIONS said of `subject`."""
+    """Returns a row of HINDRANCES or OCCASIONS said of `subject`."""
     verb, *words = row
     return Clause(subject, VERB[verb], tense, complement=Text(*words))
 
 
 def weather(draw: Draw, tense: str) -> Clause:
-    """It is raining; it was cold."""
+    """Returns a clause on the weather: it is raining; it was cold."""
     it = PRONOUN["it n"]
     if draw.chance(0.4):
         now = "progressive" if tense == "present" else tense
@@ -450,7 +463,7 @@ def weather(draw: Draw, tense: str) -> Clause:
 
 
 def when(draw: Draw, tense: str) -> Text:
-    """A time that goes with `tense`."""
+    """Returns a time that goes with `tense`."""
     if tense in ("past", "future"):
         if draw.chance(0.25):
             return draw.choice(words.WEEKDAYS)
@@ -462,13 +475,13 @@ def when(draw: Draw, tense: str) -> Text:
 
 
 def clock(draw: Draw) -> Text:
-    """`at eight o'clock`, `um acht Uhr`."""
+    """Returns `at eight o'clock`, `um acht Uhr`."""
     hour = marks.apart(number(draw.randint(2, 12)))
     return Text(f"at {hour.english} o'clock", f"um {hour.german} Uhr")
 
 
 def distance(draw: Draw, tense: str) -> Text:
-    """`three days ago`, `vor drei Tagen`; `in three days`."""
+    """Returns `three days ago`, `vor drei Tagen`; `in three days`."""
     units = words.PERIODS if tense == "past" else words.PERIODS[:2]
     span = period(number(draw.randint(2, 12)), draw.choice(units))
     if tense == "past":
@@ -477,14 +490,14 @@ def distance(draw: Draw, tense: str) -> Text:
 
 
 def period(count: Text, unit: Text) -> Text:
-    """`three days`, `drei Tagen`."""
+    """Returns `three days`, `drei Tagen`."""
     return marks.apart(
         Text(f"{count.english} {unit.english}", f"{count.german} {unit.german}")
     )
 
 
 def timed(draw: Draw, clause: Clause) -> Clause:
-    """The clause with a time, in front (then the German verb precedes)."""
+    """Returns the clause with a time; in front, it inverts the German."""
     if clause.verb.stative:
         return clause
     time = when(draw, clause.tense)
@@ -496,7 +509,7 @@ def timed(draw: Draw, clause: Clause) -> Clause:
 
 
 def negated(clause: Clause) -> Clause:
-    """The clause negated, where negating it makes sense."""
+    """Returns the clause negated, where negating it makes sense."""
     never = clause.frequency.english not in ("", "often")
     if never or counted(clause.accusative) or clause.verb.base == "learn":
         return clause
@@ -508,7 +521,7 @@ def negated(clause: Clause) -> Clause:
 
 
 def counted(phrase: Phrase | None) -> bool:
-    """Whether the phrase is three, some or all of a kind: hard to negate."""
+    """Returns whether it is three, some or all of a kind: hard to negate."""
     if isinstance(phrase, Both):
         return not phrase.definite
     if not isinstance(phrase, NounPhrase):
@@ -518,7 +531,7 @@ def counted(phrase: Phrase | None) -> bool:
 
 
 def modal(draw: Draw, clause: Clause, negative: bool) -> Clause:
-    """The clause under a modal verb; some modals change when negated."""
+    """Returns the clause under a modal verb; some change when negated."""
     chosen = draw.choice(MODALS)
     if negative:
         clause = negated(clause)
@@ -528,18 +541,18 @@ def modal(draw: Draw, clause: Clause, negative: bool) -> Clause:
 
 
 def say(clause: Clause, end: str = ".") -> Pair:
-    """A main clause or, with a question mark, a question as a sentence."""
+    """Returns the clause as a sentence or, with a question mark, a question."""
     order = "question" if end == "?" else "main"
     return written(english(clause, order), german(clause, order), end)
 
 
 def written(english_side: str, german_side: str, end: str = ".") -> Pair:
-    """Both sides as sentences."""
+    """Returns both sides as sentences."""
     return marks.read(sentence(english_side, end), sentence(german_side, end))
 
 
 def sub(conjunctions: str, clause: Clause) -> Text:
-    """A subordinate clause: the German verb goes last.  `because weil`."""
+    """Returns a subordinate clause, its German verb last.  `because weil`."""
     conjunction = marks.apart(Text(*conjunctions.split()))
     return Text(
         f"{conjunction.english} {english(clause)}",
@@ -548,7 +561,10 @@ def sub(conjunctions: str, clause: Clause) -> Text:
 
 
 def joined(draw: Draw, clause: Clause, subordinate: Text) -> Pair:
-    """Both clauses in either order; German inverts after a subordinate one."""
+    """Returns both clauses in either order.
+
+    German inverts after a subordinate one.
+    """
     if draw.chance(0.35):
         front = Text(subordinate.english + ",", subordinate.german + ",")
         return say(replace(clause, fronted=front))
@@ -563,7 +579,7 @@ def unfronted(clause: Clause) -> Clause:
 
 
 def event(draw: Draw) -> Clause:
-    """Something somebody does, at some time."""
+    """Returns something somebody does, at some time."""
     tense = draw.choices(TENSES, [3, 3, 4, 2])[0]
     clause = doing(draw, person(draw), tense)
     return timed(draw, clause) if draw.chance(0.6) else clause
@@ -603,7 +619,7 @@ QUESTION_WORDS = {"when": "wann", "why": "warum", "where": "wo"}
 
 
 def asked_about(draw: Draw) -> Phrase:
-    """Anybody but the one who asks."""
+    """Returns anybody but the one who asks."""
     anybody = person(draw)
     if anybody == PRONOUN["I"]:
         return PRONOUN["you"]
@@ -634,7 +650,10 @@ def open_question(draw: Draw) -> Pair:
 
 
 def localized(draw: Draw, subject: Phrase, kind: str, tense: str) -> Clause:
-    """A clause to ask `when`, `why` or `where` about; where wants no place."""
+    """Returns a clause to ask `when`, `why` or `where` about.
+
+    `where` wants no place.
+    """
     if kind == "where":
         return leisure(draw, subject, tense, extras=0)
     return doing(draw, subject, tense)
@@ -643,14 +662,14 @@ def localized(draw: Draw, subject: Phrase, kind: str, tense: str) -> Clause:
 def leisure(
     draw: Draw, subject: Phrase, tense: str, extras: float = 0.3
 ) -> Clause:
-    """Something done in a place of its own."""
+    """Returns something done in a place of its own."""
     placed = [verb for verb in verbs_for("progressive") if verb.places]
     clause = Clause(subject, draw.choice(placed), tense)
     return adorn(draw, fill(draw, clause), extras)
 
 
 def gap_question(draw: Draw, kind: str, subject: Phrase, tense: str) -> Pair:
-    """What did he buy?  Which book is she reading?"""
+    """Returns a question: What did he buy?  Which book is she reading?"""
     clause = transitive(draw, subject, tense)
     noun = clause.accusative.noun
     asked = Text("what", "was")
@@ -661,7 +680,7 @@ def gap_question(draw: Draw, kind: str, subject: Phrase, tense: str) -> Pair:
 
 
 def transitive(draw: Draw, subject: Phrase, tense: str) -> Clause:
-    """A clause with a thing for its accusative object."""
+    """Returns a clause with a thing for its accusative object."""
     while True:
         clause = activity(draw, subject, tense, extras=0.2)
         thing = clause.accusative
@@ -693,7 +712,7 @@ STATES = ("present", "present", "past")
 
 
 def toned(draw: Draw, clause: Clause) -> Clause:
-    """The predicate, now and then strengthened or negated."""
+    """Returns the predicate, now and then strengthened or negated."""
     if draw.chance(0.25):
         return replace(clause, negative=True)
     if draw.chance(0.4):
@@ -706,7 +725,7 @@ def toned(draw: Draw, clause: Clause) -> Clause:
 
 
 def comparable(kind: str) -> bool:
-    """Whether nouns of a class are alike enough to be measured together."""
+    """Returns whether nouns of a class are alike enough to be compared."""
     mixed = ("thing", "gift", "parcel", "event")
     return len(countable(kind)) > 2 and kind not in mixed
 
@@ -730,7 +749,7 @@ def comparison(draw: Draw) -> Pair:
 
 
 def compared(draw: Draw, noun: Noun) -> NounPhrase:
-    """A side of a comparison."""
+    """Returns a side of a comparison."""
     own = not noun.classes.isdisjoint({"family", "known", "owned"})
     choices = grammar.POSSESSIVES if own else ("the", "this")
     return NounPhrase(noun, draw.choice(choices))
@@ -833,14 +852,14 @@ def doubt(draw: Draw) -> Pair:
 
 
 def relative_word(phrase: NounPhrase, case: int) -> Text:
-    """`who` or `that`, and der, die, das in its case."""
+    """Returns `who` or `that`, and der, die, das in its case."""
     key = "p" if phrase.plural else phrase.noun.gender
     word = "who" if person_noun(phrase.noun) else "that"
     return Text(word, RELATIVE[key][case])
 
 
 def acting(draw: Draw, phrase: NounPhrase, tense: str) -> Text:
-    """A relative clause whose subject is `phrase`: who lives in Berlin."""
+    """Returns a relative clause whose subject is `phrase`: who is singing."""
     word = relative_word(phrase, NOMINATIVE)
     forms = (word.english, word.english), (word.german, "", "")
     stand_in = Pronoun(*forms, plural=phrase.plural)
@@ -853,7 +872,7 @@ def acting(draw: Draw, phrase: NounPhrase, tense: str) -> Text:
 
 
 def plain(phrase: NounPhrase) -> NounPhrase:
-    """The phrase with a definite article, as a relative clause wants it."""
+    """Returns the phrase with a definite article, for a relative clause."""
     return replace(phrase, determiner="the", adjectives=())
 
 
@@ -898,13 +917,13 @@ def object_relative(draw: Draw) -> Pair:
 
 
 def sources(noun: Noun, used: Verb) -> list[Verb]:
-    """What may have happened to a thing before it is `used`."""
+    """Returns what may have happened to a thing before it is `used`."""
     return [verb for verb in verbs_taking(noun) if verb.base != used.base]
 
 
 @functools.cache
 def verbs_taking(noun: Noun) -> list[Verb]:
-    """The verbs with `noun` among their objects that leave it to be used."""
+    """Returns the verbs with `noun` for an object that leave it to be used."""
     return [
         verb
         for verb in verbs_for("past")
@@ -915,7 +934,7 @@ def verbs_taking(noun: Noun) -> list[Verb]:
 
 
 def aim(clause: Clause) -> Text:
-    """`to open the door`, `die Tür zu öffnen`."""
+    """Returns `to open the door`, `die Tür zu öffnen`."""
     return Text(
         grammar.english_infinitive(clause), grammar.german_infinitive(clause)
     )
@@ -958,7 +977,7 @@ def coordination(draw: Draw) -> Pair:
 
 
 def general(clause: Clause) -> Clause:
-    """The clause about things of a kind: reads novels, drinks milk."""
+    """Returns the clause about things of a kind: reads novels, drinks milk."""
     thing = clause.accusative
     if not isinstance(thing, NounPhrase) or person_noun(thing.noun):
         return clause
@@ -981,7 +1000,10 @@ def fondness(draw: Draw) -> Pair:
 
 
 def liked(clause: Clause) -> Clause:
-    """The clause as what one likes to do: an adverb is the German modal."""
+    """Returns the clause as what one likes to do.
+
+    An adverb is the German modal.
+    """
     gladly = Text("", clause.marked("gern", "modal"))
     return replace(clause, modal="like", frequency=gladly)
 
@@ -1008,7 +1030,7 @@ def putting(draw: Draw) -> Pair:
 
 
 def base(draw: Draw) -> NounPhrase:
-    """A piece of furniture to put something on, under or behind."""
+    """Returns a piece of furniture to put something on, under or behind."""
     noun = draw.choice(nouns_of("surface"))
     return NounPhrase(noun, draw.one_of("the", "this"))
 
@@ -1070,7 +1092,7 @@ def existence(draw: Draw) -> Pair:
 def existing(
     is_are: str, thing: NounPhrase, where: Text, end: str = "."
 ) -> Pair:
-    """There is a thing somewhere or, with a question mark, is there?"""
+    """Returns a sentence or a question: there is a thing; is there a thing?"""
     there = marks.apart(Text("there", "es"))
     verb = marks.apart(Text(is_are, "gibt"))
     where = marks.apart(where)
@@ -1099,13 +1121,13 @@ def age(draw: Draw) -> Pair:
 
 
 def old(age: int) -> Text:
-    """`three years old`, `drei Jahre alt`."""
+    """Returns `three years old`, `drei Jahre alt`."""
     years = marks.apart(number(age))
     return Text(f"{years.english} years old", f"{years.german} Jahre alt")
 
 
 def singular(draw: Draw) -> Phrase:
-    """One person, named or described."""
+    """Returns one person, named or described."""
     if draw.chance(0.4):
         return name(draw)
     return replace(relation(draw), plural=False)
@@ -1194,7 +1216,7 @@ FAULTS = {
 
 
 def faults(noun: Noun) -> list[words.Adjective]:
-    """What a thing can be too much of; nothing for bread and milk."""
+    """Returns what a thing can be too much of; nothing for bread and milk."""
     if "load" in noun.classes:
         return [a for a in adjectives_for(noun) if a.english == "heavy"]
     fitting = [a for a in adjectives_for(noun) if a.english in FAULTS]
@@ -1218,7 +1240,7 @@ def criticism(draw: Draw) -> Pair:
 
 @functools.cache
 def uses(noun: Noun) -> list[Verb]:
-    """What can be done with a thing once one has it."""
+    """Returns what can be done with a thing once one has it."""
     done = verbs_named(f"{ACQUIRING}, {CREATING}, look for, take off, pick up")
     verbs = [verb for verb in verbs_taking(noun) if len(verb.frame) == 1]
     lasting = [verb for verb in verbs if "moment" not in verb.manners]
@@ -1240,7 +1262,7 @@ def reuse(draw: Draw) -> Pair:
 
 
 def linked(first: Clause, second: Clause) -> Pair:
-    """Two main clauses, with `but` before a denial and `and` otherwise."""
+    """Returns two main clauses, `but` before a denial and `and` otherwise."""
     link = Text(", but", ", aber") if second.negative else Text("and", "und")
     link = marks.apart(link)
     return written(

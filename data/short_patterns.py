@@ -49,7 +49,7 @@ ENDS = (
 
 
 def invented(draw: Draw) -> str:
-    """A word of one to three syllables that nobody knows: tralu, mizo, krad."""
+    """Returns an unknown word of one to three syllables: tralu, mizo, krad."""
     syllables = draw.choices([0, 1, 2], [2, 5, 2])[0]
     word = "".join(syllable(draw) for _ in range(syllables))
     if draw.chance(0.15):
@@ -60,14 +60,14 @@ def invented(draw: Draw) -> str:
 
 
 def syllable(draw: Draw) -> str:
-    """An onset, a vowel and now and then a coda."""
+    """Returns an onset, a vowel and now and then a coda."""
     coda = draw.choice("lmnrstx") if draw.chance(0.35) else ""
     return draw.choice(ONSETS.split()) + draw.choice(VOWELS.split()) + coda
 
 
 @functools.cache
 def words_of_tables() -> frozenset[str]:
-    """The words of either language that an invented one must not be."""
+    """Returns the words of both languages that an invented one must not be."""
     tables = words.NOUNS + words.VERBS + words.SPECIAL_VERBS + words.ADJECTIVES
     return frozenset(re.findall(r"\w+", tables.lower() + REAL_WORDS))
 
@@ -80,7 +80,7 @@ REAL_WORDS = """
 
 
 def invented_noun(draw: Draw) -> Noun:
-    """A thing that nobody knows, masculine for want of a better gender."""
+    """Returns an unknown thing, masculine for want of a better gender."""
     word = invented(draw)
     plural = words.third_person(word)
     return Noun(
@@ -95,7 +95,7 @@ def invented_noun(draw: Draw) -> Noun:
 
 
 def name(draw: Draw) -> Name:
-    """Anna, Peter or, of either sex, somebody unheard of."""
+    """Returns Anna, Peter or, of either sex, somebody unheard of."""
     if draw.chance(0.7):
         return Name(invented(draw).capitalize(), draw.one_of("he", "she"))
     return patterns.name(draw)
@@ -110,7 +110,7 @@ ABSTRACT = (
 
 @functools.cache
 def things() -> list[Noun]:
-    """The nouns of what can be seen and stand somewhere, except people."""
+    """Returns nouns of what can be seen and stand somewhere, except people."""
     return [
         noun
         for noun in words.NOUN_LIST
@@ -120,7 +120,7 @@ def things() -> list[Noun]:
 
 @functools.cache
 def movables() -> list[Noun]:
-    """The things that can be given, carried and put somewhere."""
+    """Returns the things that can be given, carried and put somewhere."""
     fixed = {"building", "room", "green", "spot", "waters", "settlement"}
     loose = [noun for noun in things() if noun.classes.isdisjoint(fixed)]
     return [noun for noun in loose if noun.classes.isdisjoint({"side", "tree"})]
@@ -132,7 +132,7 @@ def people() -> list[Noun]:
 
 
 def some(draw: Draw, noun: Noun) -> NounPhrase:
-    """The noun with any determiner, in either number."""
+    """Returns the noun with any determiner, in either number."""
     if draw.chance(INVENTED / 2):
         noun = invented_noun(draw)
     qualities = patterns.adjectives(draw, noun, 0.12)
@@ -149,7 +149,7 @@ def some(draw: Draw, noun: Noun) -> NounPhrase:
 
 
 def known(draw: Draw, noun: Noun) -> NounPhrase:
-    """The noun with a definite determiner, as a subject has it."""
+    """Returns the noun with a definite determiner, as a subject has it."""
     phrase = some(draw, noun)
     if phrase.definite:
         return phrase
@@ -157,7 +157,7 @@ def known(draw: Draw, noun: Noun) -> NounPhrase:
 
 
 def human(draw: Draw) -> NounPhrase:
-    """A person by role or relation: the waiter, my sisters, our friend."""
+    """Returns a person by role or relation: the waiter, my sisters."""
     noun = draw.choice(people())
     if patterns.family(noun):
         plural = "single" not in noun.classes and draw.chance(PLURAL)
@@ -171,7 +171,7 @@ def human(draw: Draw) -> NounPhrase:
 
 
 def who(draw: Draw) -> Phrase:
-    """Anybody, mostly in a single word or two."""
+    """Returns anybody, mostly in a single word or two."""
     roll = draw.random()
     if roll < 0.4:
         return PRONOUN[draw.one_of("I", "I", "you", "you", *SUBJECTS[2:])]
@@ -183,7 +183,7 @@ def who(draw: Draw) -> Phrase:
 
 
 def whom(draw: Draw, subject: Phrase) -> Phrase:
-    """Anybody else, for an object: him, Anna, the waiters."""
+    """Returns anybody else, for an object: him, Anna, the waiters."""
     if draw.chance(0.4):
         key = draw.choice([k for k in SUBJECTS if PRONOUN[k] != subject])
         selves = PRONOUN["I"], PRONOUN["we"]  # Not `I help us`.
@@ -193,7 +193,7 @@ def whom(draw: Draw, subject: Phrase) -> Phrase:
 
 
 def pair_of(draw: Draw, nouns: list[Noun]) -> Both:
-    """Bread and milk; a pan and a spoon; the cats and the dogs."""
+    """Returns bread and milk; a pan and a spoon; the cats and the dogs."""
     first, second = draw.sample(nouns, 2)
     word = draw.one_of("", "a", "the", "my")
     if "learned" in first.classes:
@@ -210,7 +210,7 @@ def pair_of(draw: Draw, nouns: list[Noun]) -> Both:
 
 
 def object_of(draw: Draw, nouns: list[Noun]) -> Phrase:
-    """One of `nouns`, or a pair of them."""
+    """Returns one of `nouns`, or a pair of them."""
     if draw.chance(0.08) and len(nouns) > 1:
         return pair_of(draw, nouns)
     return some(draw, draw.choice(nouns))
@@ -220,7 +220,7 @@ def object_of(draw: Draw, nouns: list[Noun]) -> Phrase:
 
 
 def uttered(draw: Draw, clause: Clause) -> Pair:
-    """The clause as a statement, a denial or a question."""
+    """Returns the clause as a statement, a denial or a question."""
     roll = draw.random()
     if roll < 0.58:
         return say(clause)
@@ -243,7 +243,7 @@ ASKING = ("can", "may", "must", "should")
 
 
 def denied(draw: Draw, clause: Clause) -> Clause:
-    """The clause negated; `not ... any` is as good as a bare `not`."""
+    """Returns the clause negated; `not ... any` is as good as a bare `not`."""
     clause, thing = patterns.negated(clause), clause.accusative
     if clause.negative:
         chosen = patterns.NEGATIVE_MODALS.get(clause.modal, clause.modal)
@@ -259,7 +259,7 @@ MODALS = ("can", "must", "may", "should", "would like", "want", "had")
 
 
 def told(draw: Draw, clause: Clause) -> Clause:
-    """The clause in any tense, or under a modal."""
+    """Returns the clause in any tense, or under a modal."""
     if draw.chance(0.2) and not clause.verb.stative:
         return replace(clause, modal=draw.choice(MODALS))
     if draw.chance(0.1) and clause.verb.label in ("see", "hear"):
@@ -349,7 +349,7 @@ def dealing(draw: Draw) -> Pair:
 
 @functools.cache
 def plain_verbs(labels: str) -> list[Verb]:
-    """One verb for each of the labels, from the lexicon's first table."""
+    """Returns one verb for each label, from the lexicon's first table."""
     return list({v.label: v for v in patterns.verbs_named(labels)}.values())
 
 
@@ -372,7 +372,7 @@ def encounter(draw: Draw) -> Pair:
 
 @functools.cache
 def verbs_about_people() -> list[Verb]:
-    """The verbs with a person for their only object."""
+    """Returns the verbs with a person for their only object."""
     verbs = [verb for verb in words.VERB_LIST if len(verb.frame) == 1]
     kinds = {"person", "known", "family"}
     return [
@@ -384,7 +384,7 @@ def verbs_about_people() -> list[Verb]:
 
 
 def led(preposition: str, case: str, phrase: Phrase) -> Text:
-    """`for him`, `auf ihn`: English has its preposition in the verb."""
+    """Returns `for him`, `auf ihn`: English has its preposition in the verb."""
     number_of_case = ACCUSATIVE if case == "acc" else DATIVE
     return patterns.located(Text("", preposition), phrase, number_of_case)
 
@@ -473,7 +473,7 @@ UNDER, *BESIDE = words.RELATIONS[1:]
 
 
 def spot(draw: Draw) -> Text:
-    """In the kitchen, at the airport, on the table, behind the church."""
+    """Returns `in the kitchen`, `on the table`, `behind the church`."""
     roll = draw.random()
     if roll < 0.5:
         noun, where, _ = draw.choice(all_places())
@@ -493,18 +493,18 @@ def spot(draw: Draw) -> Text:
 
 @functools.cache
 def all_places() -> list[tuple[Noun, Text, Text]]:
-    """All the places of the lexicon."""
+    """Returns all the places of the lexicon."""
     kinds = {k for *_, tags in words.rows(words.PLACES) for k in tags.split()}
     return patterns.places_for(*sorted(kinds))
 
 
 def container(draw: Draw) -> NounPhrase:
-    """The box, my bag, this drawer."""
+    """Returns the box, my bag, this drawer."""
     return base(draw, NOUN[draw.one_of(*INSIDES)])
 
 
 def base(draw: Draw, noun: Noun) -> NounPhrase:
-    """What something lies on or stands next to."""
+    """Returns what something lies on or stands next to."""
     choices = ["the", draw.choice(POSSESSIVES), "this"]
     determiner = draw.choices(choices, [8, 2, 1])[0]
     plural = not noun.mass and draw.chance(0.25)
@@ -535,7 +535,7 @@ IN_HOSPITAL = Text("in hospital", "im Krankenhaus")
 
 
 def town(draw: Draw) -> Text:
-    """In a town that nobody knows."""
+    """Returns where: in a town that nobody knows."""
     place = invented(draw).capitalize()
     return Text(f"in {place}", f"in {place}")
 
@@ -596,7 +596,7 @@ def existence(draw: Draw) -> Pair:
 
 
 def town_or_landmark(draw: Draw) -> Text:
-    """In the village, in Rome, behind the church."""
+    """Returns `in the village`, `in Rome`, `behind the church`."""
     if draw.chance(0.3):
         return patterns.city(draw)
     if draw.chance(0.4):
@@ -619,7 +619,7 @@ def qualities() -> dict[str, words.Adjective]:
 
 
 def quality(draw: Draw, noun: Noun) -> Text:
-    """An adjective for what a thing is, at times an invented one."""
+    """Returns an adjective for what a thing is, at times an invented one."""
     if draw.chance(INVENTED):
         word = invented(draw)
         return Text(word, word)
@@ -632,7 +632,7 @@ def quality(draw: Draw, noun: Noun) -> Text:
 
 
 def predicate(draw: Draw, word: Text) -> Text:
-    """The adjective, bare or strengthened."""
+    """Returns the adjective, bare or strengthened."""
     if draw.chance(0.7):
         return word
     degree = draw.choice([*words.DEGREES, Text("too", "zu")])
@@ -660,7 +660,7 @@ def all_but_people() -> list[Noun]:
 
 
 def pair_in_plural(draw: Draw, noun: Noun) -> Both:
-    """The plums and cherries; the plums and the cherries."""
+    """Returns the plums and cherries; the plums and the cherries."""
     kinds = [n for n in things() if not n.mass and n != noun]
     other = draw.choice(kinds)
     determiner = draw.one_of("the", "")
@@ -725,7 +725,10 @@ def already(draw: Draw) -> Pair:
 
 
 def later(clause: Clause) -> Clause:
-    """The clause as what is not so yet: `noch nicht`, and `yet` at its end."""
+    """Returns the clause as what is not so yet.
+
+    German has `noch nicht`, and English `yet` at its end.
+    """
     yet = marks.apart(Text("yet", "noch"))
     return replace(
         clause,
@@ -915,15 +918,15 @@ def remark(draw: Draw) -> Pair:
     which = patterns.relative_word(phrase, ACCUSATIVE)
     inner = Clause(another(draw, phrase), verb, tense, fronted=which)
     after = Text(english(inner), german(inner, "last"))
-    of_person = noun in people()
-    how = quality_of_person(draw, noun) if of_person else quality(draw, noun)
+    is_person = noun in people()
+    how = quality_of_person(draw, noun) if is_person else quality(draw, noun)
     how = predicate(draw, how)
     thing = replace(phrase, after=after)
     return uttered(draw, state(thing, how, draw.one_of(*STATES)))
 
 
 def another(draw: Draw, *others: Phrase) -> Phrase:
-    """He, Anna, the waiter: nobody who is one of the others."""
+    """Returns he, Anna, the waiter: nobody who is one of the others."""
     if draw.chance(0.5):
         return PRONOUN[draw.one_of(*SUBJECTS)]
     return patterns.someone_else(draw, *others)
@@ -963,7 +966,7 @@ def comparison(draw: Draw) -> Pair:
 
 
 def in_a_row(*parts: Text) -> Text:
-    """The parts one after the other, each linked by itself."""
+    """Returns the parts one after the other, each linked by itself."""
     linked = [marks.apart(part) for part in parts]
     return Text(
         " ".join(part.english for part in linked),
@@ -1000,7 +1003,7 @@ def where_done(draw: Draw) -> Pair:
 
 
 def asked_one(draw: Draw) -> Phrase:
-    """Whom a question is about: nobody asks what he does himself."""
+    """Returns whom a question is about: nobody asks what he does himself."""
     subject = who(draw)
     return PRONOUN["you"] if subject == PRONOUN["I"] else subject
 

@@ -12,6 +12,15 @@ IMPERATIVE = re.compile(
     r"(Add|Build|Check|Compute|Draw|Give|Load|Make|Parse|Print|Raise|Read"
     r"|Return|Run|Save|Set|Start|Train|Write|Yield) "
 )
+VERB = re.compile(r"[A-Z][a-z]*(?<!s)s")  # Returns, Writes.
+# Words that look like verbs, but begin a docstring as something else.
+NO_VERBS = {
+    "always", "as", "bytes", "hours", "indices", "its", "items", "keys",
+    "layers", "lengths", "lines", "links", "names", "nouns", "numbers", "pairs",
+    "paths", "pieces", "places", "rows", "seconds", "sentences", "shapes",
+    "sides", "splits", "steps", "tensors", "texts", "this", "times", "tokens",
+    "trees", "values", "verbs", "weights", "words",
+}  # fmt: skip
 SECTION = re.compile(r"(Args|Attributes|Raises|Returns|Yields):$")
 
 
@@ -67,6 +76,47 @@ def misspoken(node):
             yield f"does not indent {header} by four"
 
 
+def begins_with_a_verb(docstring):
+    """Returns whether the first word is in the third person: Writes."""
+    first = docstring.split()[0].rstrip(",")
+    return bool(VERB.fullmatch(first)) and first.lower() not in NO_VERBS
+
+
+def is_property(function):
+    return any("property" in ast.unparse(d) for d in function.decorator_list)
+
+
+def patterns(tree):
+    """Returns the names in a module's table PATTERNS.
+
+    These functions draw sentences, and their docstrings are examples of them.
+    """
+    return {
+        each.id
+        for node in tree.body
+        if isinstance(node, ast.AnnAssign)
+        and ast.unparse(node.target) == "PATTERNS"
+        for each in ast.walk(node.value)
+        if isinstance(each, ast.Name)
+    }
+
+
+def without_a_verb(tree):
+    """Yields (function, docstring) where that does not begin with a verb.
+
+    Properties and patterns are left out: they say what they are.
+    """
+    excepted = patterns(tree)
+    for node in ast.walk(tree):
+        if not isinstance(node, FUNCTIONS) or is_property(node):
+            continue
+        docstring = ast.get_docstring(node)
+        if not docstring or node.name in excepted:
+            continue
+        if not begins_with_a_verb(docstring):
+            yield node, docstring
+
+
 def explained(node):
     """Yields the names that the Args of a docstring explain."""
     section = None
@@ -103,6 +153,44 @@ def test_docstrings_are_of_one_dialect(name):
         for fault in misspoken(node)
     ]
     assert found == []
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstrings_of_functions_begin_with_a_verb(name):
+    found = [
+        f"line {node.lineno}, {node.name}: {docstring}"
+        for node, docstring in without_a_verb(tree_of(MODULES[name]))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("code", "is_found"),
+    [
+        ("def f(): 'Returns it.'", False),
+        ("def f(): 'Returns, for each line, its words.'", False),
+        ("def f(): 'Does nothing.'", False),
+        ("def f(): pass", False),
+        ("def f(): 'Return it.'", True),
+        ("def f(): 'Guess it.'", True),
+        ("def f(): 'The words.'", True),
+        ("def f(): 'Words of a line.'", True),
+        ("def f(): 'Where: in the kitchen.'", True),
+        ("def f(): '`words` without marks.'", True),
+        ("def _f(): 'The words.'", True),
+        ("async def f(): 'The words.'", True),
+        ("def f():\n def g(): 'The words.'", True),
+        ("class C:\n def f(self): 'The words.'", True),
+        ("class C:\n @property\n def f(self): 'The words.'", False),
+        ("class C: 'The words.'", False),
+        ("def reading(draw): 'The boy reads.'", False),
+        ("def helper(draw): 'The boy reads.'", True),
+    ],
+)
+def test_docstrings_that_begin_with_no_verb_are_found(code, is_found):
+    table = "PATTERNS: list = [(1, reading), (2, other_patterns.sleeping)]"
+    tree = ast.parse(f"{code}\n{table}\n")
+    assert bool(list(without_a_verb(tree))) == is_found
 
 
 @pytest.mark.parametrize("name", MODULES)

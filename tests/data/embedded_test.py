@@ -517,7 +517,7 @@ def test_an_indefinite_object_is_denied_with_kein():
 
 
 def test_nicht_follows_a_definite_object_and_precedes_a_predicate():
-    clause = Clause(BOY, VERBS["read"], "past", "", True, BOOK)
+    clause = Clause(BOY, VERBS["read"], "past", negative=True, accusative=BOOK)
     tired = Text("tired", "müde")
     state = Clause(BOY, VERBS["be"], negative=True, complement=tired)
     assert english(clause) == "the boy did not read the book"

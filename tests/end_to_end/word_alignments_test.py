@@ -156,7 +156,7 @@ def test_alignments_to_learn_from_need_each_other(corpus, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ([], "has no alignments of dev: give --dev_alignments"),
+        ([], "has no alignments for dev: give --dev_alignments"),
         (["--json=-"], "has no effect with"),
         (
             ["--splits=test"],
