@@ -380,8 +380,8 @@ def os_errors_as_input_errors(path: str) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        of_path = (None, path, os.path.expanduser(path), str(to_path(path)))
-        if error.filename not in of_path:
+        own_names = (None, path, os.path.expanduser(path), str(to_path(path)))
+        if error.filename not in own_names:
             raise
         reason = error.strerror or error
         raise InputError(f"cannot write {path}: {reason}") from None

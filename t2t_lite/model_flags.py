@@ -66,6 +66,11 @@ def define(
         "memory and cores.",
         lower_bound=1,
     )
+    _define_constraints()
+    _define_sampling()
+
+
+def _define_constraints() -> None:
     flags.DEFINE_integer(
         "min_length",
         None,
@@ -89,6 +94,9 @@ def define(
         "Tokens of the vocabulary that must not appear; one that begins a word "
         "begins with U+2581.",
     )
+
+
+def _define_sampling() -> None:
     flags.DEFINE_integer(
         "sample_top_k",
         None,

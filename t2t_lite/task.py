@@ -1,6 +1,7 @@
 """What a task is: everything that translation and parsing do not share.
 
-A new task is a class with these methods, and a line in `tasks`.
+A new task is a class with these methods, a line in `tasks`, and its name among
+the choices of `HParams.task`.
 """
 
 import abc

@@ -8,10 +8,15 @@ from paths import ROOT
 
 from t2t_lite import errors
 
-EXTRAS = (
-    *("corpora", "ctranslate2", "figures", "formats", "serve", "serving"),
+EXTRAS = [
+    "corpora",
+    "ctranslate2",
+    "figures",
+    "formats",
+    "serve",
+    "serving",
     "torch",
-)
+]
 
 
 def test_a_module_that_is_installed_is_enough_and_is_not_imported(monkeypatch):

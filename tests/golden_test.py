@@ -154,7 +154,7 @@ def resume(directory, **overrides):
         save_every_steps=200, evaluate_every_steps=604, micro_batch_tokens=256
     )
     hparams = dataclasses.replace(settings.hparams, **overrides)
-    run.train(directory.path, hparams, text, options)
+    run.train(directory.path, hparams, text, options=options)
 
 
 @pytest.mark.slow

@@ -108,8 +108,13 @@ def test_presets_keep_the_papers_optimizer_and_inference(name):
     values = dataclasses.asdict(preset(name))
     expected = SHARED | EXCEPTIONS.get(name, {})
     for field in (
-        *("adam_beta1", "adam_beta2", "adam_epsilon", "label_smoothing"),
-        *("attention_dropout", "beam_width", "length_penalty"),
+        "adam_beta1",
+        "adam_beta2",
+        "adam_epsilon",
+        "label_smoothing",
+        "attention_dropout",
+        "beam_width",
+        "length_penalty",
     ):
         assert values[field] == expected[field]
 

@@ -162,7 +162,10 @@ def test_a_task_keeps_tags_only_where_it_is_told_to(tmp_path, vocabularies):
     ):
         hparams = HParams(task=name, tag_dictionary=has_tags)
         tasks.named(name).save_extras(
-            ModelDirectory(tmp_path), hparams, vocabularies[name], read_pairs
+            ModelDirectory(tmp_path),
+            hparams,
+            vocabularies[name],
+            read_pairs=read_pairs,
         )
         assert (tmp_path / "tags.npz").exists() == has_tags
 

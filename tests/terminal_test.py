@@ -22,7 +22,8 @@ from t2t_lite import terminal
 )
 def test_a_bar_never_mixes_with_text(errors, output, has_bar):
     with stderr(errors()) as screen:
-        results = terminal.with_bar("abc", 3, output and output())
+        file = None if output is None else output()
+        results = terminal.with_bar("abc", 3, file)
         assert list(results) == ["a", "b", "c"]
     assert ("0/3" in screen.getvalue()) == has_bar
 

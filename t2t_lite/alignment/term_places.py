@@ -132,7 +132,7 @@ class TermPlaces:
         _, source, target = weights.pair
         start, end = span
         source, text = source[start:end], self._text(term)
-        weight_W = weights.of_source(start, end)
+        weight_W = weights.span_weights(start, end)
         if has_letter(source):  # A sign is not a word's place.
             is_word_W = [has_letter(target[a:b]) for a, b in weights.words]
             weight_W = np.where(is_word_W, weight_W, 0)

@@ -54,7 +54,7 @@ class WordWeights(NamedTuple):
     starts_S: np.ndarray  # int, where the pieces begin in the source
     ends_S: np.ndarray
 
-    def of_source(self, start: int, end: int) -> np.ndarray:
+    def span_weights(self, start: int, end: int) -> np.ndarray:
         """Returns float [W]: each word's weight on a span of the source."""
         is_part_S = (self.starts_S < end) & (self.ends_S > start)
         return self.weights_WS @ is_part_S
@@ -62,7 +62,7 @@ class WordWeights(NamedTuple):
     def greatest(self) -> np.ndarray:
         """Returns float [W]: each word's greatest weight on a source word."""
         found = [
-            self.of_source(match.start(), match.end())
+            self.span_weights(match.start(), match.end())
             for match in _WORD.finditer(self.pair.source)
             if has_letter(match[0])  # Not a sign.
         ]
@@ -103,7 +103,7 @@ class Aligner:
                 model((source_ids_BS, shift_right(target_ids_BT)))
             return tf.stack(
                 [
-                    head.of_tokens(model, recorded, target_ids_BT)
+                    head.token_weights(model, recorded, target_ids_BT)
                     for head in self.heads
                 ]
             )
@@ -127,7 +127,7 @@ class Aligner:
         """
         found = [None] * len(pairs)
         for n, target_ids, (weights_TS, *_) in self._attended(pairs):
-            found[n] = self._of_words(pairs[n], target_ids, weights_TS)
+            found[n] = self._word_weights(pairs[n], target_ids, weights_TS)
         return found
 
     def links(self, pairs: Sequence[Pair]) -> list[list[list[Link]]]:
@@ -174,7 +174,7 @@ class Aligner:
                 ids = encoded[n]
                 yield n, ids, weights_HBTS[:, place, : len(ids) - 1]
 
-    def _of_words(
+    def _word_weights(
         self, pair: Pair, target_ids: list[int], weights_TS: np.ndarray
     ) -> WordWeights:
         starts_S, ends_S = _spans(

@@ -129,8 +129,8 @@ def progress(
 
 def _with_ends(log_probs_BWV: Tensor, is_end_BWV: Tensor, eos: int) -> Tensor:
     """Returns log probabilities in which EOS also stands for some tokens."""
-    of_ends_BWV = ops.where(is_end_BWV, log_probs_BWV, NEG_INF)
-    total_BW1 = ops.logsumexp(of_ends_BWV, axis=-1, keepdims=True)
+    end_log_probs_BWV = ops.where(is_end_BWV, log_probs_BWV, NEG_INF)
+    total_BW1 = ops.logsumexp(end_log_probs_BWV, axis=-1, keepdims=True)
     ids_V = ops.arange(log_probs_BWV.shape[-1], dtype="int32")
     return ops.where(
         ops.equal(ids_V, eos),

@@ -124,7 +124,6 @@ class PrefixTokens:
         places_BK3 = ops.pad(batch.prefixes_BK3, ((0, 0), (0, 1), (0, 0)))
         B, K, _ = ops.shape(places_BK3)
         length_V = ops.convert_to_tensor(self._length_V)
-        rank_V = ops.convert_to_tensor(self._rank_V)
 
         def advance(state, ids_BW):
             (num_tokens_BW, num_codes_BW), inner = state
@@ -140,14 +139,7 @@ class PrefixTokens:
             (length_B, places_BK3), others = constants
             # Hypotheses still within the prefix have taken its own tokens.
             place_BW = ops.minimum(progress.num_tokens_BW, K - 1)
-            places_BW3 = gather(places_BK3, place_BW)
-            next_BW1, low_BW1, high_BW1 = (
-                places_BW3[..., n : n + 1] for n in range(3)
-            )
-            ids_V = ops.arange(batch.num_target_ids, dtype="int32")
-            may_follow_BWV = (ops.equal(ids_V, next_BW1) & self._is_text_V) | (
-                (rank_V >= low_BW1) & (rank_V < high_BW1)
-            )
+            may_follow_BWV = self._may_follow(gather(places_BK3, place_BW))
             is_done_BW = progress.num_codes_BW >= length_B[:, None]
             return ops.where(
                 is_done_BW[..., None],
@@ -167,7 +159,9 @@ class PrefixTokens:
             )
 
         def progress(state, constants):
-            return then.goal.progress(state[1], constants[1])
+            _, inner = state
+            _, others = constants
+            return then.goal.progress(inner, others)
 
         def next_ids(state, constants):
             done, inner = state
@@ -188,6 +182,17 @@ class PrefixTokens:
             ),
             ends=None if then.ends is None else ends,
             goal=None if then.goal is None else Goal(progress, next_ids),
+        )
+
+    def _may_follow(self, places_BW3: Tensor) -> Tensor:
+        """Returns bool [B, W, V]: whether a token goes on with the prefix."""
+        next_BW1, low_BW1, high_BW1 = (
+            places_BW3[..., n : n + 1] for n in range(3)
+        )
+        rank_V = ops.convert_to_tensor(self._rank_V)
+        ids_V = ops.arange(rank_V.shape[0], dtype="int32")
+        return (ops.equal(ids_V, next_BW1) & self._is_text_V) | (
+            (rank_V >= low_BW1) & (rank_V < high_BW1)
         )
 
     def _ranks_beyond(
@@ -241,9 +246,9 @@ def _make_trie(codes: list[list[int]]) -> _Trie:
     """Returns the _Trie of tokens, given as their codes, by rising rank."""
     edges: dict[int, int] = {}
     low, high = [0], [len(codes)]
-    for rank, of_token in enumerate(codes):
+    for rank, token_codes in enumerate(codes):
         node = 0
-        for code in of_token:
+        for code in token_codes:
             edge = node * _NUM_CODES + code
             if edge not in edges:
                 edges[edge] = len(low)

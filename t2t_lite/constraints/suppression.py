@@ -82,9 +82,9 @@ class WordAutomaton:
         self._after_SV = np.empty((len(steps_SC), len(texts)), np.int16)
         # Whether a token completes a word.
         self._completes_SV = np.zeros(self._after_SV.shape, bool)
-        for i, of_token in enumerate(classes):
+        for i, token_classes in enumerate(classes):
             state_S = np.arange(len(steps_SC), dtype=np.int16)
-            for each in of_token:
+            for each in token_classes:
                 self._completes_SV[:, i] |= completes_SC[state_S, each]
                 state_S = steps_SC[state_S, each]
             self._after_SV[:, i] = state_S

@@ -126,48 +126,45 @@ def constraint(words: Words, batch: SearchBatch) -> Constraint:
             count_BWC=place.count_BWC + ops.cast(is_over_BWC, "int32"),
         )
 
-    def allowed(place, _):
-        V = batch.num_target_ids
-        missing_BWC = _missing(place)
-        is_open_BWC = missing_BWC > 0
-        next_BWC, done_BWC = _next_ids(place)
-        first_BWC = place.terms_BWCL[..., 0]
-        # What would be there once too often, and is not part of another term.
-        last_BWC, is_last_BWC = _last_ids(place, words)
-        repeats_BWV = mark_tokens(last_BWC, is_last_BWC & ~is_open_BWC, V)
-        part_BWN = ops.concatenate([next_BWC, first_BWC], axis=-1)
-        is_open_BWN = ops.concatenate([is_open_BWC, is_open_BWC], axis=-1)
-        is_part_BWV = mark_tokens(part_BWN, is_open_BWN, V)
-        is_end_V = ops.equal(ops.arange(V, dtype="int32"), EOS)
-        may_end_BW1 = ~ops.any(is_open_BWC, axis=-1, keepdims=True)
-        may_follow_BWV = (is_part_BWV | ~repeats_BWV) & (
-            may_end_BW1 | ~is_end_V
-        )
-        # What is missing must fit in after the next token, and then the end.
-        missing_BW1 = ops.sum(
-            missing_BWC * _lengths(place), axis=-1, keepdims=True
-        )
-        left_BW = place.room_BW - ops.maximum(place.num_tokens_BW, 0)
-        left_BW1 = left_BW[..., None]
-        fits_BWN = ops.concatenate(
-            [
-                is_open_BWC & (missing_BW1 - done_BWC <= left_BW1),
-                is_open_BWC & (missing_BW1 <= left_BW1),
-            ],
-            axis=-1,
-        )
-        fits_BWV = mark_tokens(part_BWN, fits_BWN, V) | is_end_V
-        return may_follow_BWV & ((missing_BW1 < left_BW1) | fits_BWV)
-
     return Constraint(
         state=state,
         advance=advance,
-        allowed=allowed,
+        allowed=lambda place, _: _allowed(place, words, V=batch.num_target_ids),
         goal=Goal(
             progress=lambda place, _: _progress(place),
             next_ids=lambda place, _: _nearer(place),
         ),
     )
+
+
+def _allowed(place: _TermState, words: Words, V: int) -> Tensor:
+    """Returns bool [B, W, V]: whether a token may come next."""
+    missing_BWC = _missing(place)
+    is_open_BWC = missing_BWC > 0
+    next_BWC, done_BWC = _next_ids(place)
+    first_BWC = place.terms_BWCL[..., 0]
+    # What would be there once too often, and is not part of another term.
+    last_BWC, is_last_BWC = _last_ids(place, words)
+    repeats_BWV = mark_tokens(last_BWC, is_last_BWC & ~is_open_BWC, V)
+    part_BWN = ops.concatenate([next_BWC, first_BWC], axis=-1)
+    is_open_BWN = ops.concatenate([is_open_BWC, is_open_BWC], axis=-1)
+    is_part_BWV = mark_tokens(part_BWN, is_open_BWN, V)
+    is_end_V = ops.equal(ops.arange(V, dtype="int32"), EOS)
+    may_end_BW1 = ~ops.any(is_open_BWC, axis=-1, keepdims=True)
+    may_follow_BWV = (is_part_BWV | ~repeats_BWV) & (may_end_BW1 | ~is_end_V)
+    # What is missing must fit in after the next token, and then the end.
+    missing_BW1 = ops.sum(missing_BWC * _lengths(place), axis=-1, keepdims=True)
+    left_BW = place.room_BW - ops.maximum(place.num_tokens_BW, 0)
+    left_BW1 = left_BW[..., None]
+    fits_BWN = ops.concatenate(
+        [
+            is_open_BWC & (missing_BW1 - done_BWC <= left_BW1),
+            is_open_BWC & (missing_BW1 <= left_BW1),
+        ],
+        axis=-1,
+    )
+    fits_BWV = mark_tokens(part_BWN, fits_BWN, V) | is_end_V
+    return may_follow_BWV & ((missing_BW1 < left_BW1) | fits_BWV)
 
 
 def _lengths(place: _TermState) -> Tensor:

@@ -7,7 +7,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,14 +19,19 @@ from t2t_lite.errors import (
 )
 from t2t_lite.text import pharaoh
 from t2t_lite.text.pharaoh import Link
-from t2t_lite.text.vocabulary import as_list, require_lines
+from t2t_lite.text.vocabulary import Vocabulary, as_list, require_lines
+
+if TYPE_CHECKING:
+    from t2t_lite.decoding.ensemble import Ensemble
+    from t2t_lite.decoding.search_options import SearchOptions
+    from t2t_lite.model.transformer import Transformer
 
 _LINES_AT_ONCE = 4096
 _LINE_BREAK = re.compile("\r\n?|\n")  # Only "\n" to us, "\r" to others too.
 
 
 class Translation(NamedTuple):
-    """One translation of a line; to a parser, one tree of its words."""
+    """One result for a line: a translation, or what a task makes of it."""
 
     text: str
     score: float  # log probability in nats / length penalty
@@ -56,10 +61,10 @@ class LinePredictor(abc.ABC):
 
     def __init__(
         self,
-        vocabulary: Any,
-        options: Any,
+        vocabulary: Vocabulary,
+        options: "SearchOptions",
         *,
-        model: Any = None,
+        model: "Transformer | Ensemble | None" = None,
         description: str = "",
         num_devices: int = 1,
     ):
@@ -122,13 +127,13 @@ class LinePredictor(abc.ABC):
 
         Raises:
             InputError: lines_at_once or first_line is not at least 1, there is
-                not one prefix for each line, or a parser is given any.
+                not one prefix for each line, or this model takes none.
             TypeError: the lines are a str or a dict, or one is not a str.
         """
         require_int(1, lines_at_once=lines_at_once, first_line=first_line)
         require_lines(lines, "lines must be an iterable of str")
         if prefixes is not None:
-            rule = "a parser takes no prefixes"
+            rule = "this model takes no prefixes"
             require(rule, self._takes_prefixes, model=self.description)
             require_lines(
                 prefixes,
@@ -212,8 +217,8 @@ def _require_as_many(block, beside, done):
             is_short = len(prefixes) < len(block)
             found = f"only {done + len(prefixes)}" if is_short else "more"
             raise InputError(
-                "there must be as many prefixes as lines, blank for none; "
-                f"received {found}"
+                "give one prefix for each line, blank for none; received "
+                f"{found}"
             )
 
 
@@ -253,13 +258,13 @@ def as_lines(
     '12 ||| ein Hund ||| -0.2500\n'
     """
     lines = []
-    for text, score, *links in translations:
-        text = _LINE_BREAK.sub(" ", text)  # One line stays one line.
+    for each in translations:
+        text = _LINE_BREAK.sub(" ", each.text)  # One line stays one line.
         if number is not None:
-            text = f"{number} ||| {text} ||| {score:.4f}"
+            text = f"{number} ||| {text} ||| {each.score:.4f}"
         elif with_score:
-            text = f"{score:.4f}\t{text}"
-        if links:
-            text = f"{text} ||| {pharaoh.as_text(*links)}"
+            text = f"{each.score:.4f}\t{text}"
+        if isinstance(each, AlignedTranslation):
+            text = f"{text} ||| {pharaoh.as_text(each.links)}"
         lines.append(f"{text}\n")
     return "".join(lines)

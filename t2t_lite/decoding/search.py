@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 from absl import logging
@@ -26,12 +26,20 @@ from t2t_lite.model.transformer import Transformer
 from t2t_lite.token_ids import EOS, PAD
 
 _MOST_CANDIDATES = 2**31 - 1
-# What a SearchBatch may be given for each sequence: int32 tensors, and the
-# number that the size of their second axis is a multiple of, so that XLA
-# compiles few shapes.
+
+
+class _Given(NamedTuple):
+    """An int32 tensor that a SearchBatch may be given, a row a sequence."""
+
+    spec: tf.TensorSpec
+    # The size of its second axis is a multiple of this, so that XLA compiles
+    # few shapes.
+    multiple: int
+
+
 _GIVEN = {
-    "prefixes_BK3": (tf.TensorSpec([None, None, 3], tf.int32), 16),
-    "terms_BCL": (tf.TensorSpec([None, None, None], tf.int32), 4),
+    "prefixes_BK3": _Given(tf.TensorSpec([None, None, 3], tf.int32), 16),
+    "terms_BCL": _Given(tf.TensorSpec([None, None, None], tf.int32), 4),
 }
 
 
@@ -244,8 +252,8 @@ def _translate_function(
     """
     W = options.beam_width
     search_batch = _search_function(model, options, given=given, **arguments)
-    specs = [_GIVEN[name][0] for name in given]
-    multiples = [_GIVEN[name][1] for name in given]
+    specs = [_GIVEN[name].spec for name in given]
+    multiples = [_GIVEN[name].multiple for name in given]
 
     def translate(ids, *others):
         ids_NS = ids.to_tensor()
@@ -307,7 +315,7 @@ def _search_function(
             model, source_ids, options, xla=xla, **arguments, **others
         )
 
-    specs = [_GIVEN[name][0] for name in given]
+    specs = [_GIVEN[name].spec for name in given]
     return tf.function(
         search_batch,
         input_signature=[tf.TensorSpec([None, None], tf.int32), *specs],

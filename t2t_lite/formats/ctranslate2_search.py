@@ -202,9 +202,9 @@ class CTranslate2Search:
                 found[n] = [_Hypothesis(prefix_ids[n], sum(log_probs))]
             elif not self._options.steering:
                 # The library leaves the prefix out of a score.
-                of_prefix = sum(log_probs[:-1])
+                prefix_log_prob = sum(log_probs[:-1])
                 found[n] = [
-                    h._replace(log_prob=h.log_prob + of_prefix)
+                    h._replace(log_prob=h.log_prob + prefix_log_prob)
                     for h in found[n]
                 ]
         return self._hypotheses(found)

@@ -76,7 +76,7 @@ def read(path: str | os.PathLike) -> PortableModel:
         )
     path = files.to_path(path)
     if not path.exists():
-        raise InputError(f"there is no {path}: check the path")
+        raise InputError(f"{path} does not exist: check the path")
     if path.is_file() and path.name.lower().endswith(archives.SUFFIXES):
         with files.private_folder("t2t_lite-marian") as temporary:
             folder = temporary / "unpacked"

@@ -19,7 +19,7 @@ def read(path: str | os.PathLike) -> PortableModel:
     """
     place = files.to_path(path)
     if not place.exists():
-        raise InputError(f"there is no {path}: give a folder or an archive")
+        raise InputError(f"{path} does not exist: give a folder or an archive")
     if hugging_face_import.is_hugging_face(place):
         return hugging_face_import.read(place)
     if marian.is_marian(place):

@@ -19,7 +19,7 @@ class AlignmentHead(NamedTuple):
     # reading, it knows the token (Chen et al. 2020).
     reads: bool = False
 
-    def of_tokens(
+    def token_weights(
         self,
         model: Transformer,
         recorded: Mapping[str, Tensor],

@@ -152,7 +152,7 @@ def projected_cross_entropy(
     @ops.custom_gradient
     def summed_loss(x_PD, embedding_VD):
         # In eager mode, TensorFlow's tape would keep every chunk.
-        loss, *gradients = _loss_and_gradients(
+        loss, x_gradient, embedding_gradient = _loss_and_gradients(
             ops.stop_gradient(x_PD),
             ops.stop_gradient(embedding_VD),
             target_ids_P,
@@ -167,7 +167,8 @@ def projected_cross_entropy(
                 (upstream,) = args
             factor = upstream if loss_scale is None else upstream / loss_scale
             return tuple(
-                part * ops.cast(factor, part.dtype) for part in gradients
+                each * ops.cast(factor, each.dtype)
+                for each in (x_gradient, embedding_gradient)
             )
 
         return loss, gradient

@@ -346,7 +346,7 @@ def _require_rows(x: Tensor, memory: Tensor) -> None:
     """Raises InputError if one memory would be used for several rows."""
     B, rows_of_memory = x.shape[0], memory.shape[0]
     if None not in (B, rows_of_memory):
-        rule = "memory must have as many rows as x"
+        rule = "memory and x must have the same number of rows"
         require(rule, rows_of_memory == B, x=B, memory=rows_of_memory)
 
 

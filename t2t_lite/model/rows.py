@@ -105,6 +105,8 @@ def one_hot(index_N: Tensor, size: int, hit: float, others: float) -> Tensor:
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf  # One pass over [N, size].
 
-        return tf.one_hot(index_N, size, hit, others, dtype="float32")
+        return tf.one_hot(
+            index_N, size, on_value=hit, off_value=others, dtype="float32"
+        )
     is_hit = ops.arange(size, dtype="int32") == index_N[:, None]
     return ops.where(is_hit, hit, others)

@@ -298,7 +298,7 @@ def _require_ids(source_ids: Tensor, target_ids: Tensor) -> None:
             )
     B, num_targets = source_ids.shape[0], target_ids.shape[0]
     if None not in (B, num_targets):
-        rule = "there must be as many target_ids as source_ids"
+        rule = "source_ids and target_ids must have the same number of rows"
         require(rule, num_targets == B, source_ids=B, target_ids=num_targets)
 
 

@@ -31,11 +31,11 @@ def guided_loss(
 
     Args:
         model: Transformer.
-        recorded: that of `AlignmentHead.of_tokens`.
+        recorded: that of `AlignmentHead.token_weights`.
         target_ids_BT: int32.
         is_linked_BTS: that of `alignment_loss`.
     """
     head = guided_head(model.hparams)
-    weights_BTS = head.of_tokens(model, recorded, target_ids_BT)
+    weights_BTS = head.token_weights(model, recorded, target_ids_BT)
     total = alignment_loss(weights_BTS, is_linked_BTS)
     return model.hparams.guided_alignment * total

@@ -22,7 +22,7 @@ class Batch(NamedTuple):
 
 
 class Shard(NamedTuple):
-    """What a replica is given of a micro-batch: R of its rows."""
+    """One replica's share of a micro-batch: R of its rows."""
 
     source_ids: tf.Tensor  # int32 [R, S]
     target_ids: tf.Tensor  # int32 [R, T]
@@ -83,7 +83,7 @@ class Sharding:
         )
 
     def padding(self, length: int) -> Batch:
-        """Returns a Batch of padding: `length` rows, so long, for each part."""
+        """Returns padding: for each part, `length` rows of `length` ids."""
         num_parts = self._strategy.num_replicas_in_sync * self.num_parts
         ids = np.zeros((length * num_parts, length), np.int32)
         return Batch(ids, ids)

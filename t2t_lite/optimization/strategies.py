@@ -183,18 +183,18 @@ def value_from_chief(
         value: a number, array or tensor, with the same shape and dtype on all.
     """
 
-    def of_chief(value: tf.Tensor) -> tf.Tensor:
+    def chief_value(value: tf.Tensor) -> tf.Tensor:
         context = tf.distribute.get_replica_context()
         is_chief = tf.equal(context.replica_id_in_sync_group, 0)
         return tf.where(is_chief, value, tf.zeros_like(value))
 
-    return total_over_replicas(strategy, value, of_chief)
+    return total_over_replicas(strategy, value, chief_value)
 
 
 def total_over_replicas(
     strategy: tf.distribute.Strategy,
     value: Any,
-    of_replica: Callable[[tf.Tensor], tf.Tensor] = tf.identity,
+    contribution: Callable[[tf.Tensor], tf.Tensor] = tf.identity,
 ) -> np.ndarray | np.generic:
     """Returns the sum over the replicas of all workers, on each of them.
 
@@ -203,12 +203,12 @@ def total_over_replicas(
     Args:
         strategy: tf.distribute.Strategy.
         value: a number, array or tensor, with the same shape and dtype on all.
-        of_replica: function from its worker's value to what a replica adds.
+        contribution: function from its worker's value to what a replica adds.
     """
     if not has_other_workers(strategy):
         return np.asarray(value)[()]
     value = tf.convert_to_tensor(value)
     total = on_replicas(
-        strategy, lambda: sum_over_replicas([of_replica(value)])[0]
+        strategy, lambda: sum_over_replicas([contribution(value)])[0]
     )
     return first_local(strategy, total()).numpy()

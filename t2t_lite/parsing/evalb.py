@@ -132,23 +132,20 @@ def compare(gold: Tree | None, predicted: Tree | None) -> Sentence:
         predicted: Tree of the same words, or None for a parser that failed.
     """
     gold_analysis, predicted_analysis = analyze(gold), analyze(predicted)
-    known = (
-        sum(tag != trees.TRACE for tag in trees.tags(gold)) if gold else 0,
-        len(gold_analysis.constituents),
-    )
+    length = sum(tag != trees.TRACE for tag in trees.tags(gold)) if gold else 0
+    all_gold = len(gold_analysis.constituents)
     if not predicted_analysis.words:
-        return Sentence("skip", *known)
+        return Sentence("skip", length, all_gold)
     if gold_analysis.words != predicted_analysis.words:
-        return Sentence("error", *known)
-    counts = [
-        collections.Counter(a.constituents)
-        for a in (gold_analysis, predicted_analysis)
-    ]
+        return Sentence("error", length, all_gold)
+    gold_counts = collections.Counter(gold_analysis.constituents)
+    predicted_counts = collections.Counter(predicted_analysis.constituents)
     return Sentence(
         "valid",
-        *known,
-        matched=(counts[0] & counts[1]).total(),
-        gold=len(gold_analysis.constituents),
+        length,
+        all_gold,
+        matched=(gold_counts & predicted_counts).total(),
+        gold=all_gold,
         predicted=len(predicted_analysis.constituents),
         crossing=_num_crossing(gold_analysis, predicted_analysis),
         words=len(gold_analysis.words),

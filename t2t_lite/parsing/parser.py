@@ -118,10 +118,10 @@ class LineParser(LinePredictor):
         scores_NW = np.asarray(found.scores_BW)[:, :count]
         return [
             [
-                Translation(self._tree(ids_T, of_line), float(score))
+                Translation(self._tree(ids_T, line_words), float(score))
                 for ids_T, score in zip(ids_WT, scores_W, strict=True)
             ]
-            for of_line, ids_WT, scores_W in zip(
+            for line_words, ids_WT, scores_W in zip(
                 words, ids_NWT, scores_NW, strict=True
             )
         ]
@@ -130,13 +130,13 @@ class LineParser(LinePredictor):
         """Returns the ids of each line; none for one without words."""
         # As a treebank writes them, because the model has seen no others.
         lines = [
-            " ".join(map(trees.escape, of_line)).replace(SPACE, "_")
-            for of_line in words
+            " ".join(map(trees.escape, line_words)).replace(SPACE, "_")
+            for line_words in words
         ]
         encoded = self.vocabulary.encode(lines)
         return [
-            ids if of_line else []
-            for ids, of_line in zip(encoded, words, strict=True)
+            ids if line_words else []
+            for ids, line_words in zip(encoded, words, strict=True)
         ]
 
     def _check_lengths(self, ids, first_line):
@@ -144,10 +144,10 @@ class LineParser(LinePredictor):
         if hparams.positions != "learned":
             return
         most = hparams.learned_positions - self.options.max_extra_length
-        for number, of_line in enumerate(ids, first_line):
-            if len(of_line) > most:
+        for number, line_ids in enumerate(ids, first_line):
+            if len(line_ids) > most:
                 raise InputError(
-                    f"line {number} has {len(of_line)} tokens; the learned "
+                    f"line {number} has {len(line_ids)} tokens; the learned "
                     f"positions of this model leave room for {most}"
                 )
 

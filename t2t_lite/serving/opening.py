@@ -75,13 +75,13 @@ def open_export(path: files.Path) -> Opened:
         raise InputError(
             f"cannot load {path} ({reason(error)}): export the model again"
         ) from None
-    of_text = {k: f for k, f in signatures.items() if _takes_texts(f)}
-    if rest.DEFAULT_SIGNATURE not in of_text:
+    text_signatures = {k: f for k, f in signatures.items() if _takes_texts(f)}
+    if rest.DEFAULT_SIGNATURE not in text_signatures:
         raise InputError(
             f"{path} has no signature {rest.DEFAULT_SIGNATURE} that takes texts"
         )
     version = path.name if path.name.isdecimal() else "1"
-    return Opened(of_text, version, root)
+    return Opened(text_signatures, version, root)
 
 
 def _takes_texts(signature: Callable) -> bool:

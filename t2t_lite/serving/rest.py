@@ -36,8 +36,8 @@ class Request(NamedTuple):
 
 def count_texts(columns: Columns) -> int:
     """Returns B, the number of texts in each of the columns."""
-    first, *_ = columns.values()
-    return len(first)
+    texts = list(columns.values())
+    return len(texts[0])
 
 
 def parse(body: bytes, inputs: Mapping[str, Sequence[str]]) -> Request:
@@ -75,7 +75,7 @@ def parse(body: bytes, inputs: Mapping[str, Sequence[str]]) -> Request:
         raise InputError('the body needs either "instances" or "inputs"')
     names, given = inputs[signature], asked[forms[0]]
     has_rows = forms == ["instances"]
-    read = _of_rows if has_rows else _of_columns
+    read = _columns_of_rows if has_rows else _checked_columns
     values = read(given, names)
     columns = {name: [*map(_text, values[name])] for name in names}
     sizes = {name: len(column) for name, column in columns.items()}
@@ -84,7 +84,7 @@ def parse(body: bytes, inputs: Mapping[str, Sequence[str]]) -> Request:
     return Request(signature, columns, has_rows)
 
 
-def _of_rows(rows: Any, names: Sequence[str]) -> dict[str, list]:
+def _columns_of_rows(rows: Any, names: Sequence[str]) -> dict[str, list]:
     """Returns the columns of rows, each of which is an object or a text."""
     if not isinstance(rows, list) or not rows:
         raise InputError('"instances" must be a list that is not empty')
@@ -102,7 +102,7 @@ def _as_named(row: Any, name: str) -> Any:
     return {name: row} if is_text else row
 
 
-def _of_columns(given: Any, names: Sequence[str]) -> dict[str, list]:
+def _checked_columns(given: Any, names: Sequence[str]) -> dict[str, list]:
     """Returns columns, which are an object of lists, or a single list."""
     if len(names) == 1 and not isinstance(given, dict):
         given = {names[0]: given}

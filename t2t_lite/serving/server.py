@@ -102,7 +102,7 @@ class Server:
             ) from None
         except web.HTTPNotFound:
             raise web.HTTPNotFound(
-                text=f"there is no {request.path}: the model is at "
+                text=f"{request.path} does not exist: the model is at "
                 f"/v1/models/{self._name} (version {self._opened.version}), "
                 "with :predict and /metadata"
             ) from None
@@ -226,7 +226,7 @@ def _described(function: Callable) -> dict[str, Any]:
                 types_pb2.DataType.Name(spec.dtype.as_datatype_enum),
                 [-1 if size is None else size for size in spec.shape],
             )
-            for name, spec in of_kind.items()
+            for name, spec in kind_specs.items()
         }
-        for kind, of_kind in specs.items()
+        for kind, kind_specs in specs.items()
     }

@@ -329,7 +329,7 @@ class ServedModel:
         )
         with record_weights() as recorded:
             self._model((source_ids_BS, shift_right(target_ids_BT)))
-        weights_BTS = head.of_tokens(self._model, recorded, target_ids_BT)
+        weights_BTS = head.token_weights(self._model, recorded, target_ids_BT)
         is_token_BT = tf.cast(target_ids_BT != PAD, tf.float32)
         return weights_BTS * is_token_BT[..., None]
 

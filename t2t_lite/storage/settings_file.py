@@ -56,11 +56,10 @@ def corpus_of(model_dir: str | os.PathLike) -> dict[str, str]:
 
 def require_task(model_dir: str | os.PathLike, name: str) -> None:
     """Raises InputError if a model was trained for another task."""
-    trained_for = read(model_dir)["hparams"].task
-    if trained_for != name:
+    task = read(model_dir)["hparams"].task
+    if task != name:
         raise InputError(
-            f"{model_dir} was trained for {trained_for}; this takes a model "
-            f"for {name}"
+            f"{model_dir} was trained for {task}; this takes a model for {name}"
         )
 
 

@@ -347,23 +347,16 @@ def pad_batch(
     >>> source_ids.tolist(), target_ids.tolist()
     ([[6, 7, 1], [5, 1, 0]], [[9, 1], [8, 1]])
     """
-    batch = (
-        _pad(
-            pairs.source_ids,
-            pairs.source_offsets,
-            indices,
-            length=source_length,
-        ),
-        _pad(
-            pairs.target_ids,
-            pairs.target_offsets,
-            indices,
-            length=target_length,
-        ),
+    source_ids_BS = _pad(
+        pairs.source_ids, pairs.source_offsets, indices, length=source_length
+    )
+    target_ids_BT = _pad(
+        pairs.target_ids, pairs.target_offsets, indices, length=target_length
     )
     if pairs.links is None:
-        return batch
-    return *batch, pairs.links.matrices(indices, *batch)
+        return source_ids_BS, target_ids_BT
+    links_BTS = pairs.links.matrices(indices, source_ids_BS, target_ids_BT)
+    return source_ids_BS, target_ids_BT, links_BTS
 
 
 def _pad(ids, offsets, indices, length):

@@ -52,13 +52,13 @@ class LineSplitter:
         encoded = self._encode(texts)
         pieces = Pieces(ids=[], line_indices=[], is_first=[], texts=[])
         for n, text, ids in zip(line_indices, texts, encoded, strict=True):
-            parts, of_parts = [ids], [text]
+            parts, part_texts = [ids], [text]
             if len(ids) > self._max_length:
                 self._warn(first_line + n, len(ids))
                 parts = list(self._cut(ids))
-                of_parts = self._vocabulary.decode(parts)
+                part_texts = self._vocabulary.decode(parts)
             pieces.ids.extend(parts)
-            pieces.texts.extend(of_parts)
+            pieces.texts.extend(part_texts)
             pieces.line_indices.extend([n] * len(parts))
             pieces.is_first.extend([True] + [False] * (len(parts) - 1))
         return pieces

@@ -88,9 +88,9 @@ def links_by_split(
             no links.
     """
     found = {}
-    for split, of_split in lines.items():
+    for split, split_lines in lines.items():
         try:
-            found[split] = links_of(of_split, pairs[split])
+            found[split] = links_of(split_lines, pairs[split])
         except InputError as error:
             raise InputError(f"{split}: {error}") from None
         if not any(found[split]):

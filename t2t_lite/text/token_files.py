@@ -416,6 +416,13 @@ def load_pairs(directory: str | os.PathLike) -> tuple[TokenPairs, CorpusReport]:
 
     report = json.loads((directory / "report.json").read_text())
     has_links = (directory / _LINKS[0]).exists()
-    links = WordLinks(*load("links")) if has_links else None
-    pairs = TokenPairs(*load("source"), *load("target"), links)
+    source_ids, source_offsets = load("source")
+    target_ids, target_offsets = load("target")
+    pairs = TokenPairs(
+        source_ids=source_ids,
+        source_offsets=source_offsets,
+        target_ids=target_ids,
+        target_offsets=target_offsets,
+        links=WordLinks(*load("links")) if has_links else None,
+    )
     return pairs, CorpusReport(**report)

@@ -94,9 +94,8 @@ def as_list(
                 f"{accepted}; received {reprlib.repr(line)} at index {n}"
             )
         if not _is_utf8(line):
-            what, *_ = accepted.partition(" must be")
             raise InputError(
-                f"{what} must be text that UTF-8 can hold; received "
+                f"{accepted} that UTF-8 can hold; received "
                 f"{reprlib.repr(line)} at index {n}"
             )
     return lines

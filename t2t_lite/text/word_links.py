@@ -44,13 +44,13 @@ class WordLinks:
     offsets: np.ndarray
     kinds: tuple[np.ndarray, np.ndarray] | None = None
 
-    def of_tokens(self, vocabulary: Vocabulary) -> "WordLinks":
+    def for_vocabulary(self, vocabulary: Vocabulary) -> "WordLinks":
         """Returns the links for tokens of a vocabulary."""
         return dataclasses.replace(self, kinds=token_kinds(vocabulary))
 
     def take(self, indices: np.ndarray) -> "WordLinks":
         """Returns the links of the pairs of some indices, in memory."""
-        found = [self._of_pair(n) for n in indices]
+        found = [self._packed_links(n) for n in indices]
         lengths = [len(part) for part in found]
         return dataclasses.replace(
             self,
@@ -58,7 +58,7 @@ class WordLinks:
             offsets=np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]),
         )
 
-    def _of_pair(self, index: int) -> np.ndarray:
+    def _packed_links(self, index: int) -> np.ndarray:
         return self.packed[self.offsets[index] : self.offsets[index + 1]]
 
     def matrices(
@@ -83,7 +83,7 @@ class WordLinks:
         B, (S, T) = len(indices), (sources_BS.shape[1], targets_BT.shape[1])
         found_BTS = np.zeros((B, T, S), np.uint8)
         for row, index in enumerate(indices):
-            links = self._of_pair(index)
+            links = self._packed_links(index)
             # Word by word, with a place for tokens that belong to none.
             is_linked = np.zeros((T + 1, S + 1), np.uint8)
             source, target = links >> _BITS, links & (_MOST - 1)

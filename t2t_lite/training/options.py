@@ -131,7 +131,7 @@ class RunOptions:
             given = getattr(self, name)
             path = given or os.curdir
             if not any(files.exists(f"{path}{s}") for s in suffixes):
-                raise InputError(f"--{name}: there is no {given}")
+                raise InputError(f"--{name}: {given} does not exist")
         if self.cache_dir is not None and files.is_remote(self.cache_dir):
             raise InputError(
                 f"--cache_dir must be a local folder; received {self.cache_dir}"

@@ -26,8 +26,8 @@ def warn_of_odd_text(pairs: TokenPairs, vocabulary: Vocabulary) -> None:
     most = max(collections.Counter(targets).values())
     if count > 1 and most > _NEARLY_ALL * count:
         logging.warning(
-            "%.0f%% of the training targets are one and the same line: is this "
-            "the right file?",
+            "%.0f%% of the training targets are the same line: is this the "
+            "right file?",
             100 * most / count,
         )
     copies = sum(s == t for s, t in zip(sources, targets, strict=True))

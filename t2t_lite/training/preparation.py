@@ -133,7 +133,7 @@ def prepare(
         )
     pairs, report = _tokens(start, vocabulary)
     if pairs.links is not None:
-        pairs = pairs._replace(links=pairs.links.of_tokens(vocabulary))
+        pairs = pairs._replace(links=pairs.links.for_vocabulary(vocabulary))
     logging.info("Training corpus: %s.", report)
     _warn_of_implausible(start, vocabulary, pairs)
     settings = _settings(

@@ -87,7 +87,7 @@ def _scores(
             f"{split} {score.name} {score.value:.2f} ({score.signature})"
         )
     lines += accuracy.as_lines(report.checks)
-    *_, pairs = held_out.values()
+    pairs = list(held_out.values())[-1]
     outputs = translator([source for source, _ in pairs[:_LINES_SHOWN]])
     for (source, reference), output in zip(pairs, outputs, strict=False):
         lines += [

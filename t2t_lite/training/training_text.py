@@ -108,8 +108,8 @@ class TrainingText:
             for split in ("dev", "test")
             if split in self.readers
         }
-        for split, of_split in pairs.items():
-            token_files.require_pairs(split, of_split)
+        for split, split_pairs in pairs.items():
+            token_files.require_pairs(split, split_pairs)
         return pairs
 
 

@@ -83,7 +83,7 @@ def _random_batch(model: Transformer, shape: tuple[int, int, int]) -> Batch:
     generator = np.random.default_rng(0)
     sizes = (model.source_embedding.vocabulary_size, model.num_target_ids)
     source_ids, target_ids = (
-        generator.integers(1, V, (B, L), np.int32)
+        generator.integers(1, V, size=(B, L), dtype=np.int32)
         for V, L in zip(sizes, (S, T), strict=True)
     )
     return Batch(source_ids, target_ids)

@@ -53,7 +53,10 @@ class Skipped(NamedTuple):
         Args:
             tensors: those of the checkpoint.
         """
-        return cls(*(int(tensors.get(name, 0)) for name in cls._fields))
+        return cls(
+            skipped_batches=int(tensors.get("skipped_batches", 0)),
+            num_skips=int(tensors.get("num_skips", 0)),
+        )
 
 
 class Watchdog:

@@ -152,7 +152,7 @@ def join_cluster(options: RunOptions) -> None:
         connections = _Meeting(cluster, hello).wait_for_workers(minutes)
     else:
         connections = {0: _join(cluster, hello, minutes)}
-    logging.info("All %d workers are here.", len(cluster.addresses))
+    logging.info("All %d workers have connected.", len(cluster.addresses))
     parent_pipe, keep = os.pipe()
     child = os.fork()
     if child:

@@ -100,15 +100,15 @@ def with_links(
     all_places = list(
         places(lines, pieces, by_piece=by_piece, wanted=range(len(lines)))
     )
-    by_pair, *_ = aligner.links([place.pair for place in all_places])
+    links_by_pair = aligner.links([place.pair for place in all_places])[0]
     sources = list(map(_Words, lines))
     targets = [[_Words(each.text) for each in several] for several in found]
     links = collections.defaultdict(list)
-    for place, of_pair in zip(all_places, by_pair, strict=True):
+    for place, pair_links in zip(all_places, links_by_pair, strict=True):
         line, rank = place.line, place.rank
         if found[line][rank].text:  # Else another piece has no translation.
             links[line, rank] += _moved(
-                of_pair,
+                pair_links,
                 place,
                 line=sources[line],
                 translation=targets[line][rank],

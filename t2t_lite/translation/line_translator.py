@@ -419,7 +419,7 @@ class LineTranslator(LinePredictor):
         prefixes = [each.text for each in begun]
         encoded = self.vocabulary.target.encode(prefixes, num_threads=1)
         asked = []
-        for ids, n, text, begin, (*prefix_ids, _) in zip(
+        for ids, n, text, begin, prefix_ids in zip(
             pieces.ids,
             pieces.line_indices,
             pieces.texts,
@@ -427,7 +427,8 @@ class LineTranslator(LinePredictor):
             encoded,
             strict=True,
         ):
-            room = self._max_target_length(len(ids)) - 1 - len(prefix_ids)
+            num_begun = len(prefix_ids) - 1  # Without its EOS.
+            room = self._max_target_length(len(ids)) - 1 - num_begun
             terms, messages = [], []
             if kept is not None:
                 terms, messages = kept.terms(n, text, prefix=begin, room=room)

@@ -147,9 +147,9 @@ class PieceTranslator:
         )
         return [
             self._term_places.filled(
-                of_draft, each.terms, self._length(each.beginning.text)
+                draft_weights, each.terms, self._length(each.beginning.text)
             )
-            for (each, _), of_draft in zip(drafts, weights, strict=True)
+            for (each, _), draft_weights in zip(drafts, weights, strict=True)
         ]
 
     def _length(self, beginning: str) -> int:

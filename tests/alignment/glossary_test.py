@@ -99,11 +99,11 @@ def test_what_overlaps_is_told(glossary, vocabulary):
 def test_what_there_is_no_room_for_is_told(glossary, vocabulary):
     (term,), _ = glossary.terms("red red", room=50)
     room = 2 * len(term.ids)
-    assert asked(glossary, vocabulary, "red red", room) == ({"old": 2}, [])
-    found, messages = asked(glossary, vocabulary, "red red", room - 1)
+    assert asked(glossary, vocabulary, "red red", room=room) == ({"old": 2}, [])
+    found, messages = asked(glossary, vocabulary, "red red", room=room - 1)
     assert found == {}
     assert messages == ["there is no room for 'old': it is left out"]
-    found, messages = asked(glossary, vocabulary, "red red Man", room)
+    found, messages = asked(glossary, vocabulary, "red red Man", room=room)
     assert found == {"old": 2}
     assert messages == ["there is no room for 'cat': it is left out"]
 

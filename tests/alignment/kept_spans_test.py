@@ -173,7 +173,9 @@ def test_the_search_is_asked_for_those_of_a_sentence(keeper, vocabulary):
 
 def test_what_has_no_room_is_said(keeper):
     kept = keeper.take_out("{a} and {b}")
-    size = sum(len(t.ids) for t in keeper.terms(kept, kept.text, "", 99)[0])
+    size = sum(
+        len(t.ids) for t in keeper.terms(kept, kept.text, "", room=99)[0]
+    )
     terms, messages = keeper.terms(kept, kept.text, "", room=size - 1)
     assert len(terms) == 1
     assert messages == ["there is no room for '{b}': it is left out"]

@@ -41,7 +41,11 @@ def weights_of(text, *attended):
     ).reshape(len(words), len(pieces))
     starts_S = np.array([SOURCE.index(piece) for piece in pieces])
     return WordWeights(
-        Pair([], SOURCE, text), words, weights_WS, starts_S, starts_S + 2
+        pair=Pair([], SOURCE, text),
+        words=words,
+        weights_WS=weights_WS,
+        starts_S=starts_S,
+        ends_S=starts_S + 2,
     )
 
 

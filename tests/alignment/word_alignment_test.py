@@ -134,7 +134,7 @@ def test_words_of_texts_that_are_written_otherwise_have_pieces(
     vocabulary = types.SimpleNamespace(token_bytes=[b"", b"", *pieces])
     ids = [*range(2, 2 + len(pieces)), EOS]
     words = word_alignment._spaced(text)
-    is_part_WT = word_alignment._parts(vocabulary, ids, text, words)
+    is_part_WT = word_alignment._parts(vocabulary, ids, text, words=words)
     assert [np.flatnonzero(each).tolist() for each in is_part_WT] == expected
 
 

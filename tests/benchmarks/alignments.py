@@ -67,7 +67,9 @@ def main() -> None:
             each if is_one else frozenset()
             for each, is_one in zip(links, is_wanted, strict=True)
         ]
-        (found,) = ranked_heads(loaded.model, vocabulary, pairs, wanted, [head])
+        (found,) = ranked_heads(
+            loaded.model, vocabulary, pairs, links=wanted, heads=[head]
+        )
         print(
             f"{name}: {found.num_pairs} pairs, alignment error rate "
             f"{found.error_rate:.2%}",

@@ -146,7 +146,7 @@ def main(folder, workers, threads, output):
 if __name__ == "__main__":
     main(
         pathlib.Path(sys.argv[1]),
-        int(sys.argv[2]),
-        int(sys.argv[3]),
-        pathlib.Path(sys.argv[4]),
+        workers=int(sys.argv[2]),
+        threads=int(sys.argv[3]),
+        output=pathlib.Path(sys.argv[4]),
     )

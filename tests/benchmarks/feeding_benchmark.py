@@ -129,20 +129,20 @@ class Feed:
             vocabulary, vocabulary.encode_flat, FLAGS.max_length
         )
         self.pairs, self.report = token_cache.shared_tokens(
-            cache_dir, lambda: [read_pairs()], data_sha256, tokenizer
+            cache_dir, lambda: [read_pairs()], data_sha256, tokenizer=tokenizer
         )
         buckets = batching.make_buckets(
             self.pairs.source_lengths,
             self.pairs.target_lengths,
             FLAGS.tokens_per_batch,
-            FLAGS.num_buckets,
+            num_buckets=FLAGS.num_buckets,
         )
         self.plan = batching.BatchPlan(buckets, seed=1)
 
     def batches(self, first_step, num_pairs):
         """Yields batches until they hold `num_pairs` pairs."""
         dataset = batching.training_batches(
-            self.pairs, self.plan, first_step, 2 * _FAR_STEP
+            self.pairs, self.plan, first_step=first_step, end_step=2 * _FAR_STEP
         )
         for source_ids, target_ids in dataset.as_numpy_iterator():
             yield source_ids, target_ids

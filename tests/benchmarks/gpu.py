@@ -211,7 +211,12 @@ def speed(arguments, seconds, peaks):
     from t2t_lite.model.flops import update_flops
 
     preset = PRESETS[arguments["preset"]]
-    flops = update_flops(preset, _V, _ROWS, _LENGTH, _LENGTH) / seconds
+    flops = (
+        update_flops(
+            preset, _V, _ROWS, source_length=_LENGTH, target_length=_LENGTH
+        )
+        / seconds
+    )
     line = (
         f"  {_ROWS * _LENGTH / seconds:,.0f} target tokens/s  "
         f"{flops / 1e12:.0f} TFLOP/s"
@@ -234,10 +239,13 @@ def main():
     for work in chosen:
         for arguments in _WORK[work][1]:
             command = [
-                *(sys.executable, __file__, "--measure", work),
+                sys.executable,
+                __file__,
+                "--measure",
+                work,
                 json.dumps(arguments),
             ]
-            report(work, arguments, measuring.measure(command), peaks)
+            report(work, arguments, measuring.measure(command), peaks=peaks)
 
 
 if __name__ == "__main__":

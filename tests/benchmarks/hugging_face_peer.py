@@ -589,7 +589,7 @@ def main():
         return
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
-        compare(folder, args.peer_python, list(_CASES), args.seeds)
+        compare(folder, args.peer_python, list(_CASES), seeds=args.seeds)
 
 
 if __name__ == "__main__":

@@ -145,7 +145,7 @@ def print_largest_micro_batches():
 def fitting_tokens(way, preset, precision):
     """Returns the most tokens, in steps of 256, that 16 GiB hold."""
     tokens = 0
-    while estimated_bytes(way, preset, precision, tokens + 256) < 2**34:
+    while estimated_bytes(way, preset, precision, tokens=tokens + 256) < 2**34:
         tokens += 256
     return tokens
 
@@ -159,7 +159,9 @@ def estimated_bytes(way, preset, precision, tokens):
 
     hparams = PRESETS[preset]
     one_core = Hardware("CPU", 2**34, num_cores=1)
-    peak = micro_batches.peak_bytes(hparams, _V, precision, one_core, tokens)
+    peak = micro_batches.peak_bytes(
+        hparams, _V, precision, hardware=one_core, tokens=tokens
+    )
     if way == "chunks":
         return peak
     logits = min(tokens * _V, loss.CHUNK_LOGITS)

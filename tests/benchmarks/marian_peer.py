@@ -280,7 +280,7 @@ def run(cases, args):
         print(json.dumps(scores, indent=4))
         return True
     agree = [
-        compare(name, case, args.peer_python, args.beam_width)
+        compare(name, case, args.peer_python, beam_width=args.beam_width)
         for name, case in cases.items()
     ]
     return all(agree)

@@ -55,7 +55,7 @@ def prepare(folder, args):
     pairs = pairs[: args.pairs]
     write_text(folder, pairs)
     vocabulary = write_vocabulary(folder, pairs, args.vocabulary_size)
-    epoch = plan_epoch(folder, pairs, vocabulary, args.tokens)
+    epoch = plan_epoch(folder, pairs, vocabulary, tokens_per_batch=args.tokens)
     for name, settings in (
         ("joeynmt", joeynmt(folder, args)),
         ("onmt", opennmt_py(folder, args, epoch.steps)),
@@ -99,7 +99,7 @@ def plan_epoch(folder, pairs, vocabulary, tokens_per_batch):
         folder / "tokens",
         lambda: [pairs],
         token_files.hash_pairs(pairs),
-        token_files.PairTokenizer(
+        tokenizer=token_files.PairTokenizer(
             vocabulary, vocabulary.encode_flat, hparams.max_length
         ),
     )
@@ -107,14 +107,19 @@ def plan_epoch(folder, pairs, vocabulary, tokens_per_batch):
         tokens.source_lengths,
         tokens.target_lengths,
         tokens_per_batch,
-        hparams.num_buckets,
+        num_buckets=hparams.num_buckets,
     )
     plan = batching.BatchPlan(buckets, hparams.seed)
     lengths = tokens.source_lengths + tokens.target_lengths
     steps = plan.first_step(1)
     batches = (plan.batch(step) for step in range(steps))
     steps_tokens = sum(lengths[indices].sum() for _, indices in batches)
-    return Epoch(steps, int(steps_tokens), int(lengths.sum()), len(lengths))
+    return Epoch(
+        steps=steps,
+        steps_tokens=int(steps_tokens),
+        tokens=int(lengths.sum()),
+        pairs=len(lengths),
+    )
 
 
 def joeynmt(folder, args):
@@ -231,9 +236,11 @@ def opennmt_py(folder, args, steps):
 def commands(folder, args, steps):
     """Returns the command of each measurement by its name."""
     found = {
-        "t2t_lite": our_command(folder, args.tokens, steps, "float32"),
+        "t2t_lite": our_command(
+            folder, args.tokens, steps, precision="float32"
+        ),
         "t2t_lite, bfloat16": our_command(
-            folder, args.tokens, steps, "bfloat16"
+            folder, args.tokens, steps, precision="bfloat16"
         ),
     }
     if args.peer_python:

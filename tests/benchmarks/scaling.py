@@ -92,7 +92,9 @@ def search(sizes):
             with_log_probs(step_without_end),
             cache,
             decoder_cache.reorder,
-            ops.full((ops.shape(source_ids)[0],), _TOKENS_OUT, "int32"),
+            max_lengths_B=ops.full(
+                (ops.shape(source_ids)[0],), _TOKENS_OUT, "int32"
+            ),
             max_length=_TOKENS_OUT,
             beam_width=W,
             alpha=0.6,

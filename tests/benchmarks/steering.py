@@ -101,7 +101,9 @@ def main() -> None:
     with measuring.usage_errors(parser):
         pairs = list(text_files.pairs(args.source, args.target))
         sources, targets = map(list, zip(*pairs, strict=True))
-        translate = ways(args.model, args.average_last, sources, targets)
+        translate = ways(
+            args.model, args.average_last, sources, targets=targets
+        )
 
     import sacrebleu
 

@@ -131,7 +131,7 @@ def search(folder, precision, xla, output):
     cli.load_tensorflow(in_parts=not xla)
     import tensorflow as tf
 
-    translate = make_search(folder, task, precision, xla)
+    translate = make_search(folder, task, precision, xla=xla)
     sources = tf.ragged.constant(task["sources"], tf.int32)
     first, ids_BT = measuring.timed(
         lambda: translate(sources).ids_BWT[:, 0].numpy()
@@ -296,7 +296,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         with measuring.usage_errors(parser):
-            prepare(folder, num_sentences, args.model_dir, args.input)
+            prepare(
+                folder, num_sentences, args.model_dir, lines_path=args.input
+            )
         machine.print_machine(f"beam {_BEAM_WIDTH}")
         report(
             folder,

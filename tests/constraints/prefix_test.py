@@ -115,8 +115,11 @@ def test_nothing_else_is_asked_of_what_a_prefix_says():
     )
     found = ended_with(constraint)
     assert found == {
-        *((a, a, EOS), (a, a, ab, EOS), (a, a, other, EOS)),
-        *((a, ab, EOS), (a, ab, other, EOS)),
+        (a, a, EOS),
+        (a, a, ab, EOS),
+        (a, a, other, EOS),
+        (a, ab, EOS),
+        (a, ab, other, EOS),
     }
 
 

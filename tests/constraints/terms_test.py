@@ -89,7 +89,7 @@ def all_found_with(table, asked, texts, beam_width):
 
 def found_with(table, asked, texts, beam_width):
     """Returns what `all_found_with` does, for the only sentence of a table."""
-    (found,) = all_found_with(table, [asked], texts, beam_width)
+    (found,) = all_found_with(table, [asked], texts, beam_width=beam_width)
     return found
 
 

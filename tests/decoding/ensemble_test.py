@@ -195,7 +195,12 @@ def test_models_of_the_same_weights_are_refused(directories, tmp_path):
 def test_what_takes_one_model_refuses_several(directories):
     translator = Translator(directories)
     with pytest.raises(InputError, match="an ensemble is not supported here"):
-        evaluate(translator, {"dev": [("a dog", "a dog")]}, score_text, list)
+        evaluate(
+            translator,
+            {"dev": [("a dog", "a dog")]},
+            score_text,
+            encode_targets=list,
+        )
 
 
 @pytest.mark.slow
@@ -218,7 +223,9 @@ def test_the_program_translates_with_several(engine, directories, tmp_path):
     status, out, errors = in_process.run(
         "translate",
         *(f"--model_dir={each}" for each in directories),
-        *(f"--input={path}", "--nbest=4", "--length_penalty=0"),
+        f"--input={path}",
+        "--nbest=4",
+        "--length_penalty=0",
     )
     assert status == 0, errors
     _, texts, scores = zip(

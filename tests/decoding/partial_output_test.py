@@ -53,12 +53,16 @@ def write(
         **options: what else shapes the output; "model" is the model's hash.
     """
     predictor = types.SimpleNamespace(
-        options=SearchOptions(4, 0.6, 50, nbest),
+        options=SearchOptions(4, 0.6, max_extra_length=50, nbest=nbest),
         sha256=lambda: options.pop("model", "a model"),
     )
     taken = []
     with partial_output.open_output(
-        str(path), (str(source), prefixes), predictor, window, options
+        str(path),
+        (str(source), prefixes),
+        predictor,
+        window=window,
+        options=options,
     ) as output:
         first = output.first_line
         for n, line in enumerate(LINES[first - 1 :], start=first):
@@ -258,7 +262,7 @@ def test_two_processes_do_not_write_one_output(tmp_path, source):
         options=SearchOptions(4, 0.6, 50), sha256=lambda: "a model"
     )
     with partial_output.open_output(
-        str(path), (str(source), None), predictor, 3, {}
+        str(path), (str(source), None), predictor, window=3, options={}
     ):
         with pytest.raises(InputError, match=r"process is writing .*\.par"):
             write(path, source)

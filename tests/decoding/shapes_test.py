@@ -8,7 +8,9 @@ from t2t_lite.decoding import shapes
 from t2t_lite.hardware import Hardware
 
 MAX_LENGTHS = [
-    *(5, 23, 3000),
+    5,
+    23,
+    3000,
     *(pytest.param(n, marks=pytest.mark.slow) for n in (8, 32, 100)),
 ]
 
@@ -49,7 +51,7 @@ def test_batches_hold_every_sequence_in_shapes_that_fit(
     for num_lines in (1, 2, 7, many):
         lengths = generator.integers(2, max_length + 1, num_lines)
         (squares, _), batches = run_squares(
-            lengths, max_length, fixed_shapes, capacity
+            lengths, max_length, fixed_shapes, capacity=capacity
         )
         assert squares.tolist() == [n**2 for n in range(num_lines)]
         for rows, num_rows, length in batches:
@@ -86,7 +88,9 @@ def test_batches_that_are_planned_are_those_that_are_run(
 ):
     lengths = np.random.default_rng(1).integers(0, max_length + 1, 60)
     capacity = shapes.capacity(shapes.ANYWHERE)._replace(num_parts=1)
-    _, batches = run_squares(lengths, max_length, fixed_shapes, capacity)
+    _, batches = run_squares(
+        lengths, max_length, fixed_shapes, capacity=capacity
+    )
     planned = shapes.batches(
         lengths,
         max_length=max_length,
@@ -124,9 +128,12 @@ def test_batches_are_full_where_shapes_are_free(lengths, sizes):
 def test_short_sequences_share_a_batch_where_shapes_are_free():
     _, batches = run_squares([3, 100, 9, 32, 50, 49], 100, False)
     assert batches == [
-        *(([1], 1, 100), ([4], 1, 100)),
-        *(([5], 1, 49), ([3], 1, 49)),
-        *(([2], 1, 9), ([0], 1, 9)),
+        ([1], 1, 100),
+        ([4], 1, 100),
+        ([5], 1, 49),
+        ([3], 1, 49),
+        ([2], 1, 9),
+        ([0], 1, 9),
     ]
 
 
@@ -166,17 +173,19 @@ def test_shapes_are_few_and_hold_the_largest_length(max_length):
 
 def test_rows_are_filled_up_with_padding():
     ids_NS = tf.constant([[5, 1, 0], [6, 7, 1], [1, 0, 0]])
-    rows = shapes.take_rows(ids_NS, tf.constant([1, 0]), 3, 5)
+    rows = shapes.take_rows(ids_NS, tf.constant([1, 0]), num_rows=3, length=5)
     assert rows.numpy().tolist() == [[6, 7, 1, 0, 0], [5, 1, 0, 0, 0], [0] * 5]
     assert shapes.take_rows(
-        ids_NS, tf.constant([2]), 1, 2
+        ids_NS, tf.constant([2]), num_rows=1, length=2
     ).numpy().tolist() == [[1, 0]]
 
 
 @pytest.mark.parametrize("num_parts", [1, 3, 4])
 def test_each_batch_runs_in_as_many_parts_as_there_are(num_parts):
     capacity = shapes.Capacity(tokens=100, rows=10, num_parts=num_parts)
-    (squares, _), batches = run_squares([5] * 13, 23, False, capacity)
+    (squares, _), batches = run_squares(
+        [5] * 13, 23, fixed_shapes=False, capacity=capacity
+    )
     assert squares.tolist() == [n**2 for n in range(13)]
     assert len(batches) == 2 * num_parts
     sizes = [len(rows) for rows, *_ in batches]

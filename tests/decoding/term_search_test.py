@@ -87,7 +87,7 @@ def test_terms_are_the_same_with_xla_and_on_several_devices(
 
     def found_by(engine):
         found = engine.translate_with_terms(
-            ids, ["", "the"], [False] * 2, asked
+            ids, ["", "the"], [False] * 2, terms=asked
         )
         texts = vocabulary.decode(np.asarray(found.ids_BWT)[:, 0])
         return texts, found.scores_BW, engine.score_texts(ids, texts)

@@ -140,7 +140,7 @@ class Trial:
     def translate(self, model_dir: pathlib.Path) -> Found:
         """Translates a line; the result is its translation and score."""
         status, out, errors = in_process.run(
-            *("translate", f"--model_dir={model_dir}", "--scores"), text=_LINE
+            "translate", f"--model_dir={model_dir}", "--scores", text=_LINE
         )
         return Found(status, out, errors)
 

@@ -153,6 +153,6 @@ def test_an_impossible_export_is_refused(model, tmp_path, message, flags):
 
 def test_what_is_no_model_is_refused(tmp_path):
     target = f"--model_dir={tmp_path / 'new'}"
-    refused("there is no", "import_model", "--from=nowhere", target)
+    refused("does not exist", "import_model", "--from=nowhere", target)
     refused("received neither", "import_model", f"--from={tmp_path}", target)
     assert list(tmp_path.iterdir()) == []

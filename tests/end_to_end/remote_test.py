@@ -105,7 +105,7 @@ def interrupted(tmp_path_factory):
     steps = _steps()
     status, _, errors = _train(corpus, *command)
     assert status == 0, errors
-    return _Interrupted(corpus, flags, steps, errors)
+    return _Interrupted(corpus, flags, steps, errors=errors)
 
 
 def _to_train_on(corpus):

@@ -118,7 +118,9 @@ def longer(whole, corpus, tmp_path_factory):
 
 _TIMES = ("device_seconds",)
 _SCORES = (
-    *("best_score", "dev_sha256", "evaluated_step"),
+    "best_score",
+    "dev_sha256",
+    "evaluated_step",
     "evaluations_without_gain",
 )
 
@@ -175,13 +177,13 @@ def at_once(corpus, tmp_path_factory):
             pool.submit(_stop, processes[1]),
         ]
     return _AtOnce(
-        folder / "cache",
-        model_dirs,
-        flags,
-        [log.result() for log in logs],
-        [process.returncode for process in processes],
-        [_saved(model_dir) for model_dir in model_dirs],
-        [_train_anew(*flags[0]), _train(*flags[1])],
+        cache=folder / "cache",
+        model_dirs=model_dirs,
+        flags=flags,
+        logs=[log.result() for log in logs],
+        statuses=[process.returncode for process in processes],
+        saved=[_saved(model_dir) for model_dir in model_dirs],
+        resumed=[_train_anew(*flags[0]), _train(*flags[1])],
     )
 
 
@@ -279,12 +281,12 @@ def test_a_run_counts_the_operations_of_its_batches(whole):
         pairs.source_lengths,
         pairs.target_lengths,
         settings.hparams.tokens_per_batch,
-        settings.hparams.num_buckets,
+        num_buckets=settings.hparams.num_buckets,
     )
     plan = batching.BatchPlan(buckets, settings.hparams.seed)
     expected = 0
     for source_ids, target_ids in batching.training_batches(
-        pairs, plan, 0, _STEPS
+        pairs, plan, first_step=0, end_step=_STEPS
     ):
         sizes = (*source_ids.shape, target_ids.shape[1])
         expected += flops.update_flops(

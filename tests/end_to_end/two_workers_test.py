@@ -66,7 +66,7 @@ def _last_step(folder):
 @pytest.fixture(scope="module")
 def ended(corpus, folder):
     """How the chief ended after the other worker was killed: _Ended."""
-    chief, worker = _start(corpus, folder, 1_000_000, ["train"])
+    chief, worker = _start(corpus, folder, 1_000_000, program=["train"])
     saved = folder / "worker0" / "checkpoints" / "step-3.index"
     while not saved.exists():
         assert chief.poll() is None
@@ -85,7 +85,7 @@ def resumed(corpus, folder, ended):
     """
     logs, step = [], ended.step + 2
     program = HELPERS / "diverging_worker.py", step
-    for process in list(_start(corpus, folder, step, program)):
+    for process in list(_start(corpus, folder, step, program=program)):
         logs.append(process.communicate(timeout=binaries.TIMEOUT_S)[1])
         assert process.returncode == 0, logs
     return logs

@@ -158,9 +158,21 @@ class Worker:
         """
         self._waiting.join(max(0.0, since + _LONGEST_S - time.monotonic()))
         if self._ended_at is None:
-            return Row(case, self.who, None, _LONGEST_S, self.said)
+            return Row(
+                case=case,
+                who=self.who,
+                status=None,
+                seconds=_LONGEST_S,
+                said=self.said,
+            )
         status = self.process.returncode
-        return Row(case, self.who, status, self._ended_at - since, self.said)
+        return Row(
+            case=case,
+            who=self.who,
+            status=status,
+            seconds=self._ended_at - since,
+            said=self.said,
+        )
 
     def end(self) -> None:
         """Kills it, if it still runs."""
@@ -241,31 +253,31 @@ CASES = [
         "the process of worker 1 that trains is killed",
         _both,
         [Wanted(1, _DIED.format("worker 1 .*"))] * 2,
-        lambda chief, worker: worker.kill_training_process(),
+        fault=lambda chief, worker: worker.kill_training_process(),
     ),
     Case(
         "the process of worker 1 that watches is killed",
         _both,
         [Wanted(1, _DIED.format("worker 1 .*")), Wanted(-9, ".*")],
-        lambda chief, worker: worker.process.kill(),
+        fault=lambda chief, worker: worker.process.kill(),
     ),
     Case(
         "the chief is asked to stop (SIGTERM)",
         _both,
         [Wanted(143, _STOPPED)] * 2,
-        lambda chief, worker: chief.process.terminate(),
+        fault=lambda chief, worker: chief.process.terminate(),
     ),
     Case(
         "both processes of the chief are killed",
         _both,
         [Wanted(-9, ".*"), Wanted(1, _DIED.format("the chief .*"))],
-        lambda chief, worker: _kill_both_processes(chief),
+        fault=lambda chief, worker: _kill_both_processes(chief),
     ),
     Case(
         "worker 1 comes a minute late, and is asked to stop (SIGTERM)",
         _late,
         [Wanted(143, _STOPPED)] * 2,
-        lambda chief, worker: worker.process.terminate(),
+        fault=lambda chief, worker: worker.process.terminate(),
     ),
     Case(
         "worker 1 has other text",

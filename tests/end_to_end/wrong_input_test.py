@@ -322,8 +322,8 @@ _EARLY = [
     ("translate", ["--input=missing"], "missing does not exist"),
     ("translate", ["--output=missing/x"], "there is no folder missing"),
     ("train", [f"--model_dir={__file__}"], "--model_dir must be a folder"),
-    ("train", ["--vocabulary=missing"], "--vocabulary: there is no missing"),
-    ("train", ["--warm_start_from=no"], "--warm_start_from: there is no no"),
+    ("train", ["--vocabulary=missing"], "--vocabulary: missing does not exist"),
+    ("train", ["--warm_start_from=no"], "--warm_start_from: no does not exist"),
     ("train", ["--patience=0"], "patience must be at least 1"),
     ("train", ["--hang_minutes=0"], "hang_minutes must be above 0"),
     ("train", ["--max_skips=5"], "give --on_divergence=skip too"),
@@ -381,7 +381,7 @@ _EARLY = [
     ),
     ("average_checkpoints", ["--average_last=3"], "keeps 2 checkpoints, too"),
     ("average_checkpoints", [], "average the last 5"),
-    ("import_model", ["--from=/no"], "there is no /no: give a folder or an"),
+    ("import_model", ["--from=/no"], "/no does not exist: give a folder or an"),
     (
         "train",
         ["--worker_timeout_minutes=5"],
@@ -756,7 +756,8 @@ def test_a_picture_does_not_take_the_place_of_the_page(
     _refused(
         "or writes another output there",
         "visualize_attention",
-        *(f"--model_dir={model}", "--sentence=x"),
+        f"--model_dir={model}",
+        "--sentence=x",
         f"--png_prefix={tmp_path / 'p'}",
         f"--output={tmp_path / f'p-{name}.png'}",
     )

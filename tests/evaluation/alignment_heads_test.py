@@ -56,7 +56,9 @@ def test_the_head_that_found_the_links_has_no_errors(head, model, vocabulary):
     """Pairs that are too long or have no known links do not count."""
     links = links_by(head, model, vocabulary)
     with eagerly():
-        ranked = alignment_heads.ranked_heads(model, vocabulary, PAIRS, links)
+        ranked = alignment_heads.ranked_heads(
+            model, vocabulary, PAIRS, links=links
+        )
     assert ranked[0] == (0, head, 3)
     assert ranked[1].error_rate > 0
     rates = [each.error_rate for each in ranked]
@@ -90,7 +92,7 @@ def test_the_best_head_is_kept(directory, model, vocabulary):
         directory,
         translator,
         {"dev": PAIRS, "test": PAIRS[:2]},
-        {"dev": links, "test": [links[0], [(0, 0)]]},
+        links={"dev": links, "test": [links[0], [(0, 0)]]},
     )
     settings = directory.settings()
     assert settings == dataclasses.replace(before, alignment_head=[1, 2, True])
@@ -130,8 +132,15 @@ def test_exports_give_the_attention_of_the_head(directory):
 @pytest.mark.parametrize(
     "head",
     [
-        *([2, 0, True], [-1, 0, True], [0, 3, False], [0, 1], []),
-        *([0, 1, 1], [None, 0, True], [True, 0, True], [0, 1.0, True]),
+        [2, 0, True],
+        [-1, 0, True],
+        [0, 3, False],
+        [0, 1],
+        [],
+        [0, 1, 1],
+        [None, 0, True],
+        [True, 0, True],
+        [0, 1.0, True],
     ],
 )
 def test_a_head_that_there_is_not_is_refused(directory, head):
@@ -141,4 +150,4 @@ def test_a_head_that_there_is_not_is_refused(directory, head):
 
 def test_links_must_be_known(model, vocabulary):
     with pytest.raises(InputError, match="a pair must have links"):
-        alignment_heads.ranked_heads(model, vocabulary, PAIRS, [[]] * 5)
+        alignment_heads.ranked_heads(model, vocabulary, PAIRS, links=[[]] * 5)

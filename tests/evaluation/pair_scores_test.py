@@ -76,7 +76,7 @@ def test_what_a_search_has_found_has_its_score(model, vocabulary):
         model,
         vocabulary,
         [(source, "") for source in sources],
-        lambda _: FlatIds.from_lists(targets),
+        encode_targets=lambda _: FlatIds.from_lists(targets),
     )
     np.testing.assert_allclose(
         [score.log_probability for score in scores], expected, atol=1e-4

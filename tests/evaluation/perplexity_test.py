@@ -111,7 +111,9 @@ def test_the_loss_is_that_of_one_pair_after_the_other(
     pairs = pairs_in_memory(*sides)
     assert max(pairs.target_lengths) > 13
     functions = traced_scoring(model)
-    scores = TokenScorer(model, pairs, max_tokens_per_batch, functions)()
+    scores = TokenScorer(
+        model, pairs, max_tokens_per_batch, functions=functions
+    )()
     nats, tokens = loss_by_hand(model, list(zip(*sides, strict=True)))
     assert scores.tokens == tokens
     assert scores.loss == pytest.approx(nats / tokens, rel=1e-5)

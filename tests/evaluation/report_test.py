@@ -135,7 +135,9 @@ def test_json_has_no_checks_where_a_corpus_brings_none(report):
 def test_another_task_brings_its_own_scores(predictor):
     def exact(outputs, references):
         matches = sum(map(str.__eq__, outputs, references))
-        score = Score("exact", matches, "case:mixed", 2.0, reference_tokens=7)
+        score = Score(
+            "exact", matches, "case:mixed", margin=2.0, reference_tokens=7
+        )
         return {"exact": score}
 
     pairs = [("men", "men"), *PAIRS[:1]]

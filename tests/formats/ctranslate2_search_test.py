@@ -52,7 +52,9 @@ def written_search(parts, folder, options, quantization=None):
     """Writes a model to a folder and returns its CTranslate2Search."""
     ctranslate2.write(parts, folder, quantization=quantization)
     library = find_workers(quantization=quantization).load(folder)
-    return CTranslate2Search(library, parts.vocabulary, parts.hparams, options)
+    return CTranslate2Search(
+        library, parts.vocabulary, parts.hparams, options=options
+    )
 
 
 def pieces_of(ids):
@@ -184,7 +186,7 @@ def test_with_a_penalty_the_papers_formula_ranks(tiny_ending, tmp_path):
     search = written_search(tiny_ending, tmp_path / "model", plain)
     options = search_options(tiny_ending, nbest=2, length_penalty=alpha)
     ranking = CTranslate2Search(
-        search._library, tiny_ending.vocabulary, TINY, options
+        search._library, tiny_ending.vocabulary, TINY, options=options
     )
     ids = encoded(tiny_ending, random_sentences(20))
     all_ids_BWT, log_probs_BW = search(ids)
@@ -215,7 +217,7 @@ def test_quantized_models_find_nearly_the_same(tiny, tmp_path, quantization):
     exact = written_search(tiny, tmp_path / "float32", options)(ids)
     ctranslate2.write(tiny, tmp_path / "model", quantization=quantization)
     library = find_workers().load(tmp_path / "model")
-    search = CTranslate2Search(library, tiny.vocabulary, TINY, options)
+    search = CTranslate2Search(library, tiny.vocabulary, TINY, options=options)
     found = search(ids)
     size, whole = (
         (tmp_path / name / "model.bin").stat().st_size
@@ -236,7 +238,7 @@ def test_lines_are_translated_as_by_ours(parts, parts_directory, ours):
         ours,
         parts.vocabulary,
         search_options(parts, nbest=4, **FEW_TOKENS),
-        directory.settings().splitting(),
+        splitting=directory.settings().splitting(),
     )
     lines = [*LINES, " ", f"{sentence(4)} {sentence(3)}", sentence(40)]
     found, expected = (

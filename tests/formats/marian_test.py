@@ -218,7 +218,9 @@ def test_an_imported_model_has_the_probabilities_of_marian(tmp_path, name):
     options, arrays, source, target = tiny_marian.make(name)
     tiny_marian.write(tmp_path, options, arrays, source, target)
     target = target or source
-    assert_equal_to_marian(tmp_path, options, arrays, source, target)
+    assert_equal_to_marian(
+        tmp_path, options, arrays, source=source, target=target
+    )
 
 
 def test_gelu_before_1_12_3_is_a_swish(tmp_path):
@@ -226,7 +228,9 @@ def test_gelu_before_1_12_3_is_a_swish(tmp_path):
     options["version"] = "v1.9.0 ba94c5b9 2020-05-17 10:42:17 +0100"
     tiny_marian.write(tmp_path, options, arrays, source, target)
     assert marian.read(tmp_path).hparams.activation == "swish"
-    assert_equal_to_marian(tmp_path, options, arrays, source, target)
+    assert_equal_to_marian(
+        tmp_path, options, arrays, source=source, target=target
+    )
 
 
 # Search settings and reported findings.
@@ -398,7 +402,7 @@ def test_an_npz_without_options_or_cut_short_is_refused(tied):
 
 
 def test_a_path_that_is_none_is_refused(tmp_path):
-    assert_refused(tmp_path / "none", "there is no")
+    assert_refused(tmp_path / "none", "does not exist: check the path")
     (tmp_path / "text.yml").write_text(yaml.safe_dump({"beam-size": 6}))
     assert_refused(tmp_path / "text.yml", "models in text.yml must be 1 file")
     (tmp_path / "text.yml").write_text(json.dumps([1]))

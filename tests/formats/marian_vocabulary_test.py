@@ -84,8 +84,8 @@ def test_two_segmentations_may_share_one_map(tmp_path):
         tmp_path,
         ".yml",
         tiny_marian.SMALL,
-        tiny_marian.OTHER,
-        [*pieces, ">>deu<<"],
+        target=tiny_marian.OTHER,
+        pieces=[*pieces, ">>deu<<"],
     )
     (tmp_path / "target.spm").write_bytes(tiny_marian.OTHER)
     imported = marian.read(tmp_path)

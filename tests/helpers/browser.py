@@ -5,6 +5,19 @@ import shutil
 
 import pytest
 
+_FLAGS = [
+    "headless",
+    "no-sandbox",
+    "disable-gpu",
+    "disable-quic",
+    "no-first-run",
+    "disable-background-networking",
+    "disable-sync",
+    "disable-component-update",
+    "disable-dev-shm-usage",
+    "window-size=1000,800",
+]
+
 
 @contextlib.contextmanager
 def opened_browser(profile):
@@ -20,12 +33,7 @@ def opened_browser(profile):
 
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
-    for flag in (
-        *("headless", "no-sandbox", "disable-gpu", "disable-quic"),
-        *("no-first-run", "disable-background-networking", "disable-sync"),
-        *("disable-component-update", "disable-dev-shm-usage"),
-        *(f"user-data-dir={profile}", "window-size=1000,800"),
-    ):
+    for flag in (*_FLAGS, f"user-data-dir={profile}"):
         options.add_argument(f"--{flag}")
     logs = {"browser": "ALL", "performance": "ALL"}
     options.set_capability("goog:loggingPrefs", logs)

@@ -70,7 +70,7 @@ def weights_devices(translator):
 def copied(model, vocabulary, options):
     """Returns the devices of weights that are copied to every device."""
     engine = model_engine(
-        model, vocabulary, options, False, devices=find_devices("all")
+        model, vocabulary, options, xla=False, devices=find_devices("all")
     )
     translator = LineTranslator(engine, vocabulary, options)
     return {"devices": weights_devices(translator)}

@@ -74,4 +74,4 @@ def train(path, steps=60, weights=(), **options):
         "save_every_steps": 20,
         "on_divergence": "skip",
     } | options
-    return run.train(path, hparams, text, RunOptions(**options))
+    return run.train(path, hparams, text, options=RunOptions(**options))

@@ -157,7 +157,9 @@ def losses(model, source, target):
     x = model.decode((source, shifted))
     embedding = keras.ops.cast(model.embedding.embedding, "float32")
     projected, (x_gradient, embedding_gradient) = with_gradients(
-        lambda *args: loss.projected_cross_entropy(*args, target, 0.1, 2.0)[0],
+        lambda x, embedding: loss.projected_cross_entropy(
+            x, embedding, target, label_smoothing=0.1, loss_scale=2.0
+        )[0],
         x,
         embedding,
     )
@@ -183,7 +185,11 @@ def searches(model, source, every_search):
         "eos": transformer.EOS,
     }
     batch = token_constraints.SearchBatch(
-        source, max_lengths_B, longest, width, model.num_target_ids
+        source_ids_BS=source,
+        max_lengths_B=max_lengths_B,
+        max_length=longest,
+        beam_width=width,
+        num_target_ids=model.num_target_ids,
     )
     steered = {
         "steered": steering,
@@ -200,7 +206,7 @@ def searches(model, source, every_search):
                 step,
                 cache,
                 decoder_cache.reorder,
-                max_lengths_B,
+                max_lengths_B=max_lengths_B,
                 beam_width=width,
                 num_best=width,
                 constraint=constraint(batch),

@@ -70,7 +70,10 @@ def multi_head_attention(x_LD, memory_MD, weights, num_heads, may_attend_LM):
     biases = np.split(weights.get("query_bias", no_bias), num_heads)
     heads = [
         attention(
-            x_LD @ W_Q + b_Q, memory_MD @ W_K, memory_MD @ W_V, may_attend_LM
+            x_LD @ W_Q + b_Q,
+            memory_MD @ W_K,
+            memory_MD @ W_V,
+            may_attend_LM=may_attend_LM,
         )
         for b_Q, W_Q, W_K, W_V in zip(biases, *per_head.values(), strict=True)
     ]
@@ -142,7 +145,9 @@ def encoder_layer(x_SD, weights, num_heads, may_attend_SS, style=_PAPER):
 
     def self_attention(x):
         part = below(weights, "self_attention")
-        return multi_head_attention(x, x, part, num_heads, may_attend_SS)
+        return multi_head_attention(
+            x, x, part, num_heads=num_heads, may_attend_LM=may_attend_SS
+        )
 
     def apply_feed_forward(x):
         part = below(weights, "feed_forward")
@@ -153,7 +158,9 @@ def encoder_layer(x_SD, weights, num_heads, may_attend_SS, style=_PAPER):
         ("self_attention", self_attention),
         ("feed_forward", apply_feed_forward),
     ):
-        x = add_and_norm(x, sublayer, below(weights, f"{name}_norm"), style)
+        x = add_and_norm(
+            x, sublayer, below(weights, f"{name}_norm"), style=style
+        )
     return x
 
 
@@ -170,12 +177,18 @@ def decoder_layer(
 
     def self_attention(x):
         part = below(weights, "self_attention")
-        return multi_head_attention(x, x, part, num_heads, may_attend_TT)
+        return multi_head_attention(
+            x, x, part, num_heads=num_heads, may_attend_LM=may_attend_TT
+        )
 
     def memory_attention(x):
         part = below(weights, "memory_attention")
         return multi_head_attention(
-            x, memory_SD, part, num_heads, may_attend_memory_TS
+            x,
+            memory_SD,
+            part,
+            num_heads=num_heads,
+            may_attend_LM=may_attend_memory_TS,
         )
 
     def apply_feed_forward(x):
@@ -188,7 +201,9 @@ def decoder_layer(
         ("memory_attention", memory_attention),
         ("feed_forward", apply_feed_forward),
     ):
-        x = add_and_norm(x, sublayer, below(weights, f"{name}_norm"), style)
+        x = add_and_norm(
+            x, sublayer, below(weights, f"{name}_norm"), style=style
+        )
     return x
 
 
@@ -241,10 +256,16 @@ def encode(weights, hparams, source_ids_S):
     may_attend_SS = np.tile(source_ids_S != 0, (S, 1))
     may_attend_SS &= nearby(S, hparams.attention_window)
     embedding_VD = weights.get("source_embedding/embedding", shared)
-    x = embed(source_ids_S, embedding_VD, stack, hparams)
+    x = embed(source_ids_S, embedding_VD, stack, hparams=hparams)
     for n in range(hparams.num_layers):
         layer = below(stack, f"layer_{n}")
-        x = encoder_layer(x, layer, hparams.num_heads, may_attend_SS, style)
+        x = encoder_layer(
+            x,
+            layer,
+            hparams.num_heads,
+            may_attend_SS=may_attend_SS,
+            style=style,
+        )
     return top(x, stack, hparams)
 
 
@@ -267,16 +288,16 @@ def transformer(weights, hparams, source_ids_BS, target_ids_BT):
         memory_SD = encode(weights, hparams, source_ids)
         T = len(target_ids)
         is_past_TT = np.tril(np.ones((T, T), bool))
-        x = embed(target_ids, embedding_VD, stack, hparams)
+        x = embed(target_ids, embedding_VD, stack, hparams=hparams)
         for n in range(hparams.decoder_layers):
             x = decoder_layer(
                 x,
                 memory_SD,
                 below(stack, f"layer_{n}"),
-                hparams.num_heads,
-                is_past_TT & nearby(T, hparams.attention_window),
-                np.tile(source_ids != 0, (T, 1)),
-                style_of(hparams),
+                num_heads=hparams.num_heads,
+                may_attend_TT=is_past_TT & nearby(T, hparams.attention_window),
+                may_attend_memory_TS=np.tile(source_ids != 0, (T, 1)),
+                style=style_of(hparams),
             )
         x = top(x, stack, hparams)
         logits.append(x @ output["embedding"].T + output.get("logit_bias", 0))

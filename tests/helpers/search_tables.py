@@ -69,7 +69,7 @@ def search(table_BNV, max_lengths, max_length=None, beam_width=ALL, **kwargs):
         step,
         empty(beam_width),
         reorder,
-        ops.convert_to_tensor(np.array(max_lengths, "int32")),
+        max_lengths_B=ops.convert_to_tensor(np.array(max_lengths, "int32")),
         max_length=max_length or max(max_lengths),
         beam_width=beam_width,
         eos=EOS,

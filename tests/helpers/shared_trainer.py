@@ -30,7 +30,9 @@ def shared_trainers():
         settings = vars(hparams).items()
         key = (
             tuple(item for item in settings if item[0] not in _OF_RUNS),
-            *(vocabulary_size, type(strategy), *options.items()),
+            vocabulary_size,
+            type(strategy),
+            *options.items(),
             str(tf.config.optimizer.get_experimental_options()),
         )
         if key not in trainers:

@@ -98,8 +98,8 @@ def steered(engine_of, vocabulary):
             engine_of(**options),
             vocabulary,
             SearchOptions.from_hparams(ONE_LAYER, **options),
-            splitting,
-            alignment_head,
+            splitting=splitting,
+            alignment_head=alignment_head,
         )
         if alignment_head is None:
             translator._aligner = _aligner()

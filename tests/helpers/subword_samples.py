@@ -15,7 +15,10 @@ def lists(ids, offsets):
 
 
 def sides(pairs):
-    return lists(*pairs[:2]), lists(*pairs[2:4])
+    return (
+        lists(pairs.source_ids, pairs.source_offsets),
+        lists(pairs.target_ids, pairs.target_offsets),
+    )
 
 
 def sample(vocabulary, pairs, epoch=0, rate=0.3, max_lengths=LONG, **options):

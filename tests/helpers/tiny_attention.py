@@ -6,19 +6,22 @@ from t2t_lite.visualization.maps import AttentionMap, AttentionMaps
 
 # Tokens that could break out of a page, or be taken for something but text.
 HOSTILE = [
-    *("</script><script>document.title = 'broken'</script>", "<!--", "]]>"),
-    *("<img src=x onerror=alert(1)>", "\"'&amp;", "\\u003c", "{{data}}"),
-    *(
-        "🙂",
-        "👩‍👩‍👧",
-        "שלום",
-        "\u202eabc",
-        "\u2028",
-        "a\nb",
-        "\u2581",
-        "$x_$",
-        "\\",
-    ),
+    "</script><script>document.title = 'broken'</script>",
+    "<!--",
+    "]]>",
+    "<img src=x onerror=alert(1)>",
+    "\"'&amp;",
+    "\\u003c",
+    "{{data}}",
+    "🙂",
+    "👩‍👩‍👧",
+    "שלום",
+    "\u202eabc",
+    "\u2028",
+    "a\nb",
+    "\u2581",
+    "$x_$",
+    "\\",
 ]
 
 
@@ -34,13 +37,17 @@ def made_up_maps(source, target, num_layers=2, num_heads=3):
     shape = num_layers, num_heads
     weights_NHTT = np.tril(softmax_of_noise(*shape, T, T, seed=1))
     return AttentionMaps(
-        " ".join(source),
-        " ".join(target),
-        AttentionMap(source, source, softmax_of_noise(*shape, S, S)),
-        AttentionMap(
+        source=" ".join(source),
+        target=" ".join(target),
+        encoder_self=AttentionMap(
+            source, source, softmax_of_noise(*shape, S, S)
+        ),
+        decoder_self=AttentionMap(
             target,
             ["<s>", *target[:-1]],
             weights_NHTT / weights_NHTT.sum(axis=-1, keepdims=True),
         ),
-        AttentionMap(target, source, softmax_of_noise(*shape, T, S, seed=2)),
+        encoder_decoder=AttentionMap(
+            target, source, softmax_of_noise(*shape, T, S, seed=2)
+        ),
     )

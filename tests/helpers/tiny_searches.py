@@ -23,7 +23,7 @@ def eager_search(model, vocabulary, options, lines, constraint=None):
 def eager_translations(model, vocabulary, options, lines):
     """Returns the `nbest` Translations of each line, without any graph."""
     texts = [line for line in lines if line]
-    hypotheses = eager_search(model, vocabulary, options, texts)
+    hypotheses = eager_search(model, vocabulary, options, lines=texts)
     found = {"": [Translation("", 0.0)] * options.nbest}
     for n, text in enumerate(texts):
         best = vocabulary.decode(hypotheses.ids_BWT[n].numpy())

@@ -41,11 +41,11 @@ OTHER = dataclasses.replace(
     decoder_start="zeros",
 )
 
-WORDS = [
-    *("the", "a", "dog", "cat", "boat", "sees", "old", "red", "two", "men"),
-    *("ball", "on", "water", "runs", "by", "grass", "tree", "sits", "near"),
-    *("house", "and", "bird", "over", "hill"),
-]
+_WORDS = (
+    "the a dog cat boat sees old red two men ball on water runs by grass tree "
+    "sits near house and bird over hill"
+)
+WORDS = _WORDS.split()
 LINES = [
     "the dog",
     "a red ball on the old boat by the water",

@@ -10,3 +10,13 @@ def pairs_in_memory(source_sequences, target_sequences):
         FlatIds.from_lists(source_sequences),
         FlatIds.from_lists(target_sequences),
     )
+
+
+def arrays_of(pairs):
+    """Returns the ids and the offsets of each side of TokenPairs."""
+    return (
+        pairs.source_ids,
+        pairs.source_offsets,
+        pairs.target_ids,
+        pairs.target_offsets,
+    )

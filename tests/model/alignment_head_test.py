@@ -34,7 +34,7 @@ def attended(model, head, source_ids, target_ids):
     with record_weights() as recorded:
         model((source_ids, shift_right(target_ids)))
     layer = model.decoder.layers[head.layer].memory_attention
-    found = head.of_tokens(model, recorded, target_ids)
+    found = head.token_weights(model, recorded, target_ids)
     return found.numpy(), recorded[layer.path].numpy()
 
 
@@ -43,7 +43,7 @@ def attended(model, head, source_ids, target_ids):
 def test_a_token_that_another_follows_is_read_a_row_behind(model, head, reads):
     source_ids = SOURCE_IDS[[0, 1, 0, 0]]
     found_BTS, weights_BHTS = attended(
-        model, AlignmentHead(-1, head, reads), source_ids, TARGET_IDS
+        model, AlignmentHead(-1, head, reads), source_ids, target_ids=TARGET_IDS
     )
     rows_BTS = (
         weights_BHTS.mean(axis=1) if head is None else weights_BHTS[:, head]
@@ -61,13 +61,13 @@ def test_a_token_that_another_follows_is_read_a_row_behind(model, head, reads):
 
 def test_padding_changes_nothing(model):
     head = AlignmentHead(0, 0, reads=True)
-    together, _ = attended(model, head, SOURCE_IDS, TARGET_IDS[:2])
+    together, _ = attended(model, head, SOURCE_IDS, target_ids=TARGET_IDS[:2])
     for n, (source, target) in enumerate(((4, 4), (3, 2))):
         alone, _ = attended(
             model,
             head,
             SOURCE_IDS[n : n + 1, :source],
-            TARGET_IDS[n : n + 1, :target],
+            target_ids=TARGET_IDS[n : n + 1, :target],
         )
         np.testing.assert_allclose(
             together[n, :target, :source], alone[0], atol=1e-5

@@ -36,8 +36,8 @@ def some_may_attend(*shape):
 @pytest.mark.parametrize("mask_shape", [None, (B, 1, 1, M), (B, H, L, M)])
 def test_attention_is_equation_1_for_each_head(mask_shape):
     q, k, v = heads()
-    may_attend = mask_shape and some_may_attend(*mask_shape)
-    found = dot_product_attention(q, k, v, may_attend)
+    may_attend = None if mask_shape is None else some_may_attend(*mask_shape)
+    found = dot_product_attention(q, k, v, may_attend=may_attend)
     assert found.shape == (B, H, L, K_V)
     allowed_BHLM = np.broadcast_to(
         True if may_attend is None else may_attend, (B, H, L, M)
@@ -53,10 +53,10 @@ def test_attention_is_equation_1_for_each_head(mask_shape):
 def test_what_may_not_be_attended_to_has_no_influence_at_all():
     q, k, v = heads()
     may_attend = some_may_attend(B, 1, 1, M)
-    before = dot_product_attention(q, k, v, may_attend)
+    before = dot_product_attention(q, k, v, may_attend=may_attend)
     hidden = np.broadcast_to(~may_attend[:, 0], (B, H, M))
     k[hidden], v[hidden] = 10.0, 1e6
-    after = dot_product_attention(q, k, v, may_attend)
+    after = dot_product_attention(q, k, v, may_attend=may_attend)
     np.testing.assert_array_equal(before, after)
 
 
@@ -64,7 +64,9 @@ def test_what_may_not_be_attended_to_has_no_influence_at_all():
 def test_a_query_that_may_attend_to_nothing_gets_the_mean(dtype):
     q, k, v = (ops.cast(x, dtype) for x in heads())
     nothing = np.zeros((B, 1, 1, M), bool)
-    found = ops.cast(dot_product_attention(q, k, v, nothing), "float32")
+    found = ops.cast(
+        dot_product_attention(q, k, v, may_attend=nothing), "float32"
+    )
     mean = np.asarray(ops.cast(v, "float32")).mean(axis=2, keepdims=True)
     tolerance = 1e-5 if dtype == "float32" else 0.05
     np.testing.assert_allclose(
@@ -83,7 +85,9 @@ def test_softmax_is_float32_whatever_the_inputs_are(monkeypatch, dtype):
 
     monkeypatch.setattr(ops, "softmax", recorded)
     q, k, v = (ops.cast(x, dtype) for x in heads())
-    found = dot_product_attention(q, k, v, some_may_attend(B, 1, L, M))
+    found = dot_product_attention(
+        q, k, v, may_attend=some_may_attend(B, 1, L, M)
+    )
     assert seen == ["float32"]
     assert found.dtype.name == dtype
 
@@ -124,8 +128,8 @@ def test_windowed_attention_is_full_attention_with_a_mask(window, length):
     is_key = some_may_attend(B, 1, 1, length)
     is_key[0] = True
     may_attend = is_key & np.asarray(masks.sliding_window(length, *window))
-    found = windowed(q, k, v, window, is_key)
-    expected = dot_product_attention(q, k, v, may_attend)
+    found = windowed(q, k, v, window=window, may_attend=is_key)
+    expected = dot_product_attention(q, k, v, may_attend=may_attend)
     attends = np.broadcast_to(may_attend, (B, H, length, length)).any(-1)
     assert found.shape == (B, H, length, K_V)
     np.testing.assert_allclose(found[attends], expected[attends], atol=1e-5)
@@ -136,12 +140,12 @@ def test_windowed_attention_in_a_graph_of_unknown_length_is_the_same(window):
     q, k, v = (normal(B, H, 37, K) for _ in range(3))
     spec = tf.TensorSpec([None, H, None, K])
     graph = tf.function(
-        lambda q, k, v: windowed(q, k, v, window),
+        lambda q, k, v: windowed(q, k, v, window=window),
         input_signature=[spec] * 3,
     )
     np.testing.assert_allclose(
         graph(q, k, v),
-        windowed(q, k, v, window),
+        windowed(q, k, v, window=window),
         atol=1e-6,
     )
 
@@ -157,8 +161,10 @@ def test_gradients_of_windowed_attention_are_those_with_a_mask():
         return tape.gradient(y, (q, k, v))
 
     for found, expected in zip(
-        gradients(lambda: windowed(q, k, v, (3, 3))),
-        gradients(lambda: dot_product_attention(q, k, v, may_attend)),
+        gradients(lambda: windowed(q, k, v, window=(3, 3))),
+        gradients(
+            lambda: dot_product_attention(q, k, v, may_attend=may_attend)
+        ),
         strict=True,
     ):
         np.testing.assert_allclose(found, expected, atol=1e-5)
@@ -168,7 +174,7 @@ def test_a_windows_computation_grows_with_the_length_alone():
     """No array of its graph has length x length elements."""
     length = 2048
     graph = tf.function(
-        lambda q, k, v: windowed(q, k, v, (8, 8))
+        lambda q, k, v: windowed(q, k, v, window=(8, 8))
     ).get_concrete_function(*[tf.TensorSpec([1, 1, length, 4])] * 3)
     sizes = [
         np.prod(output.shape.as_list())

@@ -58,7 +58,7 @@ def test_hypotheses_see_what_their_ancestors_wrote(window, grows):
     reach = window // 2 + 1 if window else T
     for t in range(T):
         keys_BW = 1 + np.arange(B * W).reshape(B, W) + B * W * t
-        cache, view = written(cache, keys_BW, window, grows)
+        cache, view = written(cache, keys_BW, window, grows=grows)
         for b in range(B):
             for w in range(W):
                 history[b][w] = [*history[b][w], keys_BW[b, w]]

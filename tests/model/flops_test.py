@@ -100,7 +100,9 @@ def test_the_formula_counts_the_products_of_the_traced_graph():
         for n in (1, 2)
     )
     traced = of_one + (hparams.num_layers - 1) * (of_two - of_one)
-    assert forward_flops(hparams, V, B, S, T) == traced
+    assert (
+        forward_flops(hparams, V, B, source_length=S, target_length=T) == traced
+    )
 
 
 @pytest.mark.parametrize(
@@ -123,7 +125,9 @@ def test_the_formula_counts_the_products_of_the_traced_graph():
 )
 def test_the_formula_counts_what_windows_depths_and_positions_cost(hparams):
     graph = update_graph(new_model(hparams))
-    assert update_flops(hparams, V, B, S, T) == graph_flops(graph)
+    assert update_flops(
+        hparams, V, B, source_length=S, target_length=T
+    ) == graph_flops(graph)
 
 
 def test_the_formula_counts_the_pass_of_a_trainer():
@@ -138,7 +142,9 @@ def test_the_formula_counts_the_pass_of_a_trainer():
             Shard(*ids, seed=tf.constant([1, 0], tf.int64)), tf.constant(1.0)
         )
     )
-    assert update_flops(hparams, V, B, S, T) == graph_flops(graph)
+    assert update_flops(
+        hparams, V, B, source_length=S, target_length=T
+    ) == graph_flops(graph)
 
 
 def test_one_layer_by_hand():
@@ -152,9 +158,9 @@ def test_one_layer_by_hand():
     decoder += 2 * (2 * 35 + 45 * 2) * (T + S) + 2 * (35 + 45) * T * S
     decoder += 2 * 2 * (2 * 3) * T
     logits = 2 * 2 * V * T
-    assert forward_flops(hparams, V, B, S, T) == B * (
-        encoder + decoder + logits
-    )
+    assert forward_flops(
+        hparams, V, B, source_length=S, target_length=T
+    ) == B * (encoder + decoder + logits)
 
 
 def test_the_cost_of_an_update_depends_little_on_the_typical_length():
@@ -170,7 +176,7 @@ def test_tokens_of_one_length_cost_what_their_batch_costs():
     hparams = dataclasses.replace(TINY_MODELS["sinusoidal"], max_length=64)
     assert tokens_flops(
         hparams, V, tokens=5 * S, mean_length=S
-    ) == update_flops(hparams, V, 5, S, S)
+    ) == update_flops(hparams, V, 5, source_length=S, target_length=S)
 
 
 _COUNTED = {

@@ -28,7 +28,10 @@ def test_the_loss_of_ids_that_are_none_is_refused(ids, message, smoothing):
         loss(tf.constant(ids), tf.zeros([1, 2, V]))
     with pytest.raises(InputError, match=message):
         projected_cross_entropy(
-            tf.zeros([1, 2, 4]), tf.zeros([V, 4]), tf.constant(ids), smoothing
+            tf.zeros([1, 2, 4]),
+            tf.zeros([V, 4]),
+            tf.constant(ids),
+            label_smoothing=smoothing,
         )
 
 

@@ -199,7 +199,7 @@ def test_a_decoder_without_a_memory_is_refused(inside):
     """It would attend to its own input instead, later positions included."""
     decoder = DecoderLayer(**SIZES)
     if inside == "stack":
-        decoder = t2t_lite.Decoder(1, D, F, H, K)
+        decoder = t2t_lite.Decoder(1, D, F, num_heads=H, d_k=K)
     with pytest.raises(ValueError, match="memory must be"):
         decoder(X, None)
 

@@ -176,7 +176,7 @@ def assert_one_graph_takes_any_batch(sizes, xla=False):
     for rows, length in sizes:
         x = tf.constant(X[:rows, :length])
         ids = tf.constant(TARGET[:rows, :length], tf.int32)
-        expected = all_results(plainly_projected, x, embedding, ids)
+        expected = all_results(plainly_projected, x, embedding, ids=ids)
         found = graph(x, embedding, ids)
         assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
@@ -332,7 +332,9 @@ def test_a_graph_has_no_array_of_all_logits(monkeypatch):
         ids = tf.ones([1, num_tokens], tf.int32)
         with tf.GradientTape() as tape:
             tape.watch((x, embedding))
-            loss, _ = projected_cross_entropy(x, embedding, ids, 0.1)
+            loss, _ = projected_cross_entropy(
+                x, embedding, ids, label_smoothing=0.1
+            )
         return tape.gradient(loss, (x, embedding))
 
     traced = gradients.get_concrete_function(

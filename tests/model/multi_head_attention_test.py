@@ -133,7 +133,7 @@ def test_a_window_takes_no_mask_that_differs_by_query():
 def test_a_memory_of_another_batch_is_refused(rows):
     layer = MultiHeadAttention(num_heads=3, d_k=4)
     x, memory = (np.zeros((B, 5, 12), np.float32) for B in rows)
-    with pytest.raises(ValueError, match="as many rows as x; received x="):
+    with pytest.raises(ValueError, match="same number of rows; received x="):
         layer(x, memory)
 
 

@@ -36,6 +36,7 @@ def test_nothing_has_no_rows(shape):
 
 
 def test_where_one_size_is_unknown_the_graph_looks_up_none():
+    """Only operations show it: what they compute is the same either way."""
     graph = tf.function(product, [tf.TensorSpec([None, 3, 4])], autograph=False)
     made = {
         op.type for op in graph.get_concrete_function().graph.get_operations()
@@ -54,6 +55,7 @@ def test_where_one_size_is_unknown_the_graph_looks_up_none():
     ids=lambda value: getattr(value, "name", ""),
 )
 def test_layers_multiply_rows_and_add_biases_to_them(layer, method, count):
+    """Only operations show it: more of them would compute the same, slower."""
     layer.build((None, None, 12))
     spec = tf.TensorSpec([None, None, 12])
     graph = tf.function(getattr(layer, method), [spec], autograph=False)

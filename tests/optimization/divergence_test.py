@@ -41,13 +41,13 @@ def test_the_first_updates_are_judged_by_no_mean():
 @pytest.mark.parametrize("factor", [None, 2.0])
 @pytest.mark.parametrize("loss", [math.nan, math.inf])
 def test_a_loss_that_is_not_finite_diverges(loss, factor):
-    found = divergence_reason(loss, [math.nan], SETTLED, factor)
+    found = divergence_reason(loss, [math.nan], SETTLED, factor=factor)
     assert found == "the loss is not finite"
 
 
 @pytest.mark.parametrize("norm", [math.nan, math.inf])
 def test_a_norm_that_is_not_finite_diverges(norm):
-    found = divergence_reason(4.0, [0.5, norm, 2.0], LossMean(), None)
+    found = divergence_reason(4.0, [0.5, norm, 2.0], LossMean(), factor=None)
     assert found == "the gradient norm is not finite"
 
 

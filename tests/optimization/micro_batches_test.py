@@ -28,7 +28,7 @@ def _gpu(gigabytes):
 def test_there_are_as_few_micro_batches_as_hold_the_batch(
     batch_size, length, num_replicas
 ):
-    count = num_micro_batches(batch_size, length, 64, num_replicas)
+    count = num_micro_batches(batch_size, length, 64, num_replicas=num_replicas)
 
     def holds_batch(count):
         rows = math.ceil(batch_size / (count * num_replicas))
@@ -52,7 +52,7 @@ def test_a_gpu_takes_the_whole_update_where_it_fits(
 ):
     hparams = PRESETS[f"transformer_{preset}"]
     chosen = {
-        n: fitting_micro_batch_tokens(hparams, _V, precision, _gpu(n))
+        n: fitting_micro_batch_tokens(hparams, _V, precision, hardware=_gpu(n))
         for n in by_gigabytes
     }
     assert chosen == by_gigabytes
@@ -63,14 +63,19 @@ def test_a_gpu_takes_the_whole_update_where_it_fits(
 )
 def test_each_part_of_a_cpu_takes_2048_tokens_at_most(num_cores, largest):
     hardware = Hardware("CPU", 1000 * GIB, num_cores)
-    tokens = fitting_micro_batch_tokens(HParams(), _V, "float32", hardware)
+    tokens = fitting_micro_batch_tokens(
+        HParams(), _V, "float32", hardware=hardware
+    )
     assert tokens == largest
 
 
 def test_micro_batches_shrink_with_memory():
     sizes = [
         fitting_micro_batch_tokens(
-            HParams(), _V, "float32", Hardware("CPU", n * GIB, num_cores=2)
+            HParams(),
+            _V,
+            "float32",
+            hardware=Hardware("CPU", n * GIB, num_cores=2),
         )
         for n in (64, 16, 8, 4)
     ]
@@ -80,13 +85,17 @@ def test_micro_batches_shrink_with_memory():
 
 def test_the_smallest_micro_batch_is_taken_where_none_fits():
     hardware = Hardware("CPU", memory_bytes=0, num_cores=2)
-    tokens = fitting_micro_batch_tokens(HParams(), _V, "float32", hardware)
+    tokens = fitting_micro_batch_tokens(
+        HParams(), _V, "float32", hardware=hardware
+    )
     assert tokens == 256
 
 
 def test_a_text_of_small_batches_is_taken_whole():
     hparams = HParams(tokens_per_batch=300)
-    assert fitting_micro_batch_tokens(hparams, _V, "float32", _CPU) == 300
+    assert (
+        fitting_micro_batch_tokens(hparams, _V, "float32", hardware=_CPU) == 300
+    )
 
 
 def test_the_chunk_of_the_loss_follows_the_memory_of_a_gpu():
@@ -98,7 +107,11 @@ def test_the_chunk_of_the_loss_follows_the_memory_of_a_gpu():
 def test_parts_side_by_side_need_gradients_each():
     one, four = (
         peak_bytes(
-            HParams(), _V, "float32", Hardware("CPU", 16 * GIB, cores), 4096
+            HParams(),
+            _V,
+            "float32",
+            hardware=Hardware("CPU", 16 * GIB, cores),
+            tokens=4096,
         )
         for cores in (1, 4)
     )
@@ -108,7 +121,13 @@ def test_parts_side_by_side_need_gradients_each():
 def test_a_large_vocabulary_takes_no_more_memory_for_each_token():
     def bytes_per_token(vocabulary_size):
         first, second = (
-            peak_bytes(HParams(), vocabulary_size, "float32", _CPU, tokens)
+            peak_bytes(
+                HParams(),
+                vocabulary_size,
+                "float32",
+                hardware=_CPU,
+                tokens=tokens,
+            )
             for tokens in (2048, 4096)
         )
         return (second - first) / 2048
@@ -118,7 +137,7 @@ def test_a_large_vocabulary_takes_no_more_memory_for_each_token():
 
 def test_half_precision_takes_less_memory():
     float32, bfloat16 = (
-        peak_bytes(HParams(), _V, precision, _CPU, 4096)
+        peak_bytes(HParams(), _V, precision, hardware=_CPU, tokens=4096)
         for precision in ("float32", "bfloat16")
     )
     assert bfloat16 < float32

@@ -54,7 +54,7 @@ def test_seeds_differ_between_shards_and_steps():
     seeds = [
         tuple(shard.seed.numpy())
         for step in (0, 1)
-        for shard in shards_of(sharding_of(), make_batch(), 3, step)
+        for shard in shards_of(sharding_of(), make_batch(), count=3, step=step)
     ]
     assert len(set(seeds)) == 6
 

@@ -10,4 +10,4 @@ from t2t_lite.text import learning
 @pytest.fixture(scope="package")
 def vocabulary():
     symbols = trees.symbols(map(trees.read_one, TREES))
-    return learning.learn(WORDS * 9, "bpe", 2000, symbols)
+    return learning.learn(WORDS * 9, "bpe", 2000, symbols=symbols)

@@ -67,8 +67,8 @@ def test_a_word_has_only_tags_that_it_may_have():
     state, advance, allowed, constants, *_ = symbols.constraint(
         tf.constant([3, 3]),
         tf.constant([20, 20]),
-        2,
-        tf.constant([tags_NV] * 2),
+        beam_width=2,
+        tags_BNV=tf.constant([tags_NV] * 2),
     )
 
     def tags():

@@ -38,7 +38,7 @@ def test_a_symbol_that_was_not_learned_is_unknown(vocabulary):
 def test_a_label_may_have_the_name_of_a_piece_of_sentencepieces_own():
     tree = "(TOP (unk (0x41 the) (s cat)))"
     symbols = trees.symbols([trees.read_one(tree)])
-    odd = learning.learn(WORDS * 9, "bpe", 2000, symbols)
+    odd = learning.learn(WORDS * 9, "bpe", 2000, symbols=symbols)
     assert sorted(odd.control_symbols) == symbols
     (ids,) = encoding.encode_trees(odd, [tree])
     assert odd.tokens(ids) == [
@@ -55,7 +55,9 @@ def test_a_label_may_have_the_name_of_a_piece_of_sentencepieces_own():
 def test_random_trees_survive_the_vocabulary():
     rng = random.Random(0)
     some = [random_tree(rng, random_leaves(rng, n)) for n in range(1, 30)]
-    vocabulary = learning.learn(["a b c"] * 9, "bpe", 2000, trees.symbols(some))
+    vocabulary = learning.learn(
+        ["a b c"] * 9, "bpe", 2000, symbols=trees.symbols(some)
+    )
     names = {i: name for name, i in vocabulary.control_symbols.items()}
     for tree, ids in zip(
         some,

@@ -27,6 +27,39 @@ def brackets(sentence):
     return sentence.matched, sentence.gold, sentence.predicted
 
 
+def counts(sentence):
+    return (
+        *brackets(sentence),
+        sentence.crossing,
+        sentence.words,
+        sentence.correct_tags,
+    )
+
+
+def valid(length, constituents, words, correct_tags, crossing=0):
+    """Returns a Sentence that was compared.
+
+    Args:
+        length: int.
+        constituents: what `brackets` returns.
+        words: int.
+        correct_tags: int.
+        crossing: int.
+    """
+    matched, gold, predicted = constituents
+    return Sentence(
+        "valid",
+        length,
+        all_gold=gold,
+        matched=matched,
+        gold=gold,
+        predicted=predicted,
+        crossing=crossing,
+        words=words,
+        correct_tags=correct_tags,
+    )
+
+
 def percents(*ratios):
     return [round(100 * ratio, 2) for ratio in ratios]
 
@@ -68,8 +101,7 @@ def test_the_sentences_of_evalbs_sample_have_its_figures(predicted):
     assert sentence.length == 4
     assert [
         *percents(sentence.recall, sentence.precision),
-        *brackets(sentence),
-        *(sentence.crossing, sentence.words, sentence.correct_tags),
+        *counts(sentence),
     ] == [float(figure) for figure in EVALB_SAMPLE[predicted].split()]
 
 
@@ -131,7 +163,7 @@ def test_other_tags_are_words(tag):
 
 def test_one_deleted_tag_for_another_is_no_error():
     sentence = compare("(S (NN a) (: -))", "(S (NN a) (, -))")
-    assert sentence == Sentence("valid", 2, 1, 1, 1, 1, 0, 1, 1)
+    assert sentence == valid(2, (1, 1, 1), words=1, correct_tags=1)
 
 
 def test_a_constituent_without_words_that_count_is_none():
@@ -197,16 +229,15 @@ def test_predicted_constituents_that_cross_are_counted_once_each():
 
 
 def test_trees_of_several_top_constituents_compare():
-    assert brackets(compare("(S (NN a)) (S (NN b))", "(S (NN a)) (NN b)")) == (
-        *(1, 2, 1),
-    )
+    found = compare("(S (NN a)) (S (NN b))", "(S (NN a)) (NN b)")
+    assert brackets(found) == (1, 2, 1)
 
 
 # Sums.
 
 SENTENCES = [
-    Sentence("valid", 40, 4, 4, 4, 4, 0, 10, 10),
-    Sentence("valid", 41, 6, 2, 6, 4, 1, 30, 20),
+    valid(40, (4, 4, 4), words=10, correct_tags=10),
+    valid(41, (2, 6, 4), words=30, correct_tags=20, crossing=1),
     Sentence("skip", 3, 2),
     Sentence("error", 50, 8),
 ]
@@ -344,7 +375,7 @@ def test_random_trees_are_counted_as_by_marking_brackets():
         statuses.append(sentence.status)
         expected = counted_by_marking(gold, predicted)
         if sentence.status == "valid":
-            assert sentence[3:] == expected
+            assert counts(sentence) == expected
         else:
             assert sentence.status == expected
     assert {"PRT", "ADVP"} < set(LABELS)

@@ -41,7 +41,7 @@ def parser_of(
         model,
         vocabulary,
         options,
-        xla,
+        xla=xla,
         tag_dictionary=tag_dictionary,
         devices=devices,
     )

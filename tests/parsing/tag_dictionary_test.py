@@ -25,7 +25,7 @@ TREES = [
 def vocabulary():
     lines = [" ".join(trees.words(trees.read_one(tree))) for tree in TREES]
     symbols = trees.symbols(map(trees.read_one, TREES))
-    return learning.learn(lines, "bpe", 400, symbols)
+    return learning.learn(lines, "bpe", 400, symbols=symbols)
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,9 @@ def random_treebank(generator, num_words, num_trees):
 def test_each_word_may_have_the_tag_that_its_own_treebank_gives_it():
     treebank = random_treebank(random.Random(3), num_words=99, num_trees=200)
     lines = [" ".join(trees.words(tree)) for tree in treebank]
-    vocabulary = learning.learn(lines, "bpe", 400, trees.symbols(treebank))
+    vocabulary = learning.learn(
+        lines, "bpe", 400, symbols=trees.symbols(treebank)
+    )
     dictionary = learn(treebank, vocabulary)
     found = tags_of(dictionary, vocabulary, lines)
     sizes = [len(tags) for tags in itertools.chain(*found)]

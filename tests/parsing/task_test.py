@@ -29,7 +29,9 @@ def test_a_run_refuses_a_vocabulary_of_the_other_task(tmp_path, vocabulary):
         hparams = dataclasses.replace(PARSING, task=task)
         options = RunOptions(vocabulary=tmp_path / f"{name}.model")
         with pytest.raises(InputError, match=f"a vocabulary for {task} must"):
-            run.train(tmp_path / "run", hparams, text_of(pairs), options)
+            run.train(
+                tmp_path / "run", hparams, text_of(pairs), options=options
+            )
 
 
 def test_a_run_refuses_a_vocabulary_without_its_labels(tmp_path, vocabulary):
@@ -37,7 +39,7 @@ def test_a_run_refuses_a_vocabulary_without_its_labels(tmp_path, vocabulary):
     pairs = [*zip(WORDS, TREES, strict=True), ("oh", "(TOP (INTJ (UH oh)))")]
     options = RunOptions(vocabulary=tmp_path / "trees.model")
     with pytest.raises(InputError, match=r"lacks 2 of the symbols.*\(INTJ"):
-        run.train(tmp_path / "run", PARSING, text_of(pairs), options)
+        run.train(tmp_path / "run", PARSING, text_of(pairs), options=options)
     assert not (tmp_path / "run").exists()
 
 
@@ -67,7 +69,7 @@ def test_a_run_learns_to_parse_and_its_directory_parses(tmp_path):
     )
     options = RunOptions(save_every_steps=60, evaluate_every_steps=120)
     report = run.train(
-        tmp_path / "run", hparams, text_of(pairs), options
+        tmp_path / "run", hparams, text_of(pairs), options=options
     ).report
     assert "dev F1 of all 100.00 (EVALB, COLLINS.prm, 21 sentences" in report
     assert "0 errors, 1 skips)" in report
@@ -110,7 +112,7 @@ def test_a_target_that_is_not_the_words_tree_is_refused(
 ):
     text = text_of([("cat", target)])
     with pytest.raises(InputError, match=message):
-        run.train(tmp_path / "run", PARSING, text, RunOptions())
+        run.train(tmp_path / "run", PARSING, text, options=RunOptions())
     assert not (tmp_path / "run").exists()
 
 

@@ -56,22 +56,23 @@ MARIAN = dataclasses.replace(
     tied_embeddings="target",
     **AS_MARIAN,
 )
-NUMBERS = [
-    *("eins", "zwei", "drei", "vier", "fünf"),
-    *("sechs", "sieben", "acht", "neun", "zehn"),
-]
+COUNTING = "eins zwei drei vier fünf sechs sieben acht neun zehn"
+NUMBERS = COUNTING.split()
 LONG = " ".join(WORDS * 2)  # More than twice the words that the model takes.
 ODD = [
-    *("", " ", "\t\u00a0\u2003 \x1c\x85", "a\nb", "\x00", "\x07\x1b[0m"),
-    *(
-        "🙂 👩‍👩‍👧 ",
-        "שלום עולם",
-        "\u202eabc",
-        "é é",
-        "\u2581",
-        "\ufffd",
-        "x" * 3000,
-    ),
+    "",
+    " ",
+    "\t\u00a0\u2003 \x1c\x85",
+    "a\nb",
+    "\x00",
+    "\x07\x1b[0m",
+    "🙂 👩‍👩‍👧 ",
+    "שלום עולם",
+    "\u202eabc",
+    "é é",
+    "\u2581",
+    "\ufffd",
+    "x" * 3000,
 ]
 
 
@@ -370,7 +371,7 @@ def assert_attends(found, translator, layer, head, reads):
         [names[t.decode()] for t in found[f"{side}_tokens"][0]]
         for side in ("source", "target")
     )
-    expected = attention_by_hand(translator.model, source, target, layer)
+    expected = attention_by_hand(translator.model, source, target, layer=layer)
     expected = expected.mean(0) if head is None else expected[head]
     if reads:  # Each token but the last is read one position later.
         expected = np.concatenate([expected[1:], expected[-1:]])
@@ -636,7 +637,7 @@ def marian(tmp_path_factory, two_vocabularies):
         tmp_path_factory.mktemp("marian"),
         MARIAN,
         two_vocabularies,
-        "bfloat16",
+        precision="bfloat16",
         names=["serving_default", "alternatives", "score"],
         splitting=Splitting(whole_up_to=15),
     )
@@ -721,7 +722,7 @@ def test_an_export_has_both_vocabularies(
     marian_signatures, loaded_marian, two_vocabularies
 ):
     assert loaded_marian.vocabulary.sha256 == two_vocabularies.sha256
-    targets = [" ".join(NUMBERS), "the dog"]
+    targets = [COUNTING, "the dog"]
     found = served(
         marian_signatures["score"], sources=LINES[:2], targets=targets
     )
@@ -793,8 +794,12 @@ def test_warmup_covers_every_shape_and_signature(exported, translator):
             shapes.add((len(texts), padded))
     assert shapes == set(batch_shapes(MAX_LENGTH))
     assert set(signatures) == {
-        *("serving_default", "translate_nbest", "translate_aligned"),
-        *("translate_prefix", "alternatives", "score"),
+        "serving_default",
+        "translate_nbest",
+        "translate_aligned",
+        "translate_prefix",
+        "alternatives",
+        "score",
     }
     assert len(signatures) <= 1000
 

@@ -44,7 +44,7 @@ def signatures(**functions):
 
 ALIGNED = "translate_aligned"
 NOTHING = (
-    "there is no {}: the model is at /v1/models/tiny (version 3), with "
+    "{} does not exist: the model is at /v1/models/tiny (version 3), with "
     ":predict and /metadata"
 )
 OPENED = Opened(

@@ -118,10 +118,18 @@ def c_client(tmp_path_factory):
     has_gold = shutil.which("ld.gold") is not None
     subprocess.run(
         [
-            *(gcc, "-std=gnu11", "-Wall", "-Wextra", "-Werror"),
+            gcc,
+            "-std=gnu11",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
             f"-I{tf.sysconfig.get_include()}",
-            *(HELPERS / "serving_client.c", "-o", client, f"-L{folder}"),
-            *("-l:libtensorflow_cc.so.2", "-l:libtensorflow_framework.so.2"),
+            HELPERS / "serving_client.c",
+            "-o",
+            client,
+            f"-L{folder}",
+            "-l:libtensorflow_cc.so.2",
+            "-l:libtensorflow_framework.so.2",
             f"-Wl,-rpath,{folder}",
             *(["-fuse-ld=gold"] if has_gold else []),
         ],
@@ -152,7 +160,9 @@ def test_a_c_program_translates_alike(exported, translator, c_client):
     lines = [*LINES, "של 🙂"]
     out = subprocess.run(
         [
-            *(c_client, exported[1], ops / "_sentencepiece_tokenizer.so"),
+            c_client,
+            exported[1],
+            ops / "_sentencepiece_tokenizer.so",
             inputs["inputs"],
             *(outputs[name] for name in ("outputs", "scores", "truncated")),
         ],
@@ -164,7 +174,7 @@ def test_a_c_program_translates_alike(exported, translator, c_client):
     ).stdout
     rows = [line.split("\t") for line in out.split("\n")[:-1]]
     texts, scores, truncated = zip(*rows, strict=True)
-    assert_equal(texts, [float(s) for s in scores], translator, lines)
+    assert_equal(texts, [float(s) for s in scores], translator, lines=lines)
     assert set(truncated) == {"0"}
 
 
@@ -203,7 +213,7 @@ def test_the_first_request_after_the_warm_up_waits_for_nothing(
 def test_a_process_without_this_package_translates_alike(server, translator):
     found = server(inputs=LINES)
     texts = [text.decode() for text in found["outputs"]]
-    assert_equal(texts, found["scores"], translator, LINES)
+    assert_equal(texts, found["scores"], translator, lines=LINES)
 
 
 def test_16_clients_get_the_answers_of_the_translator(server, translator):
@@ -221,8 +231,9 @@ def test_16_clients_get_the_answers_of_the_translator(server, translator):
                 resident.append(server.resident_bytes())
     texts = [answer["outputs"][0].decode() for answer in found]
     scores = [answer["scores"][0] for answer in found]
-    assert_equal(texts, scores, translator, lines)
+    assert_equal(texts, scores, translator, lines=lines)
     first, last = resident
+    # Only memory shows a leak: answers stay right until the system kills it.
     assert last < 1.05 * first
 
 

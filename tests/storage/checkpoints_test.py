@@ -319,9 +319,8 @@ def test_paths_are_in_the_order_of_steps(folder):
 def test_other_files_are_no_checkpoints(folder):
     for name in ("writing-step-11", "step-x", "step-12-old", "last"):
         checkpoints.write(folder / name, tensors_of(1))
-    assert [path.name for path in checkpoint_files.paths(folder)] == [
-        *("step-2", "step-9", "step-10"),
-    ]
+    found = [path.name for path in checkpoint_files.paths(folder)]
+    assert found == ["step-2", "step-9", "step-10"]
 
 
 @pytest.mark.parametrize("keep", [1, 2, 3, 4])

@@ -26,7 +26,14 @@ def directory(tmp_path, vocabulary):
     directory = ModelDirectory(tmp_path)
     vocabulary.save(directory.path / "vocabulary.model")
     directory.save_settings(
-        Settings(HParams(), {"a": "b"}, "", vocabulary.sha256, 9, 9)
+        Settings(
+            hparams=HParams(),
+            corpus={"a": "b"},
+            data_sha256="",
+            vocabulary_sha256=vocabulary.sha256,
+            vocabulary_size=9,
+            micro_batch_tokens=9,
+        )
     )
     return directory
 

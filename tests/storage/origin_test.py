@@ -15,7 +15,7 @@ OWN, OTHER = "a" * 64, "b" * 64
 
 
 def require(tensors, hparams=HPARAMS, vocabulary_sha256=OWN):
-    origin.require(tensors, hparams, vocabulary_sha256, "step-1")
+    origin.require(tensors, hparams, vocabulary_sha256, description="step-1")
 
 
 def test_all_that_makes_a_model_is_compared():
@@ -74,7 +74,7 @@ def test_another_vocabulary_is_named():
     with pytest.raises(InputError, match=message):
         require(tensors)
     with pytest.raises(InputError, match=message):
-        origin.require_vocabulary(tensors, OWN, "step-1", "mend it")
+        origin.require_vocabulary(tensors, OWN, "step-1", remedy="mend it")
 
 
 def test_a_setting_of_a_later_version_passes():
@@ -93,7 +93,16 @@ def test_what_cannot_be_read_is_damaged(value):
 def directory(tmp_path):
     """A model directory whose second checkpoint has another vocabulary."""
     directory = ModelDirectory(tmp_path)
-    directory.save_settings(Settings(HPARAMS, {}, "", OWN, 9, 9))
+    directory.save_settings(
+        Settings(
+            hparams=HPARAMS,
+            corpus={},
+            data_sha256="",
+            vocabulary_sha256=OWN,
+            vocabulary_size=9,
+            micro_batch_tokens=9,
+        )
+    )
     for step, vocabulary in enumerate((OWN, OTHER), start=1):
         checkpoints.write(
             directory.checkpoints / f"step-{step}",

@@ -7,6 +7,7 @@ import pathlib
 
 import numpy as np
 import pytest
+from bucket_sizes import shape_of, sides_of
 from token_pairs import pairs_in_memory
 
 from t2t_lite.text import batching, learning
@@ -66,7 +67,9 @@ def case(request):
 
 
 def small_case(num_pairs=613, epochs=7, seed=2):
-    return Case(sentence_lengths(num_pairs, 3), 300, 5, epochs, seed)
+    return Case(
+        sentence_lengths(num_pairs, 3), 300, 5, epochs=epochs, seed=seed
+    )
 
 
 def counts_of(batches, num_pairs):
@@ -115,10 +118,10 @@ def test_each_pair_is_in_the_smallest_bucket_that_fits_it(case):
     indices = np.concatenate([bucket.pairs for bucket in case.buckets])
     assert sorted(indices) == list(range(len(case.source)))
     tokens = {
-        bucket[:2]: np.where(
+        sides_of(bucket): np.where(
             (case.source <= bucket.source_length)
             & (case.target <= bucket.target_length),
-            sum(bucket[:2]),
+            sum(sides_of(bucket)),
             10**6,
         )
         for bucket in case.buckets
@@ -126,7 +129,7 @@ def test_each_pair_is_in_the_smallest_bucket_that_fits_it(case):
     least = np.min(list(tokens.values()), axis=0)
     for bucket in case.buckets:
         np.testing.assert_array_equal(
-            least[bucket.pairs], sum(bucket[:2]), f"{bucket}"
+            least[bucket.pairs], sum(sides_of(bucket)), f"{bucket}"
         )
 
 
@@ -199,7 +202,7 @@ def test_the_second_bucket_is_the_one_that_brute_force_finds(seed, limit):
 def test_no_bucket_but_the_largest_would_be_better_elsewhere(seed):
     lengths = np.stack(sentence_lengths(71, seed))
     buckets = batching.make_buckets(*lengths, 300, 5)
-    shapes = [bucket[:2] for bucket in buckets]
+    shapes = [sides_of(bucket) for bucket in buckets]
     largest = tuple(lengths.max(axis=1).tolist())
     assert len(shapes) == 5
     assert largest in shapes
@@ -214,17 +217,21 @@ def test_no_bucket_but_the_largest_would_be_better_elsewhere(seed):
 @pytest.mark.parametrize("max_sizes", [3, 20])
 def test_many_lengths_are_sought_among_some_of_them(max_sizes, monkeypatch):
     source, target = sentence_lengths(2003, 11)
-    exact = batching.make_buckets(source, target, 1500, 8)
+    exact = batching.make_buckets(
+        source, target, tokens_per_batch=1500, num_buckets=8
+    )
     monkeypatch.setattr(batching, "_MAX_SIZES", max_sizes)
-    buckets = batching.make_buckets(source, target, 1500, 8)
+    buckets = batching.make_buckets(
+        source, target, tokens_per_batch=1500, num_buckets=8
+    )
     assert 2 < len(buckets) <= 8
-    assert [b[:3] for b in buckets] != [b[:3] for b in exact]
+    assert [shape_of(b) for b in buckets] != [shape_of(b) for b in exact]
     indices = np.concatenate([bucket.pairs for bucket in buckets])
     assert sorted(indices) == list(range(len(source)))
     for bucket in buckets:
         assert bucket.source_length == source[bucket.pairs].max()
         assert bucket.target_length == target[bucket.pairs].max()
-        assert bucket.batch_size * max(bucket[:2]) <= 1500
+        assert bucket.batch_size * max(sides_of(bucket)) <= 1500
 
 
 def test_more_buckets_leave_less_padding():
@@ -236,9 +243,11 @@ def test_more_buckets_leave_less_padding():
 
 
 def test_pairs_of_one_shape_make_one_bucket():
-    buckets = batching.make_buckets(np.full(23, 5), np.full(23, 7), 71, 24)
+    buckets = batching.make_buckets(
+        np.full(23, 5), np.full(23, 7), tokens_per_batch=71, num_buckets=24
+    )
     (bucket,) = buckets
-    assert bucket[:3] == (5, 7, 10)
+    assert shape_of(bucket) == (5, 7, 10)
     assert sorted(bucket.pairs) == list(range(23))
 
 
@@ -280,7 +289,7 @@ def test_every_batch_is_full(case):
 def test_what_an_epoch_leaves_over_opens_the_next():
     # 7 pairs in batches of 3: the epochs leave 1 pair over, then 2, then none.
     (bucket,) = buckets = batching.make_buckets(
-        np.full(7, 4), np.full(7, 5), 15, 1
+        np.full(7, 4), np.full(7, 5), tokens_per_batch=15, num_buckets=1
     )
     assert bucket.batch_size == 3
     plan = batching.BatchPlan(buckets, 11)
@@ -337,7 +346,7 @@ def test_a_fresh_plan_gives_the_same_batch_of_a_far_step():
 
 def assert_other_order(some, other):
     """Checks that shapes are in another order, and pairs in other batches."""
-    shapes = [[bucket[:3] for bucket, _ in bs] for bs in (some, other)]
+    shapes = [[shape_of(bucket) for bucket, _ in bs] for bs in (some, other)]
     assert shapes[0] != shapes[1]
     groups = [
         {frozenset(indices.tolist()) for _, indices in bs if len(indices) > 2}
@@ -362,17 +371,19 @@ def test_seeds_give_different_orders():
 
 def test_batches_of_one_shape_do_not_come_in_a_row():
     case = small_case()
-    shapes = [bucket[:3] for bucket, _ in case.batches]
+    shapes = [shape_of(bucket) for bucket, _ in case.batches]
     changes = sum(a != b for a, b in itertools.pairwise(shapes))
     assert changes > len(shapes) / 3
 
 
 def test_one_pair_fills_every_batch():
-    buckets = batching.make_buckets(np.array([3]), np.array([4]), 29, 24)
+    buckets = batching.make_buckets(
+        np.array([3]), np.array([4]), tokens_per_batch=29, num_buckets=24
+    )
     plan = batching.BatchPlan(buckets, 1)
     for step in (0, 1, 13, 10**6):
         bucket, indices = plan.batch(step)
-        assert bucket[:3] == (3, 4, 7)
+        assert shape_of(bucket) == (3, 4, 7)
         assert indices.tolist() == [0] * 7
 
 
@@ -401,7 +412,10 @@ def pairs_of_ids(num_pairs, seed):
 
 def small_plan(pairs):
     buckets = batching.make_buckets(
-        pairs.source_lengths, pairs.target_lengths, 300, 5
+        pairs.source_lengths,
+        pairs.target_lengths,
+        tokens_per_batch=300,
+        num_buckets=5,
     )
     return batching.BatchPlan(buckets, 1)
 
@@ -409,7 +423,9 @@ def small_plan(pairs):
 def test_pad_batch_fills_each_side_with_0_to_its_length():
     pairs, sides = pairs_of_ids(17, 4)
     indices = np.array([16, 2, 2, 9, 0])  # Pair 16 ends the array.
-    padded = batching.pad_batch(pairs, indices, 91, 97)
+    padded = batching.pad_batch(
+        pairs, indices, source_length=91, target_length=97
+    )
     for side, length, ids in zip(sides, (91, 97), padded, strict=True):
         assert ids.dtype == np.int32
         expected = [side[i] + [0] * (length - len(side[i])) for i in indices]
@@ -420,7 +436,9 @@ def test_training_batches_are_the_ids_of_the_plan():
     pairs, (source, target) = pairs_of_ids(131, 6)
     plan = small_plan(pairs)
     last = plan.first_step(2)
-    batches = list(batching.training_batches(pairs, plan, 0, last))
+    batches = list(
+        batching.training_batches(pairs, plan, first_step=0, end_step=last)
+    )
     assert len(batches) == last
     for step, (source_ids, target_ids) in enumerate(batches):
         bucket, indices = plan.batch(step)
@@ -439,9 +457,15 @@ def test_training_batches_from_a_step_are_the_tail_of_those_from_0():
     pairs, _ = pairs_of_ids(131, 6)
     plan, fresh = small_plan(pairs), small_plan(pairs)
     last = plan.first_step(2)
-    whole = list(batching.training_batches(pairs, plan, 0, last))
+    whole = list(
+        batching.training_batches(pairs, plan, first_step=0, end_step=last)
+    )
     for first in (1, plan.first_step(1) - 1, last - 1, last):
-        tail = list(batching.training_batches(pairs, fresh, first, last))
+        tail = list(
+            batching.training_batches(
+                pairs, fresh, first_step=first, end_step=last
+            )
+        )
         assert len(tail) == last - first
         for old, new in zip(whole[first:], tail, strict=True):
             np.testing.assert_array_equal(old[0], new[0])
@@ -458,20 +482,30 @@ GOLDEN = "075759340b392c2c1067a9e88624910928e8f1c18cfa2377d02896207be85c79"
 def test_the_batch_of_a_seed_and_a_step_is_the_same_as_ever():
     pairs, _ = pairs_of_ids(1009, 8)
     buckets = batching.make_buckets(
-        pairs.source_lengths, pairs.target_lengths, 700, 11
+        pairs.source_lengths,
+        pairs.target_lengths,
+        tokens_per_batch=700,
+        num_buckets=11,
     )
     plan = batching.BatchPlan(buckets, 13)
     digest = hashlib.sha256()
     for step in GOLDEN_STEPS:
         bucket, indices = plan.batch(step)
-        for ids in batching.pad_batch(pairs, indices, *bucket[:2]):
+        for ids in batching.pad_batch(
+            pairs,
+            indices,
+            source_length=bucket.source_length,
+            target_length=bucket.target_length,
+        ):
             digest.update(f"{ids.dtype} {ids.shape}".encode() + ids.tobytes())
     assert digest.hexdigest() == GOLDEN
 
 
 def test_training_batches_have_two_axes_and_whole_numbers():
     pairs, _ = pairs_of_ids(13, 6)
-    dataset = batching.training_batches(pairs, small_plan(pairs), 0, 1)
+    dataset = batching.training_batches(
+        pairs, small_plan(pairs), first_step=0, end_step=1
+    )
     for spec in dataset.element_spec:
         assert spec.shape.rank == 2
         assert spec.dtype == "int32"
@@ -479,5 +513,7 @@ def test_training_batches_have_two_axes_and_whole_numbers():
 
 def test_training_batches_have_no_tuning_thread_to_wait_for_at_their_end():
     pairs, _ = pairs_of_ids(13, 6)
-    dataset = batching.training_batches(pairs, small_plan(pairs), 0, 1)
+    dataset = batching.training_batches(
+        pairs, small_plan(pairs), first_step=0, end_step=1
+    )
     assert dataset.options().autotune.enabled is False

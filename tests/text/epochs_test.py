@@ -5,6 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
+from bucket_sizes import shape_of, sides_of
 
 from t2t_lite.text import batching, epochs
 from t2t_lite.text.epochs import PlanState, Weighting
@@ -22,7 +23,7 @@ def sentence_lengths(num_pairs, seed):
 
 
 def shapes_of(lengths, largest=(60, 60), limit=300, num_buckets=5):
-    return epochs.epoch_shapes(lengths, largest, limit, num_buckets)
+    return epochs.epoch_shapes(lengths, largest, limit, num_buckets=num_buckets)
 
 
 def planned(num_epochs, lengths_of, shapes, draw):
@@ -30,7 +31,7 @@ def planned(num_epochs, lengths_of, shapes, draw):
     state = PlanState()
     for epoch in range(num_epochs):
         found = epochs.plan_epoch(
-            state, draw(epoch), lengths_of(epoch), shapes, SEED
+            state, draw(epoch), lengths_of(epoch), shapes=shapes, seed=SEED
         )
         yield found
         state = found.next
@@ -46,16 +47,16 @@ def test_epochs_that_do_not_differ_are_those_of_a_batch_plan(num_pairs, limit):
     buckets = batching.make_buckets(*lengths, limit, 5)
     plan = batching.BatchPlan(buckets, SEED)
     shapes = shapes_of(lengths, (0, 0), limit)
-    assert [b[:3] for b in shapes] == [b[:3] for b in buckets]
+    assert [shape_of(b) for b in shapes] == [shape_of(b) for b in buckets]
     step = 0
     for n, epoch in enumerate(
-        planned(7, lambda _: lengths, shapes, everything(num_pairs))
+        planned(7, lambda _: lengths, shapes, draw=everything(num_pairs))
     ):
         assert epoch.first_step == step == plan.first_step(n)
         for _ in epoch.batches:
             bucket, indices = epoch.batch(step)
             expected_bucket, expected = plan.batch(step)
-            assert bucket[:3] == expected_bucket[:3]
+            assert shape_of(bucket) == shape_of(expected_bucket)
             np.testing.assert_array_equal(indices, expected)
             step += 1
 
@@ -65,13 +66,15 @@ def test_batches_fit_their_shape_and_no_pair_is_lost():
     by_epoch = [sentence_lengths(num_pairs, seed) for seed in range(6)]
     shapes = shapes_of(by_epoch[0])
     counts = np.zeros(num_pairs, int)
-    plan = planned(6, by_epoch.__getitem__, shapes, everything(num_pairs))
+    plan = planned(6, by_epoch.__getitem__, shapes, draw=everything(num_pairs))
     for n, epoch in enumerate(plan):
         for bucket, indices in epoch.batches:
             assert len(indices) == bucket.batch_size
-            for lengths, longest in zip(by_epoch[n], bucket[:2], strict=True):
+            for lengths, longest in zip(
+                by_epoch[n], sides_of(bucket), strict=True
+            ):
                 assert lengths[indices].max() <= longest
-            assert bucket.batch_size * max(bucket[:2]) <= 300
+            assert bucket.batch_size * max(sides_of(bucket)) <= 300
             counts += np.bincount(indices, minlength=num_pairs)
         carried = np.bincount(epoch.next.carried_over, minlength=num_pairs)
         assert (counts + carried == n + 1).all()
@@ -82,21 +85,22 @@ def test_batches_fit_their_shape_and_no_pair_is_lost():
 def test_each_pair_is_in_the_smallest_shape_that_it_fits():
     lengths = sentence_lengths(400, 2)
     shapes = shapes_of(sentence_lengths(400, 1))
-    (epoch,) = planned(1, lambda _: lengths, shapes, everything(400))
+    (epoch,) = planned(1, lambda _: lengths, shapes, draw=everything(400))
     for bucket, indices in epoch.batches:
         for n in indices:
             fitting = [
-                sum(shape[:2])
+                sum(sides_of(shape))
                 for shape in shapes
-                if lengths[0][n] <= shape[0] and lengths[1][n] <= shape[1]
+                if lengths[0][n] <= shape.source_length
+                and lengths[1][n] <= shape.target_length
             ]
-            assert sum(bucket[:2]) == min(fitting)
+            assert sum(sides_of(bucket)) == min(fitting)
 
 
 def test_the_largest_shape_holds_the_longest_of_all_epochs():
     lengths = sentence_lengths(100, 4)
     shapes = shapes_of(lengths, (57, 3), limit=60)
-    largest = max(shapes, key=lambda shape: sum(shape[:2]))
+    largest = max(shapes, key=lambda shape: sum(sides_of(shape)))
     assert largest.source_length == 57
     assert largest.target_length == lengths[1].max()
     assert largest.batch_size == 1
@@ -105,7 +109,7 @@ def test_the_largest_shape_holds_the_longest_of_all_epochs():
 def test_a_state_comes_back_from_its_tensors():
     state = PlanState(3, 17, np.array([4, 1, 4], np.int32))
     found = PlanState.from_tensors(state.tensors())
-    assert found[:2] == (3, 17)
+    assert (found.epoch, found.first_step) == (3, 17)
     np.testing.assert_array_equal(found.carried_over, [4, 1, 4])
     assert found.carried_over.dtype == np.int32
     assert PlanState.from_tensors(PlanState().tensors()).carried_over.shape == (
@@ -116,7 +120,7 @@ def test_a_state_comes_back_from_its_tensors():
 def test_an_epoch_smaller_than_a_batch_waits_for_the_next():
     lengths = np.full(3, 10), np.full(3, 10)
     shapes = shapes_of(lengths, (10, 10), limit=100)
-    plan = list(planned(4, lambda _: lengths, shapes, everything(3)))
+    plan = list(planned(4, lambda _: lengths, shapes, draw=everything(3)))
     assert [len(epoch.batches) for epoch in plan] == [0, 0, 0, 1]
     (batch,) = plan[3].batches
     assert sorted(np.bincount(batch[1])) == [3, 3, 4]
@@ -125,7 +129,7 @@ def test_an_epoch_smaller_than_a_batch_waits_for_the_next():
 def test_epochs_have_different_orders():
     lengths = sentence_lengths(613, 3)
     shapes = shapes_of(lengths)
-    first, second = planned(2, lambda _: lengths, shapes, everything(613))
+    first, second = planned(2, lambda _: lengths, shapes, draw=everything(613))
     some, other = (
         {frozenset(ids.tolist()) for _, ids in e.batches if len(ids) > 2}
         for e in (first, second)
@@ -187,7 +191,7 @@ def test_batches_of_a_simulated_run_have_the_shares_of_the_weights():
     draw = epochs.pair_sampler(Weighting(sizes, weights), SEED)
     drawn = np.zeros(1000)
     step = 0
-    for epoch in planned(10**6, lambda _: lengths, shapes, draw):
+    for epoch in planned(10**6, lambda _: lengths, shapes, draw=draw):
         for _, indices in epoch.batches:
             drawn += np.bincount(indices, minlength=1000)
             step += 1

@@ -102,6 +102,8 @@ def test_each_line_is_as_likely_to_be_sampled_as_another(monkeypatch):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_reserved_symbols_come_after_the_control_symbols(kind):
-    vocabulary = learning.learn(CORPUS, kind, 323, ["(A", "B"], ["<bt>", "<x>"])
+    vocabulary = learning.learn(
+        CORPUS, kind, 323, symbols=["(A", "B"], reserved=["<bt>", "<x>"]
+    )
     assert vocabulary.control_symbols == {"(A": 3, "B": 4}
     assert vocabulary.reserved_ids(["<x>", "<bt>"]) == {"<bt>": 5, "<x>": 6}

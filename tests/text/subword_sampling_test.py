@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from bilingual_text import CORPUS
 from subword_samples import LINES, LONG, sample, sides
-from token_pairs import pairs_in_memory
+from token_pairs import arrays_of, pairs_in_memory
 
 from t2t_lite.text import batching, learning, subword_sampling
 from t2t_lite.text.subword_sampling import SubwordSampler
@@ -47,7 +47,7 @@ def test_samples_keep_the_links_of_their_words(vocabulary, pairs):
     links = FlatIds.from_lists([packed([(0, 1), (1, 0)]) for _ in LINES])
     offsets = np.arange(len(LINES) + 1) * 2
     linked = pairs._replace(
-        links=WordLinks(links.ids, offsets).of_tokens(vocabulary)
+        links=WordLinks(links.ids, offsets).for_vocabulary(vocabulary)
     )
     sampled = SubwordSampler(vocabulary, 0.3, 7).sample(linked, 0, LONG)
     index = np.array([3])
@@ -92,7 +92,7 @@ def test_both_sides_of_a_copy_are_drawn_apart(vocabulary):
 
 PROGRAM = """
 import sys
-from token_pairs import pairs_in_memory
+from token_pairs import arrays_of, pairs_in_memory
 from t2t_lite.text.subword_sampling import SubwordSampler
 from t2t_lite.text.vocabulary import Vocabulary
 
@@ -100,7 +100,7 @@ vocabulary = Vocabulary.load(sys.argv[1])
 ids = vocabulary.encode(sys.argv[2].splitlines())
 pairs = pairs_in_memory(ids, ids)
 sample = SubwordSampler(vocabulary, 0.3, 7).sample(pairs, 3, (10**6, 10**6))
-print([array.tolist() for array in sample[:4]])
+print([array.tolist() for array in arrays_of(sample)])
 """
 
 
@@ -119,7 +119,7 @@ def test_samples_are_the_same_in_every_process(vocabulary, tmp_path):
         text=True,
         check=True,
     ).stdout
-    assert json.loads(out) == [array.tolist() for array in found[:4]]
+    assert json.loads(out) == [array.tolist() for array in arrays_of(found)]
 
 
 def test_targets_that_are_no_text_keep_their_ids(vocabulary, pairs):
@@ -164,8 +164,11 @@ def test_a_block_of_the_same_lines_is_drawn_anew(vocabulary, monkeypatch):
 
 def test_sampling_can_be_given_up(vocabulary, pairs, tmp_path):
     sampler = SubwordSampler(vocabulary, 0.1, 7)
-    assert sampler.sample(pairs, 0, LONG, tmp_path, lambda: True) is None
-    assert sampler.sample(pairs, 0, LONG, tmp_path) is not None
+    given_up = sampler.sample(
+        pairs, 0, LONG, folder=tmp_path, should_stop=lambda: True
+    )
+    assert given_up is None
+    assert sampler.sample(pairs, 0, LONG, folder=tmp_path) is not None
     assert not list(tmp_path.iterdir())
 
 
@@ -175,7 +178,7 @@ def test_a_full_disk_is_named(vocabulary, pairs, tmp_path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (16, limits[1]))
     try:
         with pytest.raises(OSError) as error:
-            sampler.sample(pairs, 0, LONG, tmp_path)
+            sampler.sample(pairs, 0, LONG, folder=tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert error.value.filename == str(tmp_path)

@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from token_pairs import pairs_in_memory
+from token_pairs import arrays_of, pairs_in_memory
 
 from t2t_lite.errors import InputError
 from t2t_lite.text import learning, token_cache, token_files
@@ -50,7 +50,7 @@ class Cache:
             self.path,
             read_corpora,
             data_sha256 or token_files.hash_pairs(text),
-            tokenizer_of(self.vocabulary, max_length),
+            tokenizer=tokenizer_of(self.vocabulary, max_length),
         )
 
     def copies(self):
@@ -107,7 +107,7 @@ def test_a_copy_that_cannot_be_read_for_now_is_no_damaged_one(
 
 def test_what_is_in_the_cache_is_mapped_into_memory(cache):
     for pairs, _ in (cache(), cache()):
-        assert all(isinstance(array, np.memmap) for array in pairs[:4])
+        assert all(isinstance(array, np.memmap) for array in arrays_of(pairs))
 
 
 def test_tokens_of_other_text_vocabulary_or_length_lie_beside(
@@ -224,7 +224,7 @@ def make_at_once(path, model, barrier, queue):
         path,
         lambda: [slow_pairs()],
         DATA_SHA256,
-        tokenizer_of(Vocabulary(model)),
+        tokenizer=tokenizer_of(Vocabulary(model)),
     )
     queue.put((messages, [np.array(array) for array in pairs]))
 

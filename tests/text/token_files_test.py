@@ -40,7 +40,11 @@ def tokenize(vocabulary, directory, text=TEXT, max_length=MAX_LENGTH):
 
 
 def assert_is_text(pairs, vocabulary, text):
-    for n, (ids, offsets) in enumerate((pairs[:2], pairs[2:4])):
+    sides = (
+        (pairs.source_ids, pairs.source_offsets),
+        (pairs.target_ids, pairs.target_offsets),
+    )
+    for n, (ids, offsets) in enumerate(sides):
         expected = vocabulary.encode([pair[n] for pair in text])
         assert offsets[0] == 0
         assert offsets[-1] == len(ids)
@@ -57,7 +61,8 @@ def test_tokenized_pairs_are_those_that_fit_and_the_rest_is_counted(
     pairs, loaded_report = token_files.load_pairs(tmp_path / "tokens")
     assert_is_text(pairs, vocabulary, KEPT)
     assert loaded_report == report
-    assert report[:3] == (4, 2, 3)
+    counts = report.kept, report.dropped_long, report.dropped_blank
+    assert counts == (4, 2, 3)
     assert str(report) == "4 pairs; dropped 2 over-long and 3 with a blank side"
 
 
@@ -66,9 +71,9 @@ def test_a_pair_of_just_the_largest_length_is_kept(tmp_path, vocabulary):
         max(len(ids) for ids in vocabulary.encode(list(pair))) for pair in KEPT
     ]
     longest = max(lengths)
-    report = tokenize(vocabulary, tmp_path / "a", KEPT, longest)
+    report = tokenize(vocabulary, tmp_path / "a", KEPT, max_length=longest)
     assert (report.kept, report.dropped_long) == (4, 0)
-    report = tokenize(vocabulary, tmp_path / "b", KEPT, longest - 1)
+    report = tokenize(vocabulary, tmp_path / "b", KEPT, max_length=longest - 1)
     assert report.dropped_long == lengths.count(longest)
 
 
@@ -119,8 +124,10 @@ def test_mapped_ids_make_the_batches_of_those_in_memory(tmp_path, vocabulary):
     )
     indices = np.array([3, 0, 2])
     for a, b in zip(
-        batching.pad_batch(mapped, indices, 29, 30),
-        batching.pad_batch(in_memory, indices, 29, 30),
+        batching.pad_batch(mapped, indices, source_length=29, target_length=30),
+        batching.pad_batch(
+            in_memory, indices, source_length=29, target_length=30
+        ),
         strict=True,
     ):
         np.testing.assert_array_equal(a, b)
@@ -161,16 +168,20 @@ def test_pairs_that_are_kept_have_their_links(
 def test_batches_have_the_links_of_tokens(tmp_path, vocabulary):
     tokenize(vocabulary, tmp_path / "tokens", LINKED_TEXT)
     pairs, _ = token_files.load_pairs(tmp_path / "tokens")
-    pairs = pairs._replace(links=pairs.links.of_tokens(vocabulary))
+    pairs = pairs._replace(links=pairs.links.for_vocabulary(vocabulary))
     indices = np.array([3, 0])
-    *ids, is_linked = batching.pad_batch(pairs, indices, 29, 28)
+    *ids, is_linked = batching.pad_batch(
+        pairs, indices, source_length=29, target_length=28
+    )
     assert is_linked.shape == (2, 28, 29)
     np.testing.assert_array_equal(
         is_linked, pairs.links.matrices(indices, *ids)
     )
     assert is_linked.any(axis=(1, 2)).all()
     some = pairs.take(indices)
-    again = batching.pad_batch(some, np.array([0, 1]), 29, 28)
+    again = batching.pad_batch(
+        some, np.array([0, 1]), source_length=29, target_length=28
+    )
     for array, other in zip(again, (*ids, is_linked), strict=True):
         np.testing.assert_array_equal(array, other)
 

@@ -323,7 +323,7 @@ def odd_ids(vocabulary, count):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_ids_are_the_same_text_in_a_graph(kind):
-    vocabulary = learning.learn(CORPUS, kind, SIZE, ["(S", ")S"])
+    vocabulary = learning.learn(CORPUS, kind, SIZE, symbols=["(S", ")S"])
     random_ids = np.random.default_rng(1).integers(0, vocabulary.size, (999, 4))
     ids = np.concatenate([odd_ids(vocabulary, 2999), random_ids])
     texts = vocabulary.decode_tensor(tf.constant(ids, tf.int32)).numpy()

@@ -32,7 +32,7 @@ def vocabulary():
 def make(links, vocabulary):
     flat = FlatIds.from_lists([word_links.packed(each) for each in links])
     offsets = np.concatenate([[0], np.cumsum(flat.lengths)])
-    return WordLinks(flat.ids, offsets).of_tokens(vocabulary)
+    return WordLinks(flat.ids, offsets).for_vocabulary(vocabulary)
 
 
 def padded(sequences, extra):
@@ -111,7 +111,7 @@ def test_words_that_a_vocabulary_takes_for_others_have_no_links(vocabulary):
     )
     kinds = word_links.token_kinds(vocabulary)
     found, is_left_out = word_links.pack_consistent_links(
-        links, pairs, ids, kinds
+        links, pairs, ids, kinds=kinds
     )
     assert is_left_out.tolist() == [False, True, False]
     assert found.lengths.tolist() == [2, 0, 1]

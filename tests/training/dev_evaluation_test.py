@@ -55,7 +55,12 @@ def test_a_first_score_of_zero_is_a_gain():
 
 
 def test_the_state_survives_a_checkpoint():
-    state = DevState(27.25, 3, 400, "0123abcd")
+    state = DevState(
+        best_score=27.25,
+        evaluations_without_gain=3,
+        evaluated_step=400,
+        dev_sha256="0123abcd",
+    )
     tensors = {
         name: np.asarray(tf.convert_to_tensor(value))
         for name, value in state.tensors().items()
@@ -127,7 +132,12 @@ def test_dev_text_that_is_not_known_may_be_the_same(caplog):
     resumed = evaluation()
     resumed.resume(DevState(9.0, 1, 40))
     sha256 = token_files.hash_pairs([("a", "b")])
-    assert resumed.state == DevState(9.0, 1, 40, sha256)
+    assert resumed.state == DevState(
+        best_score=9.0,
+        evaluations_without_gain=1,
+        evaluated_step=40,
+        dev_sha256=sha256,
+    )
     assert not caplog.text
 
 

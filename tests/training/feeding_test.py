@@ -45,10 +45,10 @@ def make_feed(
         vocabulary.encode_flat,
     )
     return feeding.make_feed(
-        Prepared(vocabulary, pairs, None, weighting),
+        Prepared(vocabulary, pairs, None, weighting=weighting),
         HParams(**SETTINGS | changes),
         tasks.named(task),
-        folder,
+        folder=folder,
     )
 
 
@@ -136,9 +136,9 @@ def test_one_epoch_is_tokenized_to_resume(
     sampled = []
     sample = feeding.SubwordSampler.sample
 
-    def counted(self, pairs, epoch, *arguments, **options):
+    def counted(self, pairs, epoch, max_lengths, **options):
         sampled.append(epoch)
-        return sample(self, pairs, epoch, *arguments, **options)
+        return sample(self, pairs, epoch, max_lengths=max_lengths, **options)
 
     _, states = whole
     feed = make_feed(vocabulary, tmp_path)

@@ -52,7 +52,7 @@ def directory(tmp_path):
 
 def prepare_with(directory, pairs=PAIRS, hparams=HPARAMS, **options):
     changed = dataclasses.replace(OPTIONS, **options)
-    return prepare(directory, hparams, Text(pairs).text, changed)
+    return prepare(directory, hparams, Text(pairs).text, options=changed)
 
 
 def train(directory):
@@ -87,9 +87,9 @@ def test_a_run_goes_on_with_the_tokens_that_it_made(directory, caplog):
 
 def test_text_is_read_once_to_learn_and_once_to_tokenize(directory):
     text = Text()
-    prepare(directory, HPARAMS, text.text, OPTIONS)
+    prepare(directory, HPARAMS, text.text, options=OPTIONS)
     assert text.times_read == 2
-    prepare(directory, HPARAMS, text.text, OPTIONS)
+    prepare(directory, HPARAMS, text.text, options=OPTIONS)
     assert text.times_read == 3  # To see whether it is still the same.
 
 
@@ -395,7 +395,7 @@ def test_an_empty_split_is_refused_by_name():
     ("pairs", "expected"),
     [
         (PAIRS, []),
-        ([(s, PAIRS[0][1]) for s, _ in PAIRS], ["are one and the same line"]),
+        ([(s, PAIRS[0][1]) for s, _ in PAIRS], ["are the same line"]),
         ([(s, s) for s, _ in PAIRS], ["are copies of their sources"]),
     ],
 )
@@ -462,7 +462,7 @@ def weighted_text(sizes, weights):
         functools.partial(iter, PAIRS[a:b]) for a, b in itertools.pairwise(ends)
     )
     readers = {"train": lambda: iter(PAIRS[: ends[-1]])}
-    return TrainingText({}, readers, None, corpora, weights)
+    return TrainingText({}, readers, corpora=corpora, weights=weights)
 
 
 def test_weights_come_with_the_number_of_pairs_that_each_corpus_keeps(
@@ -471,7 +471,7 @@ def test_weights_come_with_the_number_of_pairs_that_each_corpus_keeps(
     hparams = dataclasses.replace(HPARAMS, max_length=20)
     text = weighted_text((100, 200), (2.0, 1.0))
     for _ in range(2):
-        prepared = prepare(directory, hparams, text, OPTIONS)
+        prepared = prepare(directory, hparams, text, options=OPTIONS)
         kept = [
             sum(
                 max(map(len, prepared.vocabulary.encode(pair))) <= 20
@@ -496,21 +496,28 @@ def test_weights_come_with_the_number_of_pairs_that_each_corpus_keeps(
 def test_a_run_does_not_go_on_with_other_weights(
     directory, before, now, message
 ):
-    prepare(directory, HPARAMS, weighted_text((9, 90), before), OPTIONS)
+    prepare(directory, HPARAMS, weighted_text((9, 90), before), options=OPTIONS)
     train(directory)
     with pytest.raises(InputError, match=f"with corpus_weights{message}"):
-        prepare(directory, HPARAMS, weighted_text((9, 90), now), OPTIONS)
+        prepare(
+            directory, HPARAMS, weighted_text((9, 90), now), options=OPTIONS
+        )
 
 
 def test_weighted_text_does_not_change_sides(directory):
     """Moving a pair from one corpus to the next changes the training text."""
-    prepare(directory, HPARAMS, weighted_text((9, 90), (2.0, 1.0)), OPTIONS)
+    prepare(
+        directory, HPARAMS, weighted_text((9, 90), (2.0, 1.0)), options=OPTIONS
+    )
     train(directory)
     with pytest.raises(
         InputError, match="trained with different training text"
     ):
         prepare(
-            directory, HPARAMS, weighted_text((10, 89), (2.0, 1.0)), OPTIONS
+            directory,
+            HPARAMS,
+            weighted_text((10, 89), (2.0, 1.0)),
+            options=OPTIONS,
         )
 
 
@@ -527,7 +534,7 @@ def test_a_reserved_symbol_is_one_id_of_the_vocabulary(directory, tmp_path):
 def test_a_corpus_with_a_weight_must_have_a_pair_to_train_on(directory):
     text = weighted_text((99, 0), (2.0, 1.0))
     with pytest.raises(InputError, match="corpus 2 of 2 has none"):
-        prepare(directory, HPARAMS, text, OPTIONS)
+        prepare(directory, HPARAMS, text, options=OPTIONS)
 
 
 GUIDED = dataclasses.replace(HPARAMS, guided_alignment=0.05, num_layers=3)
@@ -536,7 +543,7 @@ LINKS = [" ".join(f"{n}-{n}" for n, _ in enumerate(s.split())) for s in CORPUS]
 
 def prepare_guided(directory, links=LINKS, **options):
     changed = dataclasses.replace(OPTIONS, **options)
-    return prepare(directory, GUIDED, Text(links=links).text, changed)
+    return prepare(directory, GUIDED, Text(links=links).text, options=changed)
 
 
 def test_words_are_aligned_as_they_are_given(directory):
@@ -615,7 +622,7 @@ def test_a_warm_start_has_the_head_of_its_model(directory, tmp_path):
             ModelDirectory(tmp_path / name),
             hparams,
             Text(links=links).text,
-            dataclasses.replace(OPTIONS, **options),
+            options=dataclasses.replace(OPTIONS, **options),
         )
         assert found.settings.alignment_head == expected
 
@@ -627,7 +634,7 @@ def test_alignments_of_several_corpora_are_one_behind_the_other(directory):
         corpora=tuple(functools.partial(iter, part) for part in parts),
         weights=(2.0, 1.0),
     )
-    found = prepare(directory, GUIDED, text, OPTIONS)
+    found = prepare(directory, GUIDED, text, options=OPTIONS)
     whole = prepare_guided(ModelDirectory(directory.path.with_name("whole")))
     np.testing.assert_array_equal(
         found.pairs.links.packed, whole.pairs.links.packed

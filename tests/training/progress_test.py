@@ -16,6 +16,15 @@ from t2t_lite.training import progress as progress_module
 from t2t_lite.training.progress import Bar, Progress, ProgressReport
 from t2t_lite.training.summaries import Summaries
 
+REPORT = ProgressReport(
+    step=4,
+    last_step=40,
+    loss=2.5,
+    learning_rate=3e-4,
+    tokens_per_second=1234.4,
+    seconds_left=65.0,
+)
+
 
 class _Clock:
     """A clock that moves only when it is told to."""
@@ -65,7 +74,7 @@ class _Watchdog:
 
 def _progress(trainer, last_step=100, watchdog=None):
     watchdog = watchdog or _Watchdog()
-    return Progress(trainer, last_step, Summaries(None), watchdog)
+    return Progress(trainer, last_step, Summaries(None), watchdog=watchdog)
 
 
 def _update(trainer, progress, loss=2.0, tokens=50.0):
@@ -177,7 +186,7 @@ def test_a_run_that_goes_back_is_timed_anew(trainer, clock, reports):
 
 def test_a_line_has_all_that_a_report_has(caplog):
     caplog.set_level(logging.INFO, "absl")
-    progress_module.Lines().show(ProgressReport(7, 40, 2.5, 3e-4, 1234.4, 65.0))
+    progress_module.Lines().show(REPORT._replace(step=7))
     assert caplog.messages == [
         "Step 7 of 40: loss 2.5000, learning rate 3.00e-04, "
         "1234 target tokens/s, 0:01:05 left"
@@ -186,7 +195,7 @@ def test_a_line_has_all_that_a_report_has(caplog):
 
 def test_a_line_does_not_guess_at_the_time_left(caplog):
     caplog.set_level(logging.INFO, "absl")
-    progress_module.Lines().show(ProgressReport(1, 40, 2.5, 3e-4, 1234.4, None))
+    progress_module.Lines().show(REPORT._replace(step=1, seconds_left=None))
     assert caplog.messages[0].endswith("1234 target tokens/s")
 
 
@@ -196,9 +205,9 @@ def test_a_line_does_not_guess_at_the_time_left(caplog):
 def test_log_lines_appear_above_the_bar():
     with stderr(Terminal()) as terminal:
         bar = Bar(3, 40)
-        bar.show(ProgressReport(4, 40, 2.5, 3e-4, 1234.4, 65.0))
+        bar.show(REPORT)
         absl_logging.info("Saved step-4.")
-        bar.show(ProgressReport(5, 40, 2.25, 3e-4, 1234.4, 60.0))
+        bar.show(REPORT._replace(step=5, loss=2.25, seconds_left=60.0))
         bar.close(step=6)
         absl_logging.info("The end.")
     saved, last, end, rest = terminal.lines()

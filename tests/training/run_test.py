@@ -56,7 +56,7 @@ def train(path, hparams=HPARAMS, dev=PAIRS[:2], do=run.train, **options):
         read_checks=lambda: {"first_words": [Anything(), Anything()]},
     )
     options = {"micro_batch_tokens": 400, "save_every_steps": 3} | options
-    return do(path, hparams, text, RunOptions(**options))
+    return do(path, hparams, text, options=RunOptions(**options))
 
 
 def names(folder):

@@ -45,14 +45,14 @@ def memory_for(trainer, monkeypatch):
 
 @pytest.mark.slow
 def test_what_fits_at_once_is_taken_whole(trainer):
-    assert first_fitting(trainer, SHAPE, 2048, CPU) == 2048
+    assert first_fitting(trainer, SHAPE, 2048, on=CPU) == 2048
 
 
 @pytest.mark.slow
 def test_what_does_not_fit_is_halved_until_it_does(trainer, memory_for, caplog):
     memory_for(600)
     caplog.set_level(logging.INFO, "absl")
-    assert first_fitting(trainer, SHAPE, 2048, CPU) == 512
+    assert first_fitting(trainer, SHAPE, 2048, on=CPU) == 512
     failed = [m for m in caplog.messages if "do not fit" in m]
     assert failed == [
         f"Micro-batches of {size} tokens do not fit." for size in (2048, 1024)
@@ -63,13 +63,13 @@ def test_what_does_not_fit_is_halved_until_it_does(trainer, memory_for, caplog):
 def test_a_model_that_fits_in_no_way_is_refused(trainer, memory_for):
     memory_for(10)
     with pytest.raises(InputError, match="out even with micro-batches of 256"):
-        first_fitting(trainer, SHAPE, 2048, CPU)
+        first_fitting(trainer, SHAPE, 2048, on=CPU)
 
 
 @pytest.mark.slow
 def test_a_peak_above_the_limit_is_warned_of(trainer, caplog):
     tiny = Hardware("CPU", GIB // 100, num_cores=2)
-    assert first_fitting(trainer, SHAPE, 2048, tiny) == 2048
+    assert first_fitting(trainer, SHAPE, 2048, on=tiny) == 2048
     assert "more than the 0.0 GiB available" in caplog.text
 
 
@@ -80,7 +80,7 @@ def test_a_peak_above_the_limit_is_warned_of(trainer, caplog):
 def test_a_trial_takes_the_micro_batches_of_an_update(
     trainer, tokens, expected
 ):
-    trial = try_update(trainer, SHAPE, tokens, CPU)
+    trial = try_update(trainer, SHAPE, tokens, on=CPU)
     assert trial.num_micro_batches == expected
     assert trial.seconds > 0
     assert trial.peak_bytes == hardware.peak_memory_bytes("CPU")
@@ -100,7 +100,7 @@ def test_the_time_of_many_micro_batches_is_taken_from_a_few(
     monkeypatch.setattr(trainer, "add", count)
     clock = types.SimpleNamespace(perf_counter=lambda: next(seconds))
     monkeypatch.setattr(trial, "time", clock)
-    found = try_update(trainer, SHAPE, 256, CPU)
+    found = try_update(trainer, SHAPE, 256, on=CPU)
     assert run == [(0, 4), (1, 4), (2, 4)]
     assert found.seconds == 4 * 1.0 + 1.0  # Four times a third of 3 s, and 1 s.
 
@@ -112,9 +112,9 @@ def test_a_trial_leaves_no_trace(trainer, memory_for):
         return {k: np.asarray(v).copy() for k, v in (tensors | sums).items()}
 
     before = state()
-    try_update(trainer, SHAPE, 256, CPU)
+    try_update(trainer, SHAPE, 256, on=CPU)
     memory_for(10)
-    assert try_update(trainer, SHAPE, 256, CPU) is None
+    assert try_update(trainer, SHAPE, 256, on=CPU) is None
     after = state()
     assert before.keys() == after.keys()
     for name, value in before.items():
@@ -124,4 +124,4 @@ def test_a_trial_leaves_no_trace(trainer, memory_for):
 def test_nothing_is_tried_after_an_update(trainer, monkeypatch):
     monkeypatch.setattr(trainer.state, "step", 3)
     with pytest.raises(ValueError, match="there were 3 updates"):
-        try_update(trainer, SHAPE, 256, CPU)
+        try_update(trainer, SHAPE, 256, on=CPU)

@@ -228,7 +228,11 @@ def make_watchdog(directory, vocabulary, task="translation", **options):
         graphs=types.SimpleNamespace(gradient_norms=norms),
     )
     return Watchdog(
-        trainer, directory, RunOptions(**options), tasks.named(task), vocabulary
+        trainer,
+        directory,
+        RunOptions(**options),
+        task=tasks.named(task),
+        vocabulary=vocabulary,
     )
 
 

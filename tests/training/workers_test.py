@@ -32,7 +32,9 @@ class Workers:
     def start(self, index, *behavior, minutes=_LONG, **environment):
         process = subprocess.Popen(
             [
-                *(sys.executable, str(_PROGRAM), ",".join(self.addresses)),
+                sys.executable,
+                str(_PROGRAM),
+                ",".join(self.addresses),
                 *map(str, (index, minutes, *behavior)),
             ],
             env=os.environ | {"PYTHONPATH": _PATH} | environment,
@@ -263,8 +265,11 @@ def test_strangers_are_sent_away(cluster):
     chief = workers.start(0, 0)
     host, _, port = workers.addresses[0].rpartition(":")
     for speech in (
-        *(b"GET / HTTP/1.1\r\n\r\n", b"[1]\n", b'{"index": 9}\n'),
-        *(b"[" * 60_000 + b"\n", b""),
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"[1]\n",
+        b'{"index": 9}\n',
+        b"[" * 60_000 + b"\n",
+        b"",
     ):
         stranger = _connected(host, int(port))
         with stranger:

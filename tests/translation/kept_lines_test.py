@@ -40,7 +40,7 @@ def there_and_back(vocabulary, lines, splitting, kinds=("tags",)):
         for text in texts
     ]
     joined = join_pieces(pieces, by_piece, len(lines))
-    found = kept.put_back(joined, pieces, by_piece, same_words)
+    found = kept.put_back(joined, pieces, by_piece, aligner=same_words)
     for first, second in found:
         assert first.text == second.text
         assert (first.score, second.score) == (-1.0, -2.0)
@@ -80,7 +80,7 @@ def test_tags_of_a_sentence_that_is_cut_are_put_back(vocabulary):
 def test_items_and_tags_are_put_back_together(vocabulary):
     lines = ["the <b>{name}</b> runs. A <i>cat</i> sees ({x}) and {y}."]
     found = there_and_back(
-        vocabulary, lines, Splitting(), ["tags", "placeholders"]
+        vocabulary, lines, Splitting(), kinds=["tags", "placeholders"]
     )
     assert found == lines
 
@@ -91,7 +91,9 @@ def test_what_has_no_translation_is_left_blank(vocabulary):
         kept.lines
     )
     nothing = [[Translation("", -float("inf"))]]
-    assert kept.put_back(nothing, pieces, nothing, same_words) == nothing
+    assert (
+        kept.put_back(nothing, pieces, nothing, aligner=same_words) == nothing
+    )
 
 
 KEPT_LINES = [

@@ -45,8 +45,14 @@ def aligned(vocabulary, lines, splitting, aligner=None):
         for text in texts
     ]
     found = join_pieces(pieces, by_piece, len(lines))
-    linked = with_links(found, lines, pieces, by_piece, aligner or SameWords())
-    assert [[each[:2] for each in several] for several in linked] == found
+    linked = with_links(
+        found, lines, pieces, by_piece=by_piece, aligner=aligner or SameWords()
+    )
+    texts_and_scores = [
+        [Translation(each.text, each.score) for each in several]
+        for several in linked
+    ]
+    assert texts_and_scores == found
     return linked
 
 
@@ -96,7 +102,10 @@ class FirstWords:
 def test_the_token_of_a_line_is_its_first_word_in_each_sentence(vocabulary):
     line = f"{TOKEN}A dog runs. The dog sits."
     linked = aligned(
-        vocabulary, [line], Splitting(language_tokens=True), FirstWords()
+        vocabulary,
+        [line],
+        Splitting(language_tokens=True),
+        aligner=FirstWords(),
     )
     assert linked[0][0].links == tuple((0, n) for n in range(6))
 
@@ -104,11 +113,13 @@ def test_the_token_of_a_line_is_its_first_word_in_each_sentence(vocabulary):
 def test_what_is_written_in_another_way_begins_at_the_next_word(vocabulary):
     lines = ["a dog\u00a0 runs  by the½ water"]
     ids = [[5, 1], [6, 1]]
-    pieces = Pieces(ids, [0, 0], [True, False], ["a dog", "runs by the1/2 wa"])
+    pieces = Pieces(
+        ids, [0, 0], [True, False], texts=["a dog", "runs by the1/2 wa"]
+    )
     by_piece = [[Translation(text, -1.0)] for text in pieces.texts]
     found = [[Translation(" ".join(pieces.texts), -2.0)]]
     (((_, _, links),),) = with_links(
-        found, lines, pieces, by_piece, SameWords()
+        found, lines, pieces, by_piece=by_piece, aligner=SameWords()
     )
     assert links == tuple((n, n) for n in range(6))
 
@@ -126,7 +137,7 @@ def test_a_line_without_a_translation_has_no_links(vocabulary):
     by_piece = [[Translation("A dog.", -1.0)], [Translation("", -float("inf"))]]
     found = [[Translation("", -float("inf"))]]
     (((text, _, links),),) = with_links(
-        found, ["A dog. A cat."], pieces, by_piece, SameWords()
+        found, ["A dog. A cat."], pieces, by_piece=by_piece, aligner=SameWords()
     )
     assert (text, links) == ("", ())
 

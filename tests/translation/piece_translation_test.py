@@ -32,17 +32,19 @@ def make(vocabulary):
         scores = np.array([[score for _, score in each] for each in found])
         return Hypotheses(ids.reshape(*scores.shape, -1), scores)
 
+    def weights_of(pair):
+        words = [m.span() for m in re.finditer(r"\w+", pair.target)]
+        starts_S = np.arange(len(pair.source))
+        return WordWeights(
+            pair=pair,
+            words=words,
+            weights_WS=np.eye(len(words), len(starts_S)),
+            starts_S=starts_S,
+            ends_S=starts_S + 1,
+        )
+
     def weigh(pairs):
-        return [
-            WordWeights(
-                pair,
-                words := [m.span() for m in re.finditer(r"\w+", pair.target)],
-                np.eye(len(words), len(pair.source)),
-                np.arange(len(pair.source)),
-                np.arange(len(pair.source)) + 1,
-            )
-            for pair in pairs
-        ]
+        return [weights_of(pair) for pair in pairs]
 
     def make(drafts, scores=None, searched=()):
         calls = []
@@ -64,7 +66,7 @@ def make(vocabulary):
             score_texts=score_texts,
         )
         nbest = len(drafts[0])
-        return PieceTranslator(engine, vocabulary, nbest, weigh), calls
+        return PieceTranslator(engine, vocabulary, nbest, weigh=weigh), calls
 
     return make
 
@@ -77,7 +79,7 @@ def cat(vocabulary):
 
 
 def request(*terms, beginning=NO_PREFIX):
-    return Request([5, 1], "abcd", beginning, terms)
+    return Request([5, 1], "abcd", beginning, terms=terms)
 
 
 def test_what_lacks_no_term_is_left_as_it_is(make, cat):
@@ -191,7 +193,7 @@ def test_a_term_takes_the_place_of_the_word_that_attends_to_it(
         (ids,) = vocabulary.encode([line])
         (weights,) = plain._aligner.weights([Pair(ids, line, text)])
         for match in re.finditer(r"\w+", line):
-            weight_W = weights.of_source(*match.span())
+            weight_W = weights.span_weights(*match.span())
             best = int(weight_W.argmax())
             greatest = weights.weights_WS[best].max()
             is_word = line.split().count(match[0]) == 1 and "house" not in text

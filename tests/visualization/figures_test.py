@@ -75,7 +75,7 @@ def test_a_cell_is_as_dark_as_its_weight():
     maps = with_weights(
         made_up_maps(SOURCE, TARGET),
         "encoder_decoder",
-        one_hot(L, M, 2, 4) + 0.5 * one_hot(L, M, 6, 1),
+        one_hot(L, M, i=2, j=4) + 0.5 * one_hot(L, M, i=6, j=1),
     )
     picture = pixels(matrix_png(maps, select(maps, "encoder_decoder")))
     height, width, _ = picture.shape
@@ -124,7 +124,7 @@ def test_lines_have_the_color_of_their_head():
 def test_a_line_goes_from_its_query_to_its_key():
     L, M = len(TARGET), len(SOURCE)
     maps = with_weights(
-        made_up_maps(SOURCE, TARGET), "encoder_decoder", one_hot(L, M, 6, 1)
+        made_up_maps(SOURCE, TARGET), "encoder_decoder", one_hot(L, M, i=6, j=1)
     )
     selected = select(maps, "encoder_decoder", layer=0, heads=[0])
     picture = pixels(lines_png(maps, selected))

@@ -138,9 +138,12 @@ def page(browser, tmp_path):
 def test_every_picker_changes_what_is_drawn(page):
     pictures = [page.picture()]
     for choice in (
-        *("#heads label:nth-of-type(1)", "#heads label:nth-of-type(2)"),
-        *("#layers label:nth-of-type(1)", "#kinds label:nth-of-type(2)"),
-        *("#kinds label:nth-of-type(3)", "#heads label:nth-of-type(3)"),
+        "#heads label:nth-of-type(1)",
+        "#heads label:nth-of-type(2)",
+        "#layers label:nth-of-type(1)",
+        "#kinds label:nth-of-type(2)",
+        "#kinds label:nth-of-type(3)",
+        "#heads label:nth-of-type(3)",
         "#heads button:first-of-type",
     ):
         (element,) = page.all(choice)
