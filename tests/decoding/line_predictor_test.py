@@ -93,7 +93,7 @@ def test_what_is_no_list_is_not_translated(translator, lines):
 
 
 def test_half_of_a_surrogate_pair_is_refused_by_its_place(translator):
-    message = r"must be text .*; received 'dog\\ud800' at index 1"
+    message = r"must be .* UTF-8 can hold; received 'dog\\ud800' at index 1"
     with pytest.raises(InputError, match=f"text {message}"):
         translator(["a", "dog\ud800"])
     with pytest.raises(InputError, match=f"prefixes {message}"):

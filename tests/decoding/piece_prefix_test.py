@@ -24,8 +24,8 @@ def test_sentences_begin_with_the_sentences_of_a_prefix(steered):
     ("lines", "prefixes", "message"),
     [
         (["a dog", " "], ["", "the"], "line 2 is blank but has the prefix"),
-        (["a dog"], ["a", "b"], "as lines, blank for none; received more"),
-        (["a dog"], [], "as lines, blank for none; received only 0"),
+        (["a dog"], ["a", "b"], "for each line, blank for none; received more"),
+        (["a dog"], [], "for each line, blank for none; received only 0"),
         (["a dog"], ["the\u2581c"], "line 1 has U\\+2581, which is a space"),
         (["a dog"], ["the " * 40], "line 1 must have at most .* tokens, the"),
     ],
