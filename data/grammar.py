@@ -597,7 +597,7 @@ def english_verb(clause: Clause, support: bool) -> tuple[str, str]:
 
 
 def english_objects(clause: Clause) -> str:
-    """Returns particle and objects; a pronoun goes before it: turn it on."""
+    """Returns particle and objects; a pronoun goes first: turn it on."""
     direct = clause.object
     accusative = direct.english(True) if direct is not None else ""
     accusative = clause.marked(accusative, "accusative")

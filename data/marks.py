@@ -83,10 +83,11 @@ def double(word: str) -> str:
 
 
 def linked(text: Text, *origin: object) -> Text:
-    """Returns both sides marked: each open word is linked with all opposite.
+    """Returns both sides marked.
 
-    Where one side has only two, the last ones are linked, and so are the
-    others: `a lot of work` and `viel Arbeit`.
+    Each open word is linked with all those of the other side. Where one side
+    has only two, the last ones are linked, and so are the others: `a lot of
+    work` and `viel Arbeit`.
     """
     if _notes is None:
         return text

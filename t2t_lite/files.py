@@ -380,8 +380,9 @@ def os_errors_as_input_errors(path: str) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        own_names = (None, path, os.path.expanduser(path), str(to_path(path)))
-        if error.filename not in own_names:
+        names = (path, os.path.expanduser(path), str(to_path(path)))
+        # The system does not always give a name.
+        if error.filename not in (None, *names):
             raise
         reason = error.strerror or error
         raise InputError(f"cannot write {path}: {reason}") from None

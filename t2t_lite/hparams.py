@@ -125,7 +125,7 @@ class HParams:
         return tuple(symbols.split(",")) if symbols else ()
 
     def _rules(self):
-        """Yields (what must hold, a field's name first, whether it does)."""
+        """Yields (rule, whether it holds); a field's name begins a rule."""
         for name in _AT_LEAST_ONE:
             yield f"{name} must be at least 1", getattr(self, name) >= 1
         for name in _AT_LEAST_ZERO:

@@ -23,9 +23,10 @@ def nodes_of(tree):
 
 @functools.cache
 def definitions(tree):
-    """Returns two sets of names of functions, and of classes and methods.
+    """Returns two sets of names.
 
-    The second set has those that take any number of arguments by position.
+    The first has functions, classes and methods; the second, those of them
+    that take any number of arguments by position.
     """
     names, unbounded = set(), set()
     for node in nodes_of(tree):
@@ -136,7 +137,7 @@ def test_arguments_after_the_third_are_named(folder):
     assert found == []
 
 
-def test_helpers_that_take_any_number_hide_no_function_of_programs():
+def test_helpers_that_take_any_number_hide_names_from_tests_alone():
     assert "run" not in names_in(ROOT / "tests" / "english_test.py")
     assert "run" in names_in(ROOT / "t2t_lite" / "cli.py")
     # What a file has itself is nearer than a helper's.

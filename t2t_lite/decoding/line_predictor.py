@@ -31,7 +31,7 @@ _LINE_BREAK = re.compile("\r\n?|\n")  # Only "\n" to us, "\r" to others too.
 
 
 class Translation(NamedTuple):
-    """One result for a line: a translation, or what a task makes of it."""
+    """What a task gives for one line, such as its translation."""
 
     text: str
     score: float  # log probability in nats / length penalty

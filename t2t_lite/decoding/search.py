@@ -28,8 +28,8 @@ from t2t_lite.token_ids import EOS, PAD
 _MOST_CANDIDATES = 2**31 - 1
 
 
-class _Given(NamedTuple):
-    """An int32 tensor that a SearchBatch may be given, a row a sequence."""
+class _GivenTensor(NamedTuple):
+    """An int32 tensor that a SearchBatch may be given, a row per sequence."""
 
     spec: tf.TensorSpec
     # The size of its second axis is a multiple of this, so that XLA compiles
@@ -38,8 +38,8 @@ class _Given(NamedTuple):
 
 
 _GIVEN = {
-    "prefixes_BK3": _Given(tf.TensorSpec([None, None, 3], tf.int32), 16),
-    "terms_BCL": _Given(tf.TensorSpec([None, None, None], tf.int32), 4),
+    "prefixes_BK3": _GivenTensor(tf.TensorSpec([None, None, 3], tf.int32), 16),
+    "terms_BCL": _GivenTensor(tf.TensorSpec([None, None, None], tf.int32), 4),
 }
 
 

@@ -81,9 +81,9 @@ class Cooldown(keras.optimizers.schedules.LearningRateSchedule):
         cooldown_steps: int, how many of these count as the last, at least 1;
             all of them if there are fewer.
 
-    Deviation: the paper's rate does not fall to 0; this lets a short run end
-    as well as a longer one (Hägele et al. 2024, "Scaling Laws and
-    Compute-Optimal Training Beyond Fixed Training Durations").
+    Deviation: the paper's rate does not fall to 0. That it does improves the
+    last weights (Hägele et al. 2024, "Scaling Laws and Compute-Optimal Training
+    Beyond Fixed Training Durations").
     """
 
     def __init__(

@@ -355,8 +355,8 @@ def pad_batch(
     )
     if pairs.links is None:
         return source_ids_BS, target_ids_BT
-    links_BTS = pairs.links.matrices(indices, source_ids_BS, target_ids_BT)
-    return source_ids_BS, target_ids_BT, links_BTS
+    is_linked_BTS = pairs.links.matrices(indices, source_ids_BS, target_ids_BT)
+    return source_ids_BS, target_ids_BT, is_linked_BTS
 
 
 def _pad(ids, offsets, indices, length):

@@ -1,4 +1,4 @@
-"""Treebanks for the tests of corpora, and what those say of them."""
+"""Treebanks for the tests of corpora, and what is read or refused of them."""
 
 import gzip
 import pathlib

@@ -71,7 +71,7 @@ def without_dropout(hparams):
         (SOURCE > 3, TARGET, "source_ids must be integers"),
         (SOURCE[0], TARGET, "source_ids must be integers"),
         (SOURCE, TARGET[None], "target_ids must be integers"),
-        (SOURCE[:1], TARGET, "must have the same number of rows; received"),
+        (SOURCE[:1], TARGET, "source_ids and target_ids must have the same"),
     ],
 )
 def test_what_cannot_be_the_ids_of_pairs_is_refused(source, target, message):
