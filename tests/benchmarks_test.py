@@ -75,6 +75,18 @@ def refusal(folder, program, arguments):
         ("feeding_benchmark", ["--epochs=0"], "0 is not a positive"),
         ("starting", ["--rounds=one"], "invalid positive_int value: 'one'"),
         ("scaling", ["sorting"], "invalid choice: 'sorting'"),
+        ("supar_peer", ["--minutes=0"], "must be at least 1, not 0"),
+        (
+            "supar_peer",
+            [
+                "--minutes=1",
+                "--model=m",
+                f"--train_trees={__file__}",
+                "--dev_trees=none",
+                "--test_trees=none",
+            ],
+            "benchmarks_test.py",
+        ),
     ],
 )
 def test_wrong_arguments_are_refused(program, arguments, says, tmp_path):
