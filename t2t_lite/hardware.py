@@ -33,6 +33,7 @@ class Hardware:
     kind: str  # "CPU" or "GPU"
     memory_bytes: float  # of the GPU, or what programs can get
     num_cores: int  # of the CPU
+    most_parts: int = _MOST_PARTS  # that there is memory for
 
     @property
     def num_parts(self) -> int:
@@ -40,7 +41,9 @@ class Hardware:
 
         One part keeps a GPU busy.
         """
-        return 1 if self.kind == "GPU" else cpu_parts(self.num_cores)
+        if self.kind == "GPU":
+            return 1
+        return min(cpu_parts(self.num_cores), self.most_parts)
 
 
 def find_hardware(memory_limit_gib: float | None = None) -> Hardware:
@@ -56,6 +59,19 @@ def find_hardware(memory_limit_gib: float | None = None) -> Hardware:
     if memory_limit_gib is not None:
         memory = min(memory, memory_limit_gib * GIB)
     return Hardware("GPU" if is_gpu else "CPU", memory, num_cores())
+
+
+def installed_bytes(memory_limit_gib: float | None = None) -> float:
+    """Returns the memory that there would be without any other program.
+
+    Unlike what is free, it is the same whenever a run is resumed.
+
+    Args:
+        memory_limit_gib: GiB to use at most; None: no limit.
+    """
+    installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = math.inf if memory_limit_gib is None else memory_limit_gib * GIB
+    return min(installed, _container_bytes(), limit)
 
 
 def num_cores() -> int:

@@ -1,11 +1,15 @@
 """How large a micro-batch may be for an update to fit in memory."""
 
+import dataclasses
 import math
 
-from t2t_lite.hardware import Hardware
+from t2t_lite.errors import InputError
+from t2t_lite.hardware import GIB, Hardware
 from t2t_lite.hparams import HParams
 from t2t_lite.model import flops, loss
 
+# What to do where memory runs out.
+SMALLER = "choose a smaller model, or a smaller --override=vocabulary_size=..."
 _FEWEST_TOKENS = 256
 # More at a time was no faster on the CPU that was measured. A GPU is given as
 # many as fit.
@@ -38,36 +42,95 @@ def num_micro_batches(
     return math.ceil(batch_size / (rows * num_replicas))
 
 
+def with_fitting_parts(
+    hardware: Hardware,
+    hparams: HParams,
+    vocabulary_size: int,
+    memory_bytes: float,
+) -> Hardware:
+    """Returns a Hardware of fewer parts where memory is short for all.
+
+    Each part has its own gradients. They and all else that has the size of the
+    model may take half of what an update may; if they do not fit, there are
+    half as many parts, and so on.
+
+    Args:
+        hardware: Hardware.
+        hparams: HParams.
+        vocabulary_size: V.
+        memory_bytes: float, that the machine has. It must not depend on what
+            is free: resumed in other parts, a run ends with other bits.
+    """
+    budget, parts = _SHARES["CPU"] * memory_bytes / 2, hardware.num_parts
+    while parts > 1 and budget < _state_bytes(
+        hparams, vocabulary_size, num_gradients=parts
+    ):
+        parts //= 2
+    return dataclasses.replace(hardware, most_parts=parts)
+
+
 def fitting_micro_batch_tokens(
     hparams: HParams, vocabulary_size: int, precision: str, hardware: Hardware
 ) -> int:
     """Returns how many source tokens, and target tokens, one pass may take.
 
     The whole update of `tokens_per_batch`, or the first of its `halves` whose
-    estimated peak fits the hardware.
+    estimated peak fits the hardware; the smallest if none does.
 
     Args:
         hparams: HParams.
         vocabulary_size: V.
         precision: "float32", "bfloat16" or "float16".
         hardware: Hardware.
+
+    Raises:
+        InputError: the memory of a CPU cannot hold the smallest. (On a GPU,
+            where this is no more than an estimate, it can be tried.)
     """
     tokens = hparams.tokens_per_batch
     if hardware.kind == "CPU":
-        tokens = min(tokens, _MOST_CPU_TOKENS * hardware.num_parts)
+        tokens = min(tokens, _most_cpu_tokens(hardware))
     budget = _SHARES[hardware.kind] * hardware.memory_bytes
 
-    def fits(size: int) -> bool:
-        return budget >= peak_bytes(
+    for size in halves(tokens):
+        peak = peak_bytes(
             hparams,
             vocabulary_size,
             precision,
             hardware=hardware,
             tokens=size,
         )
+        if peak <= budget:
+            return size
+    if hardware.kind == "CPU" and peak > hardware.memory_bytes:
+        raise InputError(
+            f"training takes about {peak / GIB:.1f} GiB, and there are "
+            f"{hardware.memory_bytes / GIB:.1f}: {SMALLER}"
+        )
+    return size
 
-    sizes = halves(tokens)
-    return next(filter(fits, sizes), sizes[-1])
+
+def why_so_many(tokens: int, hparams: HParams, hardware: Hardware) -> str:
+    """Returns why micro-batches have that many tokens, for a reader.
+
+    >>> cpu = Hardware("CPU", 64e9, num_cores=2)
+    >>> why_so_many(4096, HParams(), cpu)
+    'as many as suit its cores'
+
+    Args:
+        tokens: int, of a micro-batch.
+        hparams: HParams.
+        hardware: Hardware.
+    """
+    if tokens >= hparams.tokens_per_batch:
+        return "all of it"
+    if hardware.kind == "CPU" and tokens == _most_cpu_tokens(hardware):
+        return "as many as suit its cores"
+    return "as many as memory holds"
+
+
+def _most_cpu_tokens(hardware: Hardware) -> int:
+    return _MOST_CPU_TOKENS * hardware.num_parts
 
 
 def halves(tokens: int) -> list[int]:

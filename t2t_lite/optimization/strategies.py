@@ -36,11 +36,8 @@ def make_strategy(name: str) -> tf.distribute.Strategy:
     for gpu in gpus:
         tf.config.experimental.set_memory_growth(gpu, True)
     if name == "auto":
-        name = "one_device"
-        if os.environ.get("TF_CONFIG"):
-            name = "multi_worker"
-        elif len(gpus) > 1:
-            name = "mirrored"
+        name = "mirrored" if len(gpus) > 1 else "one_device"
+        name = "multi_worker" if wants_workers("auto") else name
     if name == "multi_worker":
         return _multi_worker_strategy(os.environ.get("TF_CONFIG", ""))
     kind = "GPU" if gpus else "CPU"
@@ -48,6 +45,16 @@ def make_strategy(name: str) -> tf.distribute.Strategy:
         devices = [d.name for d in tf.config.list_logical_devices(kind)]
         return tf.distribute.MirroredStrategy(devices)
     return tf.distribute.OneDeviceStrategy(f"/device:{kind}:0")
+
+
+def wants_workers(name: str) -> bool:
+    """Returns whether the strategy called `name` has other processes.
+
+    Args:
+        name: as for `make_strategy`.
+    """
+    is_named = bool(os.environ.get("TF_CONFIG"))
+    return name == "multi_worker" or (name == "auto" and is_named)
 
 
 def _multi_worker_strategy(tf_config: str) -> tf.distribute.Strategy:

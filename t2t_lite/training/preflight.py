@@ -19,7 +19,7 @@ from t2t_lite.storage import checkpoints
 from t2t_lite.storage.model_directory import ModelDirectory
 from t2t_lite.text.batching import BatchShape
 from t2t_lite.training.run_state import RunState
-from t2t_lite.training.trial import Trial, try_update
+from t2t_lite.training.trial import Trial, exceeds_any, try_update
 
 
 class TriedShape(NamedTuple):
@@ -206,7 +206,7 @@ def _try_shapes(
         on: Hardware of a replica.
 
     Raises:
-        InputError: one does not fit in memory.
+        InputError: one does not fit in memory, or takes more than there is.
     """
     tried = []
     for shape in sorted(plan, key=lambda shape: shape.source_length):
@@ -214,7 +214,7 @@ def _try_shapes(
         if trial is not None and trainer.is_compiled:
             # XLA compiled a program for the shape; now it need not.
             trial = _try_shape(trainer, shape, micro_batch_tokens, on=on)
-        if trial is None:
+        if trial is None or exceeds_any(trainer, trial, on):
             raise InputError(
                 f"memory runs out with a batch of {shape.batch_size} pairs of "
                 f"{shape.source_length} source and {shape.target_length} "

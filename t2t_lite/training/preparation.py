@@ -13,10 +13,13 @@ from absl import logging
 
 from t2t_lite import files, tasks
 from t2t_lite.errors import InputError, require
-from t2t_lite.hardware import find_hardware
+from t2t_lite.hardware import Hardware, find_hardware, installed_bytes
 from t2t_lite.hparams import MAY_CHANGE, HParams
 from t2t_lite.optimization.guided_alignment import guided_head
-from t2t_lite.optimization.micro_batches import fitting_micro_batch_tokens
+from t2t_lite.optimization.micro_batches import (
+    fitting_micro_batch_tokens,
+    with_fitting_parts,
+)
 from t2t_lite.storage import origin, settings_file
 from t2t_lite.storage.model_directory import ModelDirectory, Settings
 from t2t_lite.task import Task
@@ -333,7 +336,25 @@ def _micro_batch_tokens(start: _Start, vocabulary: Vocabulary) -> int:
         start.hparams,
         max(vocabulary.size, vocabulary.target.size),
         options.precision,
-        hardware=find_hardware(options.memory_limit_gib),
+        hardware=hardware_for(start.hparams, vocabulary, options),
+    )
+
+
+def hardware_for(
+    hparams: HParams, vocabulary: Vocabulary, options: RunOptions
+) -> Hardware:
+    """Returns the Hardware of a replica, with as many parts as it can hold.
+
+    Args:
+        hparams: HParams.
+        vocabulary: Vocabulary.
+        options: RunOptions.
+    """
+    return with_fitting_parts(
+        find_hardware(options.memory_limit_gib),
+        hparams,
+        max(vocabulary.size, vocabulary.target.size),
+        memory_bytes=installed_bytes(options.memory_limit_gib),
     )
 
 

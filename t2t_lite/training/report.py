@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from absl import logging
 
 from t2t_lite import files
+from t2t_lite.decoding.line_predictor import LinePredictor
 from t2t_lite.errors import program
 from t2t_lite.evaluation import accuracy
 from t2t_lite.evaluation.accuracy import Checks
@@ -27,6 +28,7 @@ def final_report(
     held_out: Mapping[str, Sequence[tuple[str, str]]],
     cost_text: str,
     checks: Checks,
+    num_devices: int = 1,
 ) -> str:
     """Returns scores, some outputs, the cost, and how to use the model.
 
@@ -42,6 +44,7 @@ def final_report(
         held_out: (source, target) pairs of "dev", "test", both or neither.
         cost_text: lines on the cost.
         checks: named lists of sentences, whose right ones are counted.
+        num_devices: int, of this machine, that search.
 
     Source: section 6.1.
     """
@@ -49,8 +52,14 @@ def final_report(
     average_last = min(num_kept, hparams.average_last)
     lines = []
     if held_out:
+        translator = task.open(
+            directory.path,
+            average_last=average_last,
+            xla=False,
+            devices=num_devices,
+        )
         lines += _scores(
-            directory, task, held_out, average_last=average_last, checks=checks
+            directory, task, held_out, translator=translator, checks=checks
         )
         lines.append("")
     flags = f"--model_dir={shlex.quote(str(directory.path))}"
@@ -65,11 +74,10 @@ def _scores(
     directory: ModelDirectory,
     task: Task,
     held_out: Mapping[str, Sequence[tuple[str, str]]],
-    average_last: int,
+    translator: LinePredictor,
     checks: Checks,
 ) -> list[str]:
     """Returns lines with the scores of each split, and outputs of the last."""
-    translator = task.open(directory.path, average_last=average_last, xla=False)
     report = evaluate(
         translator,
         held_out,

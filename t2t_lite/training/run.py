@@ -9,17 +9,18 @@ import tensorflow as tf
 from absl import logging
 
 from t2t_lite import files
+from t2t_lite.english import counted
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import HParams
-from t2t_lite.optimization.micro_batches import chunk_logits
+from t2t_lite.optimization.micro_batches import chunk_logits, why_so_many
 from t2t_lite.optimization.strategies import (
     best_num_parts,
     device_names,
-    has_other_workers,
     hold_back_errors,
     is_chief,
     make_strategy,
     value_from_chief,
+    wants_workers,
 )
 from t2t_lite.optimization.trainer import Trainer
 from t2t_lite.storage.model_directory import ModelDirectory
@@ -39,7 +40,7 @@ from t2t_lite.training.skipping import update_with_skips
 from t2t_lite.training.stop_signal import StopSignal
 from t2t_lite.training.summaries import Summaries
 from t2t_lite.training.training_text import TrainingText
-from t2t_lite.training.trial import first_fitting
+from t2t_lite.training.trial import first_fitting, largest_shapes
 
 
 class Result(NamedTuple):
@@ -97,12 +98,12 @@ def preflight(
     Raises:
         InputError: as for `train`, or there is too little memory or disk.
     """
-    strategy = make_strategy(options.strategy)
-    if has_other_workers(strategy):
+    if wants_workers(options.strategy):  # Building it would wait for them.
         raise InputError(
             "--preflight is for one machine: run it without TF_CONFIG and "
             "without --strategy=multi_worker"
         )
+    strategy = make_strategy(options.strategy)
     directory = ModelDirectory(model_dir)
     if is_trained(directory):
         raise InputError(
@@ -154,6 +155,7 @@ class _Run:
         is_resumed = self.state.trainer.step > 0
         if not is_resumed and inputs.options.micro_batch_tokens is None:
             self.micro_batch_tokens = self._tried_micro_batch_tokens()
+        self._log_sizes(is_resumed)
         self.progress = Progress(
             self.state.trainer,
             inputs.hparams.steps,
@@ -173,18 +175,42 @@ class _Run:
             device_names(inputs.strategy),
         )
 
-    def _tried_micro_batch_tokens(self) -> int:
-        """Returns the micro-batch size with which the largest update fits.
+    def _log_sizes(self, is_resumed: bool) -> None:
+        """Logs how much of an update is computed at once, and why."""
+        inputs, trainer = self.inputs, self.state.trainer
+        if inputs.options.micro_batch_tokens is not None:
+            why = "as --micro_batch_tokens says"
+        elif is_resumed:
+            why = "as the run began"
+        else:
+            why = why_so_many(
+                self.micro_batch_tokens, inputs.hparams, inputs.hardware
+            )
+        logging.info(
+            "An update of %s tokens takes %s at once (%s), in %s; its loss, up "
+            "to %s logits.",
+            f"{inputs.hparams.tokens_per_batch:,}",
+            f"{self.micro_batch_tokens:,}",
+            why,
+            counted(trainer.num_parts, "part"),
+            f"{chunk_logits(inputs.hardware):,}",
+        )
 
-        It is found by trying, and kept in the settings, so that a resumed run
-        takes the same.
+    def _tried_micro_batch_tokens(self) -> int:
+        """Returns the micro-batch size with which the largest updates fit.
+
+        It is found by trying, on a GPU from the whole update on, and kept in
+        the settings, so that a resumed run takes the same.
         """
-        settings = self.inputs.prepared.settings
+        inputs = self.inputs
+        settings, first = inputs.prepared.settings, self.micro_batch_tokens
+        if inputs.hardware.kind == "GPU":
+            first = inputs.hparams.tokens_per_batch
         tokens = first_fitting(
             self.state.trainer,
-            max(self.inputs.feed.shapes, key=_num_positions),
-            tokens=self.micro_batch_tokens,
-            on=self.inputs.hardware,
+            largest_shapes(inputs.feed.shapes),
+            tokens=first,
+            on=inputs.hardware,
         )
         if self.inputs.is_chief and tokens != settings.micro_batch_tokens:
             self.inputs.directory.save_settings(
@@ -229,6 +255,7 @@ class _Run:
             held_out=inputs.held_out,
             cost_text=cost_text,
             checks=inputs.read_checks(),
+            num_devices=len(inputs.strategy.extended.worker_devices),
         )
 
 
@@ -245,9 +272,3 @@ def _make_trainer(inputs: RunInputs) -> Trainer:
         num_parts=best_num_parts(inputs.strategy, hardware, options.xla),
         chunk_logits=chunk_logits(hardware),
     )
-
-
-def _num_positions(shape: tuple[int, int, int]) -> int:
-    """Returns how many positions a batch of shape (S, T, B) has."""
-    source_length, target_length, batch_size = shape
-    return batch_size * (source_length + target_length)

@@ -8,12 +8,7 @@ from absl import logging
 
 from t2t_lite import files, tasks
 from t2t_lite.evaluation.accuracy import ReadChecks
-from t2t_lite.hardware import (
-    PRECISIONS,
-    Hardware,
-    faster_precision,
-    find_hardware,
-)
+from t2t_lite.hardware import PRECISIONS, Hardware, faster_precision
 from t2t_lite.hparams import HParams
 from t2t_lite.optimization.strategies import is_chief, value_from_chief
 from t2t_lite.storage.model_directory import ModelDirectory
@@ -29,6 +24,7 @@ from t2t_lite.training.feeding import Feed, make_feed
 from t2t_lite.training.options import RunOptions
 from t2t_lite.training.preparation import (
     Prepared,
+    hardware_for,
     prepare,
     previous_settings,
     token_folder,
@@ -116,7 +112,7 @@ def read_inputs(
         warm_start=warm_start,
         prepared=prepared,
         feed=feed,
-        hardware=find_hardware(options.memory_limit_gib),
+        hardware=hardware_for(hparams, prepared.vocabulary, options),
     )
 
 

@@ -3,7 +3,9 @@
 An estimate of the memory may be wrong; what has run once will run again.
 """
 
+import math
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +16,11 @@ from t2t_lite import hardware
 from t2t_lite.errors import InputError
 from t2t_lite.hardware import GIB, Hardware
 from t2t_lite.model.transformer import Transformer
-from t2t_lite.optimization.micro_batches import halves, num_micro_batches
+from t2t_lite.optimization.micro_batches import (
+    SMALLER,
+    halves,
+    num_micro_batches,
+)
 from t2t_lite.optimization.sharding import Batch
 from t2t_lite.optimization.strategies import total_over_replicas
 from t2t_lite.optimization.trainer import Trainer
@@ -89,46 +95,100 @@ def _random_batch(model: Transformer, shape: tuple[int, int, int]) -> Batch:
     return Batch(source_ids, target_ids)
 
 
+def largest_shapes(
+    shapes: Sequence[tuple[int, int, int]],
+) -> list[tuple[int, int, int]]:
+    """Returns the shapes of which one takes the most memory.
+
+    Most of it is proportional to positions; what attention takes, to the pairs
+    of them in a row. One shape may have the most of both.
+
+    >>> largest_shapes([(5, 5, 20), (16, 16, 6), (50, 50, 2), (90, 90, 1)])
+    [(5, 5, 20), (90, 90, 1)]
+
+    Args:
+        shapes: list of (S, T, B) of batches.
+    """
+    most_positions = max(shapes, key=lambda STB: STB[2] * (STB[0] + STB[1]))
+    most_scores = max(shapes, key=_num_scores)
+    return list(dict.fromkeys([most_positions, most_scores]))
+
+
+def _num_scores(shape: tuple[int, int, int]) -> int:
+    """Returns how many scores one head has in one layer of either stack."""
+    S, T, B = shape
+    return B * (S * S + T * T + S * T)
+
+
 def first_fitting(
     trainer: Trainer,
-    shape: tuple[int, int, int],
+    shapes: Sequence[tuple[int, int, int]],
     tokens: int,
     on: Hardware,
 ) -> int:
-    """Returns the first of `halves(tokens)` with which a trial update fits.
+    """Returns the first of `halves(tokens)` with which trial updates fit.
 
-    Each worker must call this with the same arguments except the hardware.
+    They fit if memory does not run out, and if no more is used than the
+    hardware has. Each worker must call this with the same arguments except the
+    hardware.
 
     Args:
         trainer: Trainer before its first update.
-        shape: (S, T, B) of the largest batch.
+        shapes: list of (S, T, B), the `largest_shapes` of all batches.
         tokens: int, of a micro-batch, to try first.
         on: Hardware of a replica.
 
     Raises:
         InputError: none fits.
     """
-    limit = on.memory_bytes
     for size in halves(tokens):
-        trial = try_update(trainer, shape, micro_batch_tokens=size, on=on)
-        if trial is None:
-            logging.info("Micro-batches of %d tokens do not fit.", size)
-            continue
-        peak = trial.peak_bytes
-        used = "" if peak is None else f", in {peak / GIB:.1f} GiB"
-        logging.info(
-            "Micro-batches of %d tokens: the largest update fits%s.",
-            size,
-            used,
-        )
-        if peak is not None and peak > limit:
-            logging.warning(
-                "That is more than the %.1f GiB available: give a smaller "
-                "--micro_batch_tokens if memory runs out.",
-                limit / GIB,
+        peak = _peak(trainer, shapes, micro_batch_tokens=size, on=on)
+        if peak is not None:
+            logging.info(
+                "Micro-batches of %d tokens: the largest updates fit%s.",
+                size,
+                _of_memory(peak, on),
             )
-        return size
+            return size
+        logging.info("Micro-batches of %d tokens do not fit.", size)
     raise InputError(
-        f"memory runs out even with micro-batches of {size} tokens: choose a "
-        "smaller model, or a smaller --override=max_length=..."
+        f"memory runs out even with micro-batches of {size} tokens: {SMALLER}"
     )
+
+
+def _peak(
+    trainer: Trainer,
+    shapes: Sequence[tuple[int, int, int]],
+    micro_batch_tokens: int,
+    on: Hardware,
+) -> int | None:
+    """Returns the peak bytes of trial updates, or None if they do not fit.
+
+    It is 0 where the peak is not known. All workers get None, or none does.
+    """
+    peak = 0
+    for shape in shapes:
+        trial = try_update(trainer, shape, micro_batch_tokens, on=on)
+        if trial is None or exceeds_any(trainer, trial, on):
+            return None
+        peak = max(peak, trial.peak_bytes or 0)
+    return peak
+
+
+def exceeds_any(trainer: Trainer, trial: Trial, on: Hardware) -> bool:
+    """Returns whether a trial took more memory than there is, on any worker.
+
+    Args:
+        trainer: Trainer.
+        trial: Trial of this process.
+        on: Hardware of a replica.
+    """
+    exceeds = (trial.peak_bytes or 0) > on.memory_bytes
+    return total_over_replicas(trainer.strategy, float(exceeds)) > 0
+
+
+def _of_memory(peak: int, on: Hardware) -> str:
+    """Returns ", in 7.4 of 16.0 GiB", or "" where that is not known."""
+    if peak == 0 or math.isinf(on.memory_bytes):
+        return ""
+    return f", in {peak / GIB:.1f} of {on.memory_bytes / GIB:.1f} GiB"

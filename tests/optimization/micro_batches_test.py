@@ -1,9 +1,11 @@
 """How much of a batch is computed at once."""
 
+import dataclasses
 import math
 
 import pytest
 
+from t2t_lite.errors import InputError
 from t2t_lite.hardware import GIB, Hardware
 from t2t_lite.hparams import PRESETS, HParams
 from t2t_lite.model import loss
@@ -12,6 +14,8 @@ from t2t_lite.optimization.micro_batches import (
     fitting_micro_batch_tokens,
     num_micro_batches,
     peak_bytes,
+    why_so_many,
+    with_fitting_parts,
 )
 
 _CPU = Hardware("CPU", 16 * GIB, num_cores=2)
@@ -83,12 +87,50 @@ def test_micro_batches_shrink_with_memory():
     assert sizes[0] > sizes[-1] > 0
 
 
-def test_the_smallest_micro_batch_is_taken_where_none_fits():
-    hardware = Hardware("CPU", memory_bytes=0, num_cores=2)
-    tokens = fitting_micro_batch_tokens(
-        HParams(), _V, "float32", hardware=hardware
-    )
-    assert tokens == 256
+def _smallest(kind, share):
+    """Returns the micro-batch where memory is a share of what 256 take."""
+    on = Hardware(kind, 1e12, num_cores=2)
+    peak = peak_bytes(HParams(), _V, "float32", hardware=on, tokens=256)
+    short = dataclasses.replace(on, memory_bytes=share * peak)
+    return fitting_micro_batch_tokens(HParams(), _V, "float32", hardware=short)
+
+
+def test_the_smallest_micro_batch_is_taken_if_the_memory_may_do():
+    assert _smallest("CPU", share=1.01) == 256
+    assert _smallest("GPU", share=0.1) < 256 * 2
+
+
+def test_a_cpu_is_not_given_what_its_memory_cannot_hold():
+    with pytest.raises(InputError, match=r"takes about .* GiB, and there are "):
+        _smallest("CPU", share=0.99)
+
+
+def test_parts_leave_memory_for_activations():
+    many = Hardware("CPU", 1e12, num_cores=16)
+
+    def parts(memory_bytes):
+        found = with_fitting_parts(
+            many, HParams(), _V, memory_bytes=memory_bytes
+        )
+        return found.num_parts
+
+    sizes = [parts(n * GIB) for n in (64, 16, 8, 4, 1)]
+    assert sizes[0] == 16
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] == 1
+    assert set(sizes) - {1, 16}
+
+
+@pytest.mark.parametrize(
+    ("tokens", "why"),
+    [
+        (25_000, "all of it"),
+        (4096, "as many as suit its cores"),
+        (2048, "as many as memory holds"),
+    ],
+)
+def test_the_reason_for_a_size_is_told(tokens, why):
+    assert why_so_many(tokens, HParams(), _CPU) == why
 
 
 def test_a_text_of_small_batches_is_taken_whole():

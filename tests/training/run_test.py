@@ -15,10 +15,11 @@ from shared_trainer import shared_trainers
 from tiny_models import TINY_MODELS
 
 from t2t_lite.errors import InputError
+from t2t_lite.hardware import Hardware
 from t2t_lite.optimization.trainer import Trainer
 from t2t_lite.storage import checkpoint_files, checkpoints, origin
 from t2t_lite.storage.model_directory import ModelDirectory
-from t2t_lite.training import run, run_inputs
+from t2t_lite.training import preparation, run, run_inputs
 from t2t_lite.training.options import RunOptions
 from t2t_lite.training.training_text import TrainingText
 
@@ -108,6 +109,10 @@ def test_a_run_leaves_its_log_its_scores_and_its_curves(finished):
     log = directory.log.read_text("utf-8")
     assert "Saved" in log
     assert "WARNING" not in log
+    assert (
+        "An update of 400 tokens takes 400 at once (as --micro_batch_tokens "
+        "says), in 1 part; its loss, up to 20,971,520 logits." in log
+    )
     scores = json.loads(directory.scores.read_text("utf-8"))
     assert scores["model"].endswith("step-2")
     dev = scores["splits"]["dev"]
@@ -233,19 +238,42 @@ def test_a_run_that_is_given_no_micro_batch_keeps_what_was_tried(
 ):
     tried = []
 
-    def first_fitting(trainer, shape, tokens, on):
-        tried.append((shape, tokens, trainer.step))
+    def first_fitting(trainer, shapes, tokens, on):
+        tried.append((shapes, tokens, trainer.step))
         return 123
 
     monkeypatch.setattr(run, "first_fitting", first_fitting)
     for steps in (2, 3):  # The second resumes the first.
         hparams = dataclasses.replace(HPARAMS, steps=steps)
         train(directory.path, hparams, dev=(), micro_batch_tokens=None)
-    (((source_length, target_length, batch_size), tokens, step),) = tried
-    longest = max(source_length, target_length)
-    assert batch_size == HPARAMS.tokens_per_batch // longest
+    ((shapes, tokens, step),) = tried
+    for source_length, target_length, batch_size in shapes:
+        longest = max(source_length, target_length)
+        assert batch_size == HPARAMS.tokens_per_batch // longest
     assert (tokens, step) == (HPARAMS.tokens_per_batch, 0)
     assert directory.settings().micro_batch_tokens == 123
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "first"), [("GPU", 400), ("CPU", 256)])
+def test_a_gpu_tries_the_whole_update_whatever_the_estimate_says(
+    directory, monkeypatch, kind, first
+):
+    short = Hardware(kind, memory_bytes=1e6, num_cores=2)
+    tried = []
+
+    def first_fitting(trainer, shapes, tokens, on):
+        tried.append((tokens, on))
+        raise InputError("enough")
+
+    monkeypatch.setattr(run, "first_fitting", first_fitting)
+    monkeypatch.setattr(run_inputs, "hardware_for", lambda *_: short)
+    monkeypatch.setattr(
+        preparation, "fitting_micro_batch_tokens", lambda *_, **__: 256
+    )
+    with pytest.raises(InputError, match="enough"):
+        train(directory.path, dev=(), micro_batch_tokens=None)
+    assert tried == [(first, short)]
 
 
 @pytest.mark.slow
@@ -299,6 +327,18 @@ def test_a_preflight_refuses_what_would_fail_hours_later(
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
     with pytest.raises(InputError, match=r"0\.00 GiB are free: make"):
         train(directory.path, do=run.preflight)
+
+
+@pytest.mark.slow
+def test_a_preflight_refuses_a_shape_that_takes_more_than_there_is(directory):
+    with pytest.raises(InputError, match="memory runs out with a batch of"):
+        train(directory.path, do=run.preflight, memory_limit_gib=0.01)
+
+
+def test_a_preflight_does_not_wait_for_other_workers(directory, monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", '{"cluster": {"worker": ["a:1", "b:1"]}}')
+    with pytest.raises(InputError, match="is for one machine"):
+        train(directory.path, do=run.preflight, strategy="auto")
 
 
 @pytest.mark.slow

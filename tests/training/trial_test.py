@@ -14,11 +14,17 @@ from t2t_lite.errors import InputError
 from t2t_lite.hardware import GIB, Hardware
 from t2t_lite.optimization.trainer import Trainer
 from t2t_lite.training import trial
-from t2t_lite.training.trial import first_fitting, try_update
+from t2t_lite.training.trial import (
+    Trial,
+    first_fitting,
+    largest_shapes,
+    try_update,
+)
 
 V = 12
 CPU = Hardware("CPU", 1000 * GIB, num_cores=2)
 SHAPE = (5, 8, 128)  # 1,024 target tokens
+LONG = (32, 32, 8)
 
 
 @pytest.fixture(scope="module")
@@ -45,14 +51,14 @@ def memory_for(trainer, monkeypatch):
 
 @pytest.mark.slow
 def test_what_fits_at_once_is_taken_whole(trainer):
-    assert first_fitting(trainer, SHAPE, 2048, on=CPU) == 2048
+    assert first_fitting(trainer, [SHAPE], 2048, on=CPU) == 2048
 
 
 @pytest.mark.slow
 def test_what_does_not_fit_is_halved_until_it_does(trainer, memory_for, caplog):
     memory_for(600)
     caplog.set_level(logging.INFO, "absl")
-    assert first_fitting(trainer, SHAPE, 2048, on=CPU) == 512
+    assert first_fitting(trainer, [SHAPE], 2048, on=CPU) == 512
     failed = [m for m in caplog.messages if "do not fit" in m]
     assert failed == [
         f"Micro-batches of {size} tokens do not fit." for size in (2048, 1024)
@@ -63,14 +69,69 @@ def test_what_does_not_fit_is_halved_until_it_does(trainer, memory_for, caplog):
 def test_a_model_that_fits_in_no_way_is_refused(trainer, memory_for):
     memory_for(10)
     with pytest.raises(InputError, match="out even with micro-batches of 256"):
-        first_fitting(trainer, SHAPE, 2048, on=CPU)
+        first_fitting(trainer, [SHAPE], 2048, on=CPU)
+
+
+@pytest.fixture
+def tried(monkeypatch):
+    """What was tried, and the peak that a trial of (tokens, length) reports."""
+    found = []
+
+    def try_update(trainer, shape, micro_batch_tokens, on):
+        found.append((micro_batch_tokens, shape))
+        return Trial(1, 1.0, micro_batch_tokens * max(shape[:2]))
+
+    monkeypatch.setattr(trial, "try_update", try_update)
+    return found
+
+
+def test_each_of_the_largest_shapes_must_fit(trainer, tried):
+    on = Hardware("CPU", 512 * 32, num_cores=2)
+    assert first_fitting(trainer, [SHAPE, LONG], 2048, on=on) == 512
+    assert tried == [
+        (tokens, shape)
+        for tokens in (2048, 1024, 512)
+        for shape in (SHAPE, LONG)
+    ]
+
+
+def test_a_peak_above_the_memory_does_not_fit(trainer, tried, caplog):
+    caplog.set_level(logging.INFO, "absl")
+    on = Hardware("CPU", 8 * 256 - 1, num_cores=2)
+    with pytest.raises(InputError, match="256 tokens: choose a smaller model"):
+        first_fitting(trainer, [SHAPE], 1024, on=on)
+    assert "Micro-batches of 512 tokens do not fit." in caplog.messages
+
+
+def test_a_peak_that_is_not_known_fits(trainer, monkeypatch, caplog):
+    caplog.set_level(logging.INFO, "absl")
+    monkeypatch.setattr(
+        trial, "try_update", lambda *_, **__: Trial(1, 1.0, peak_bytes=None)
+    )
+    assert first_fitting(trainer, [SHAPE], 512, on=CPU) == 512
+    said = "Micro-batches of 512 tokens: the largest updates fit."
+    assert said in caplog.messages
 
 
 @pytest.mark.slow
-def test_a_peak_above_the_limit_is_warned_of(trainer, caplog):
+def test_what_is_not_there_is_not_used(trainer):
     tiny = Hardware("CPU", GIB // 100, num_cores=2)
-    assert first_fitting(trainer, SHAPE, 2048, on=tiny) == 2048
-    assert "more than the 0.0 GiB available" in caplog.text
+    with pytest.raises(InputError, match="memory runs out"):
+        first_fitting(trainer, [SHAPE], 512, on=tiny)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "largest"),
+    [
+        ([(4, 4, 9), (8, 8, 4)], [(4, 4, 9), (8, 8, 4)]),  # 72, 64 positions
+        ([(4, 4, 8), (8, 8, 4)], [(4, 4, 8), (8, 8, 4)]),
+        ([(4, 4, 7), (8, 8, 4)], [(8, 8, 4)]),
+    ],
+)
+def test_the_largest_shapes_have_most_positions_or_longest_rows(
+    shapes, largest
+):
+    assert largest_shapes(shapes) == largest
 
 
 @pytest.mark.slow
