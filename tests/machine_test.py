@@ -1,6 +1,8 @@
 """Benchmarks print the processor, and its instructions for matrix products."""
 
+import importlib.util
 import platform
+import re
 
 import pytest
 from benchmarks.machine import describe_processor, print_machine
@@ -37,8 +39,19 @@ def test_without_cpuinfo_it_is_what_python_says():
     assert describe_processor("") == platform.machine()
 
 
-def test_the_machine_is_one_line_with_what_else_matters(capsys):
+def test_the_machine_is_one_line_with_what_else_matters(capsys, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     print_machine("TensorFlow 2.21")
     (line,) = capsys.readouterr().out.splitlines()
     assert " cores, " in line
     assert line.endswith("; TensorFlow 2.21")
+
+
+@pytest.mark.slow  # In a process of its own.
+def test_its_peaks_stand_below(capfd):
+    print_machine()
+    _, line = capfd.readouterr().out.splitlines()
+    found = re.fullmatch(
+        r"peaks of its CPU: float32 (\d+) GFLOP/s, bfloat16 (\d+) GFLOP/s", line
+    )
+    assert min(map(int, found.groups())) > 0

@@ -74,21 +74,6 @@ def update_seconds(precision, xla):
     return measuring.median_seconds(lambda: trainer.update(batch).loss.numpy())
 
 
-def peak_flops(precision):
-    """Returns the operations per second of the fastest of 20 products."""
-    import tensorflow as tf
-
-    n = 2048
-    x = tf.cast(tf.random.normal((n, n)), precision)
-    product = tf.function(
-        lambda: tf.reduce_sum(tf.matmul(x, x)), autograph=False
-    )
-    seconds = min(
-        measuring.timed(lambda: product().numpy())[0] for _ in range(20)
-    )
-    return 2 * n**3 / seconds
-
-
 def commands(peer_python, with_xla):
     """Returns the command of each measurement by its name."""
     ours = [sys.executable, __file__, "--measure"]
@@ -149,7 +134,7 @@ def update_line(name, values, peak):
 def measure(what, precision, xla="0"):
     """Prints one measurement, in this process."""
     if what == "peak":
-        print(peak_flops(precision))
+        print(machine.peak_flops(precision))
     else:
         print(update_seconds(precision, xla=xla == "1"))
 
