@@ -69,13 +69,13 @@ def train(
         hold_back_errors(strategy),
         _locked_directory(model_dir, strategy) as directory,
     ):
-        run = _Run(
-            read_inputs(
-                directory, hparams, text, options=options, strategy=strategy
-            )
+        inputs = read_inputs(
+            directory, hparams, text, options=options, strategy=strategy
         )
-        with StopSignal() as stop, run.progress, run.hang_watch:
-            run.loop(stop)
+        with HangWatch(options.hang_minutes) as hang_watch:
+            run = _Run(inputs, hang_watch)
+            with StopSignal() as stop, run.progress:
+                run.loop(stop)
         if not run.inputs.is_chief or stop.is_requested():
             return Result(stop.number, report=None)
         report = run.report()
@@ -136,10 +136,16 @@ def _locked_directory(
 
 
 class _Run:
-    """One process' part in a run."""
+    """One process' part in a run.
 
-    def __init__(self, inputs: RunInputs):
+    Args:
+        inputs: RunInputs.
+        hang_watch: HangWatch, which learns of what is done; None for no watch.
+    """
+
+    def __init__(self, inputs: RunInputs, hang_watch: HangWatch | None = None):
         self.inputs = inputs
+        self.hang_watch = hang_watch or HangWatch(minutes=None)
         summaries = Summaries(
             inputs.directory.summaries if inputs.is_chief else None
         )
@@ -151,16 +157,17 @@ class _Run:
             )
         )
         self.state.restore()
+        self.hang_watch.heartbeat()
         is_resumed = self.state.trainer.step > 0
         if not is_resumed and inputs.options.micro_batch_tokens is None:
             self.micro_batch_tokens = self._tried_micro_batch_tokens()
+            self.hang_watch.heartbeat()
         self.progress = Progress(
             self.state.trainer,
             inputs.hparams.steps,
             summaries=summaries,
             watchdog=self.state.watchdog,
         )
-        self.hang_watch = HangWatch(inputs.options.hang_minutes)
 
     def _log_run_summary(self) -> None:
         inputs = self.inputs
