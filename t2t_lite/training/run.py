@@ -1,5 +1,6 @@
 """A training run: from text pairs to checkpoints, any of which resumes it."""
 
+import atexit
 import contextlib
 import dataclasses
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from typing import NamedTuple
 import tensorflow as tf
 from absl import logging
 
-from t2t_lite import files
+from t2t_lite import files, terminal
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import HParams
 from t2t_lite.optimization.micro_batches import chunk_logits
@@ -78,8 +79,9 @@ def train(
                 run.loop(stop)
         if not run.inputs.is_chief or stop.is_requested():
             return Result(stop.number, report=None)
-        report = run.report()
-        draw_curves(directory)
+        with _other_workers_may_leave(strategy):
+            report = run.report()
+            draw_curves(directory)
         return Result(stop.number, report)
 
 
@@ -116,6 +118,16 @@ def preflight(
             )
         )
         return run.forecast_text()
+
+
+def _other_workers_may_leave(
+    strategy: tf.distribute.Strategy,
+) -> contextlib.AbstractContextManager[None]:
+    """Hides that TensorFlow takes workers that have ended for crashed."""
+    if not has_other_workers(strategy):
+        return contextlib.nullcontext()
+    atexit.register(terminal.discard_stderr)  # It may notice them only then.
+    return terminal.silent_cpp()
 
 
 @contextlib.contextmanager
