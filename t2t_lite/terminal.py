@@ -97,6 +97,22 @@ class AboveBar(io.TextIOBase):
 
 
 @contextlib.contextmanager
+def silent_cpp() -> Iterator[None]:
+    """Discards what C++ code writes to stderr; Python still writes there."""
+    with (
+        os.fdopen(os.dup(2), "w", 1, errors="backslashreplace") as python,
+        silent_stderr(),
+        contextlib.redirect_stderr(python),
+    ):
+        handler = logging.get_absl_handler().python_handler
+        stream = handler.setStream(python)
+        try:
+            yield
+        finally:
+            handler.setStream(stream)
+
+
+@contextlib.contextmanager
 def silent_stderr() -> Iterator[None]:
     """Discards what C++ code writes to stderr; exceptions still propagate."""
     if sys.stderr is not None:
@@ -109,3 +125,10 @@ def silent_stderr() -> Iterator[None]:
     finally:
         os.dup2(before, 2)
         os.close(before)
+
+
+def discard_stderr() -> None:
+    """Discards all that is written to stderr from now on."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    os.close(nowhere)

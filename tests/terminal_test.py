@@ -1,6 +1,7 @@
 """Progress bars never mix with output, and typing mistakes end nothing."""
 
 import io
+import os
 import sys
 
 import pytest
@@ -87,3 +88,28 @@ def test_a_mistyped_line_ends_nothing_and_results_have_no_prompts(
         "Ready: type a line. Ctrl-D ends.\n> > error: text must be UTF-8: type "
         "it again\n> > \n"
     )
+
+
+def test_only_cpp_code_is_silent(capfd):
+    handler = absl_logging.get_absl_handler().python_handler
+    before = sys.stderr, handler.stream
+    with terminal.silent_cpp():
+        os.write(2, b"from C++\n")
+        print("from Python", file=sys.stderr)
+        handler.stream.write("logged\n")
+        assert handler.stream is sys.stderr
+    assert (sys.stderr, handler.stream) == before
+    os.write(2, b"from C++ again\n")
+    said = capfd.readouterr().err
+    assert said == "from Python\nlogged\nfrom C++ again\n"
+
+
+def test_stderr_can_be_discarded_for_good(capfd):
+    before = os.dup(2)
+    try:
+        terminal.discard_stderr()
+        os.write(2, b"from C++\n")
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+    assert capfd.readouterr().err == ""

@@ -2,7 +2,8 @@
 
 import json
 import os
-import shutil
+import re
+import subprocess
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ _CLUSTER_STRATEGIES = (
     "auto",
     "multi_worker",
 )  # Strategies that may take a cluster.
+_GPU_NAME = re.compile(r"\d|GPU-|MIG-")  # Of CUDA_VISIBLE_DEVICES.
 
 
 class Cluster(NamedTuple):
@@ -149,31 +151,57 @@ def _resolved() -> dict[str, str]:
 
 
 def _resolved_by_tensorflow() -> dict[str, str]:
+    resolver = _slurm_resolver()
+    jobs = resolver.cluster_spec().as_dict()
+    kind, index = resolver.get_task_info()
+    hosts = [address.rpartition(":")[0] for address in jobs[kind]]
+    # The resolver sorts nodes by name, but SLURM puts n10 after n9.
+    node = os.environ.get("SLURMD_NODENAME", hosts[index])
+    if node != hosts[index]:
+        raise ValueError(f"task {index} runs on {node}, not on {hosts[index]}")
+    task = {"type": kind, "index": index}
+    found = {"TF_CONFIG": json.dumps({"cluster": jobs, "task": task})}
+    num_gpus = _num_visible_gpus()
+    if num_gpus >= max(map(hosts.count, hosts)):  # Each task gets its own.
+        _slurm_resolver(num_gpus).cluster_spec()
+        found["CUDA_VISIBLE_DEVICES"] = os.environ["CUDA_VISIBLE_DEVICES"]
+    return found
+
+
+def _slurm_resolver(num_gpus: int = 0) -> Any:
+    """Returns TensorFlow's SlurmClusterResolver.
+
+    Args:
+        num_gpus: of each node, which the resolver shares out among its tasks
+            by setting CUDA_VISIBLE_DEVICES; 0 to leave that as it is.
+    """
     import tensorflow as tf
 
     # Without GPUs the resolver would fail while looking for some, so it is told
     # that each task has one; nothing else learns of this.
-    most_tasks = int(os.environ["SLURM_STEP_NUM_TASKS"])
     no_gpus = {
-        "gpus_per_node": most_tasks,
+        "gpus_per_node": int(os.environ["SLURM_STEP_NUM_TASKS"]),
         "gpus_per_task": 1,
         "auto_set_gpu": False,
     }
-    has_gpus = shutil.which("nvidia-smi") or os.environ.get(
-        "CUDA_VISIBLE_DEVICES"
+    return tf.distribute.cluster_resolver.SlurmClusterResolver(
+        **{"gpus_per_node": num_gpus} if num_gpus else no_gpus
     )
-    resolver = tf.distribute.cluster_resolver.SlurmClusterResolver(
-        **{} if has_gpus else no_gpus
-    )
-    jobs = resolver.cluster_spec().as_dict()
-    kind, index = resolver.get_task_info()
-    host = jobs[kind][index].rpartition(":")[0]
-    # The resolver sorts nodes by name, but SLURM puts n10 after n9.
-    node = os.environ.get("SLURMD_NODENAME", host)
-    if node != host:
-        raise ValueError(f"task {index} runs on {node}, not on {host}")
-    task = {"type": kind, "index": index}
-    found = {"TF_CONFIG": json.dumps({"cluster": jobs, "task": task})}
-    if has_gpus:
-        found["CUDA_VISIBLE_DEVICES"] = os.environ["CUDA_VISIBLE_DEVICES"]
-    return found
+
+
+def _num_visible_gpus() -> int:
+    """Returns how many GPUs this process may use; 0 if that is not known.
+
+    It counts as TensorFlow's resolver does, but "" and "-1" are no GPUs, nor is
+    SLURM's "NoDevFiles".
+    """
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        return sum(map(bool, map(_GPU_NAME.match, visible.split(","))))
+    try:
+        listed = subprocess.run(
+            ["nvidia-smi", "--list-gpus"], capture_output=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return 0
+    return sum(line.startswith(b"GPU ") for line in listed.stdout.splitlines())

@@ -1,5 +1,6 @@
 """A training run: from text pairs to checkpoints, any of which resumes it."""
 
+import atexit
 import contextlib
 import dataclasses
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from typing import NamedTuple
 import tensorflow as tf
 from absl import logging
 
-from t2t_lite import files
+from t2t_lite import files, terminal
 from t2t_lite.english import counted
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import HParams
@@ -70,17 +71,18 @@ def train(
         hold_back_errors(strategy),
         _locked_directory(model_dir, strategy) as directory,
     ):
-        run = _Run(
-            read_inputs(
-                directory, hparams, text, options=options, strategy=strategy
-            )
+        inputs = read_inputs(
+            directory, hparams, text, options=options, strategy=strategy
         )
-        with StopSignal() as stop, run.progress, run.hang_watch:
-            run.loop(stop)
+        with HangWatch(options.hang_minutes) as hang_watch:
+            run = _Run(inputs, hang_watch)
+            with StopSignal() as stop, run.progress:
+                run.loop(stop)
         if not run.inputs.is_chief or stop.is_requested():
             return Result(stop.number, report=None)
-        report = run.report()
-        draw_curves(directory)
+        with _other_workers_may_leave(strategy):
+            report = run.report()
+            draw_curves(directory)
         return Result(stop.number, report)
 
 
@@ -119,6 +121,16 @@ def preflight(
         return run.forecast_text()
 
 
+def _other_workers_may_leave(
+    strategy: tf.distribute.Strategy,
+) -> contextlib.AbstractContextManager[None]:
+    """Hides that TensorFlow takes workers that have ended for crashed."""
+    if not has_other_workers(strategy):
+        return contextlib.nullcontext()
+    atexit.register(terminal.discard_stderr)  # It may notice them only then.
+    return terminal.silent_cpp()
+
+
 @contextlib.contextmanager
 def _locked_directory(
     model_dir: str, strategy: tf.distribute.Strategy
@@ -137,10 +149,16 @@ def _locked_directory(
 
 
 class _Run:
-    """One process' part in a run."""
+    """One process' part in a run.
 
-    def __init__(self, inputs: RunInputs):
+    Args:
+        inputs: RunInputs.
+        hang_watch: HangWatch, which learns of what is done; None for no watch.
+    """
+
+    def __init__(self, inputs: RunInputs, hang_watch: HangWatch | None = None):
         self.inputs = inputs
+        self.hang_watch = hang_watch or HangWatch(minutes=None)
         summaries = Summaries(
             inputs.directory.summaries if inputs.is_chief else None
         )
@@ -152,9 +170,11 @@ class _Run:
             )
         )
         self.state.restore()
+        self.hang_watch.heartbeat()
         is_resumed = self.state.trainer.step > 0
         if not is_resumed and inputs.options.micro_batch_tokens is None:
             self.micro_batch_tokens = self._tried_micro_batch_tokens()
+            self.hang_watch.heartbeat()
         self._log_sizes(is_resumed)
         self.progress = Progress(
             self.state.trainer,
@@ -162,7 +182,6 @@ class _Run:
             summaries=summaries,
             watchdog=self.state.watchdog,
         )
-        self.hang_watch = HangWatch(inputs.options.hang_minutes)
 
     def _log_run_summary(self) -> None:
         inputs = self.inputs

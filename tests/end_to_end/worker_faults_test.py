@@ -5,7 +5,13 @@ import tiny_run
 import worker_faults
 from worker_faults import Row, Wanted
 
-_WANTED = Wanted(1, r"error: worker \d has died", seconds=5.0, log="Step 1$")
+_WANTED = Wanted(
+    1,
+    r"error: worker \d has died",
+    seconds=5.0,
+    least_seconds=1.0,
+    log="Step 1$",
+)
 _LINES = "12:00:00 Step 1\nerror: worker 1 has died\n"
 
 
@@ -17,7 +23,17 @@ _LINES = "12:00:00 Step 1\nerror: worker 1 has died\n"
         (None, 2.0, _LINES, False),
         (1, 6.0, _LINES, False),
         (1, 2.0, _LINES + "12:00:01 Step 2\n", False),
+        (1, 0.5, _LINES, False),
         (1, 2.0, "Traceback (most recent call last)\n" + _LINES, False),
+        (1, 2.0, "error: another\n" + _LINES, False),
+        (
+            1,
+            2.0,
+            "E0000 00:00:1795899933.5 1 abort.cc:2] Gone\n" + _LINES,
+            False,
+        ),
+        (1, 2.0, "2026-11-28 21:05:33.5: F abort.cc:2] Gone\n" + _LINES, False),
+        (1, 2.0, "2026-11-28 21:05:33.5: I abort.cc:2] Here\n" + _LINES, True),
         (1, 2.0, "error: worker 1 has died\n", False),
         (1, 2.0, "", False),
     ],

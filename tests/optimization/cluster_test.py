@@ -158,6 +158,57 @@ def test_each_task_of_slurm_gets_its_gpus():
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "2,3"
 
 
+@pytest.fixture
+def nvidia_smi(tmp_path):
+    """Returns a function that puts a script called nvidia-smi on PATH."""
+
+    def write(script):
+        path = tmp_path / "nvidia-smi"
+        path.write_text(f"#!/bin/sh\n{script}\n", "utf-8")
+        path.chmod(0o755)
+        os.environ["PATH"] = str(tmp_path)
+
+    return write
+
+
+@pytest.mark.usefixtures("_in_this_process")
+def test_each_task_of_slurm_gets_gpus_that_nvidia_smi_lists(nvidia_smi):
+    nvidia_smi("echo 'GPU 0: A'; echo '  MIG 1g'; echo 'GPU 1: A'")
+    os.environ |= _SLURM | {"SLURM_PROCID": "1", "SLURMD_NODENAME": "node1"}
+    assert find_cluster("auto").index == 1
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "1"
+
+
+@pytest.mark.usefixtures("_in_this_process")
+@pytest.mark.parametrize(
+    "script", ["echo no driver; exit 9", "", "echo 'GPU 0: A'"]
+)
+def test_a_node_with_fewer_gpus_than_tasks_is_one_without(nvidia_smi, script):
+    nvidia_smi(script)
+    os.environ |= _SLURM
+    assert find_cluster("auto").index == 2
+    assert "CUDA_VISIBLE_DEVICES" not in os.environ
+
+
+@pytest.mark.usefixtures("_in_this_process")
+@pytest.mark.parametrize(
+    ("gpus", "nodes", "tasks"),
+    [
+        ("0", "node[1-2]", "2,1"),
+        *((none, "node[0-2]", "1(x3)") for none in ("", "-1", "NoDevFiles")),
+    ],
+)
+def test_too_few_visible_gpus_stay_as_they_are(nvidia_smi, gpus, nodes, tasks):
+    nvidia_smi("echo 'GPU 0: A'")
+    os.environ |= _SLURM | {
+        "CUDA_VISIBLE_DEVICES": gpus,
+        "SLURM_STEP_NODELIST": nodes,
+        "SLURM_STEP_TASKS_PER_NODE": tasks,
+    }
+    assert find_cluster("auto").index == 2
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == gpus
+
+
 @pytest.mark.usefixtures("_in_this_process")
 @pytest.mark.parametrize(
     ("changes", "reason"),
