@@ -146,6 +146,9 @@ def free_bytes() -> float:
 
 def _gpu_bytes() -> int:
     """Returns the memory of the first GPU that TensorFlow may use."""
+    import tensorflow as tf
+
+    tf.config.list_logical_devices("GPU")  # Sets it up as TensorFlow will.
     # There is no public way to ask for it before the GPU is used.
     from tensorflow.python.client import device_lib
 

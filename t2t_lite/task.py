@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from t2t_lite.decoding.line_predictor import LinePredictor
     from t2t_lite.decoding.search import SearchOptions
     from t2t_lite.evaluation.scores import Score
+    from t2t_lite.hardware import Hardware
     from t2t_lite.model.transformer import Transformer
     from t2t_lite.storage.model_directory import ModelDirectory
     from t2t_lite.text.vocabulary import FlatIds, Vocabulary
@@ -125,6 +126,7 @@ class Task(abc.ABC):
         model: "Transformer",
         directory: "ModelDirectory",
         options: "SearchOptions",
+        hardware: "Hardware | None" = None,
     ) -> "LinePredictor":
         """Returns what `open` does, for a model in memory and without XLA.
 
@@ -132,6 +134,8 @@ class Task(abc.ABC):
             model: Transformer.
             directory: ModelDirectory that has everything but the weights.
             options: SearchOptions.
+            hardware: Hardware that the batches suit; that of this process when
+                not given.
         """
 
     @abc.abstractmethod

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from t2t_lite.decoding.line_predictor import LinePredictor
     from t2t_lite.decoding.search import SearchOptions
     from t2t_lite.evaluation.scores import Score
+    from t2t_lite.hardware import Hardware
     from t2t_lite.model.transformer import Transformer
     from t2t_lite.storage.model_directory import ModelDirectory
     from t2t_lite.text.vocabulary import FlatIds, Vocabulary
@@ -89,6 +90,7 @@ class TranslationTask(Task):
         model: "Transformer",
         directory: "ModelDirectory",
         options: "SearchOptions",
+        hardware: "Hardware | None" = None,
     ) -> "LinePredictor":
         from t2t_lite.translation.line_translator import LineTranslator
 
@@ -98,6 +100,7 @@ class TranslationTask(Task):
             options,
             xla=False,
             splitting=directory.settings().splitting(),
+            hardware=hardware,
         )
 
     def scores(

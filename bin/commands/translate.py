@@ -120,11 +120,11 @@ def main(_: list[str]) -> int:
     model_flags.settle_precision(hparams, header.get("precision"))
     from t2t_lite.decoding.line_predictor import as_lines
 
+    sizing = partial_output.find_sizing(header, FLAGS.engine)
+    search |= model_flags.translator_arguments() | {"hardware": sizing.hardware}
     options = {name: FLAGS[name].value for name in _OPTIONS}
-    translator = engines.open_model(
-        FLAGS.engine, **model_flags.translator_arguments(), **options, **search
-    )
-    options = {name: FLAGS[name].value for name in _SHAPING}
+    translator = engines.open_model(FLAGS.engine, **options, **search)
+    options = {name: FLAGS[name].value for name in _SHAPING} | sizing.options
     with partial_output.open_output(
         FLAGS.output, inputs, translator, window=window, options=options
     ) as output:

@@ -18,6 +18,7 @@ from t2t_lite.decoding.search import ids_translator
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.decoding.steering import Steering
 from t2t_lite.decoding.term_search import TermSearch
+from t2t_lite.hardware import Hardware
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.text.vocabulary import Vocabulary
 from t2t_lite.token_ids import EOS
@@ -54,6 +55,7 @@ def model_engine(
     *,
     description: str = "a model in memory",
     devices: Sequence[str] = (),
+    hardware: Hardware | None = None,
 ) -> Engine:
     """Returns the Engine of a Transformer in memory, or of several.
 
@@ -64,6 +66,7 @@ def model_engine(
         xla: that of `ids_translator`.
         description: str, where the weights are from.
         devices: that of `make_replicas`.
+        hardware: that of `ids_translator`.
 
     Raises:
         InputError: an option does not suit the vocabulary.
@@ -72,7 +75,12 @@ def model_engine(
 
     def make_translator(options: SearchOptions, **arguments: Any) -> Callable:
         return ids_translator(
-            model, options, xla, replicas=replicas, **arguments
+            model,
+            options,
+            xla,
+            hardware=hardware,
+            replicas=replicas,
+            **arguments,
         )
 
     searches = _Searches(make_translator, vocabulary.target, options)

@@ -9,6 +9,7 @@ them is cut off. So nothing else has to be kept in step with the file.
 """
 
 import contextlib
+import dataclasses
 import hashlib
 import io
 import itertools
@@ -16,18 +17,20 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, NoReturn
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, NamedTuple, NoReturn
 
 from absl import logging
 
 from t2t_lite import files
 from t2t_lite.errors import InputError
+from t2t_lite.hardware import Hardware, find_hardware
 
 if TYPE_CHECKING:
     from t2t_lite.decoding.line_predictor import LinePredictor
 
 _INPUT, _PREFIXES = "input_sha256", "prefixes_sha256"
 _MODEL, _GLOSSARY = "model_sha256", "glossary_sha256"
+_HARDWARE = "hardware"
 _MOST_HEADER_BYTES = 2**20
 
 
@@ -162,6 +165,45 @@ def read_header(partial: str | None) -> dict[str, Any]:
         return _parsed(file.readline(_MOST_HEADER_BYTES)) or {}
 
 
+class Sizing(NamedTuple):
+    """The hardware that the batches of a translation suit."""
+
+    hardware: Hardware | None  # None for that of this process
+    options: dict[str, Any]  # of `open_output`: what OUTPUT.partial keeps of it
+
+
+def find_sizing(
+    header: Mapping[str, Any], engine: str = "tensorflow"
+) -> Sizing:
+    """Returns the Sizing of a translation that is begun or resumed.
+
+    What is resumed keeps its batches, because the last bits of scores may
+    depend on them. Another kind of device has batches of its own: it gives
+    other bits anyway, and may not have the memory.
+
+    Args:
+        header: that of `read_header`. Version 0.1.0 kept no hardware at first:
+            then the batches suit this process.
+        engine: one of `engines.NAMES`. With CTranslate2, batches always suit
+            the process: it loads its model before TensorFlow uses a GPU.
+    """
+    if engine == "ctranslate2" or (header and _HARDWARE not in header):
+        return Sizing(None, {})
+    found = find_hardware()
+    kept = header.get(_HARDWARE, dataclasses.asdict(found))
+    begun_on = _as_hardware(kept)
+    is_same_kind = begun_on is not None and begun_on.kind == found.kind
+    return Sizing(begun_on if is_same_kind else found, {_HARDWARE: kept})
+
+
+def _as_hardware(kept: Any) -> Hardware | None:
+    """Returns the Hardware that a first line has; None if it is none."""
+    try:
+        return Hardware(**kept)
+    except TypeError:
+        return None
+
+
 def _parsed(header: bytes) -> dict[str, Any] | None:
     """Returns what a first line says; None if it is not such a line."""
     try:
@@ -203,10 +245,22 @@ def _require_header(file: BinaryIO, header: bytes, partial: str) -> None:
     found = file.readline(_MOST_HEADER_BYTES)
     if found == header:
         return
-    if not header.startswith(found):
+    if not _is_cut(found, header):
         _refuse(found, json.loads(header), partial)
     file.seek(0)
     file.write(header)
+    file.truncate()
+
+
+def _is_cut(found: bytes, header: bytes) -> bool:
+    """Returns whether a first line is the beginning of one like the header.
+
+    Where it is cut, the hardware that it may have kept is lost.
+    """
+    same_work, _, _ = header.partition(f'"{_HARDWARE}"'.encode())
+    return header.startswith(found) or (
+        found.startswith(same_work) and not found.endswith(b"\n")
+    )
 
 
 def _refuse(found: bytes, work: dict[str, Any], partial: str) -> NoReturn:

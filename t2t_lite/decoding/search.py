@@ -174,7 +174,8 @@ def ids_translator(
         constraint: that of `search`.
         given: names of what else a SearchBatch has, such as "prefixes_BK3": the
             function takes an argument for each, with those of all sequences.
-        hardware: Hardware that runs it; that of this process when not given.
+        hardware: Hardware that its batches suit; that of this process when not
+            given.
         replicas: Replicas of the model that share the work; none if it works
             alone.
 

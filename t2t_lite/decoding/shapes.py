@@ -13,11 +13,14 @@ import tensorflow as tf
 from t2t_lite.hardware import Hardware
 from t2t_lite.text.batching import length_ladder
 
-_BATCH_SIZES = (1, 8, 64, 512)  # The rows of batches whose shapes are fixed.
+# The rows of batches whose shapes are fixed: up to the last of these, padded;
+# otherwise a power of 2, and all of them sequences.
+_PADDED_SIZES = (1, 8, 64, 512)
+_SMALLEST_FULL_SIZE = 2048
 _ALWAYS_TOGETHER = 32  # Sequences up to this length share any batch.
 _LARGEST_NARROW_BEAM = 8
 _TOKENS_PER_CORE = 1024  # More at a time was no faster when measured.
-# On a GPU: what the cache and the logits of one source token take, generously.
+# What the cache and the logits of one source token take, generously.
 _BYTES_PER_TOKEN = 2**20
 _TOKENS_PER_ROW = 16
 # An export may be served anywhere.
@@ -40,6 +43,8 @@ def capacity(
 ) -> Capacity:
     """Returns how much one batch of a search may hold.
 
+    It is what memory holds; on a CPU, at most what keeps its cores busy.
+
     Args:
         hardware: Hardware that runs the search.
         beam_width: int; wide beams take fewer rows at once.
@@ -51,14 +56,15 @@ def capacity(
     Capacity(tokens=2048, rows=128, num_parts=2)
     >>> capacity(ANYWHERE, beam_width=20)
     Capacity(tokens=384, rows=8, num_parts=2)
+    >>> capacity(Hardware("CPU", 1e9, num_cores=2))
+    Capacity(tokens=953, rows=59, num_parts=2)
     >>> capacity(Hardware("GPU", 80e9, num_cores=16))
     Capacity(tokens=76293, rows=4768, num_parts=1)
     """
-    if hardware.kind == "GPU":
-        memory_bytes = int(hardware.memory_bytes) // num_models
-        tokens = memory_bytes // _BYTES_PER_TOKEN
-    else:
-        tokens = _TOKENS_PER_CORE * hardware.num_parts
+    memory_bytes = int(hardware.memory_bytes) // num_models
+    tokens = max(1, memory_bytes // _BYTES_PER_TOKEN)
+    if hardware.kind == "CPU":
+        tokens = min(tokens, _TOKENS_PER_CORE * hardware.num_parts)
     tokens_per_row = _TOKENS_PER_ROW
     if beam_width > _LARGEST_NARROW_BEAM:
         tokens, tokens_per_row = tokens * 3 // 16, tokens_per_row * 3
@@ -129,6 +135,9 @@ def batches(
             )
         rows_R = rest[: int(limits.max_rows)]
         rows_R = rows_R[lengths_N[rows_R] >= int(limits.min_length)]
+        if fixed_shapes:
+            with tf.device("CPU:0"):
+                rows_R = np.asarray(_rows_at_once(rows_R, capacity))
         yield rows_R
         rest = rest[len(rows_R) :]
 
@@ -183,11 +192,13 @@ def run_in_batches(
         rows_R = order_N[start : tf.minimum(start + limits.max_rows, count)]
         fits_R = tf.gather(lengths_N, rows_R) >= limits.min_length
         rows_R = tf.boolean_mask(rows_R, fits_R)
+        if fixed_shapes:
+            rows_R = _rows_at_once(rows_R, capacity)
         for n in range(num_parts):
             part_R = rows_R[n::num_parts]
             num_rows = tf.size(part_R)
             if fixed_shapes:
-                num_rows = _next_batch_size(num_rows)
+                num_rows = _next_batch_size(num_rows, capacity)
             found = run(part_R, num_rows, limits.length)
             results = _with_rows(results, part_R, found)
         return start + tf.size(rows_R), results
@@ -220,13 +231,34 @@ def take_rows(
 def _batch_sizes(length, capacity):
     """Returns the numbers of rows that a batch of that length may have."""
     max_rows = min(capacity.rows, max(1, capacity.tokens // length))
-    return [rows for rows in _BATCH_SIZES if rows <= max_rows]
+    sizes = [*_PADDED_SIZES, *_full_sizes(capacity)]
+    return [rows for rows in sizes if rows <= max_rows]
 
 
-def _next_batch_size(num_rows):
-    """Returns the smallest of _BATCH_SIZES that holds this many rows."""
-    place = tf.searchsorted(tf.constant(_BATCH_SIZES), num_rows[None])[0]
-    return tf.constant(_BATCH_SIZES)[place]
+def _full_sizes(capacity):
+    """Returns the numbers of rows of batches that are never padded."""
+    count = (capacity.rows // _SMALLEST_FULL_SIZE).bit_length()
+    return [_SMALLEST_FULL_SIZE * 2**n for n in range(count)]
+
+
+def _rows_at_once(rows_R, capacity):
+    """Returns those of rows that fit together that make the next batch.
+
+    They are all of them, or as many as fill one if a padded one cannot hold
+    them.
+    """
+    full_sizes = _full_sizes(capacity)
+    if not full_sizes:
+        return rows_R
+    sizes = tf.constant([max(_PADDED_SIZES), *full_sizes])
+    place = tf.searchsorted(sizes, tf.shape(rows_R), side="right")[0]
+    return rows_R[: sizes[tf.maximum(place - 1, 0)]]
+
+
+def _next_batch_size(num_rows, capacity):
+    """Returns the smallest size of a batch that holds this many rows."""
+    sizes = tf.constant([*_PADDED_SIZES, *_full_sizes(capacity)])
+    return sizes[tf.searchsorted(sizes, num_rows[None])[0]]
 
 
 def _limits(longest, max_length, fixed_shapes, capacity):

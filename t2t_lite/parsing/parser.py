@@ -13,6 +13,7 @@ from t2t_lite.decoding.devices import find_devices, make_replicas
 from t2t_lite.decoding.line_predictor import LinePredictor, Translation
 from t2t_lite.decoding.search import SearchOptions, ids_translator
 from t2t_lite.errors import InputError, require, require_optional_bool
+from t2t_lite.hardware import Hardware
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.parsing import encoding, trees
 from t2t_lite.parsing.constraint import TreeSymbols
@@ -42,6 +43,8 @@ class LineParser(LinePredictor):
             all.
         description: str, where the weights are from.
         devices: as for `make_replicas`.
+        hardware: Hardware that the batches suit; that of this process when not
+            given.
 
     Raises:
         InputError: the vocabulary has no symbols of trees, or the options leave
@@ -59,6 +62,7 @@ class LineParser(LinePredictor):
         tag_dictionary: TagDictionary | None = None,
         description: str = "a model in memory",
         devices: Sequence[str] = (),
+        hardware: Hardware | None = None,
     ):
         require_optional_bool(xla=xla)
         if options.max_extra_length < 2:
@@ -84,7 +88,7 @@ class LineParser(LinePredictor):
         self._symbols_by_id = {i: symbol for symbol, i in ids.items()}
         pieces = vocabulary.tokens(range(vocabulary.size))
         self._num_words_V = np.array([p.count(SPACE) for p in pieces])
-        self._xla = xla
+        self._xla, self._hardware = xla, hardware
         self._tag_dictionary = tag_dictionary
         self._making_searcher = threading.Lock()
 
@@ -166,6 +170,7 @@ class LineParser(LinePredictor):
             self._xla,
             max_length=max_length,
             constraint=self._constraint,
+            hardware=self._hardware,
             replicas=self._replicas,
         )
 
@@ -204,6 +209,7 @@ class Parser(LineParser):
         xla: bool, whether XLA compiles the search. Sentences of all lengths,
             with room for 300 symbols more, need many programs.
         devices: "all" GPUs of the machine (without any, its CPU), or how many.
+        hardware: that of LineParser.
         **options: what to change in the SearchOptions of the model's settings.
 
     Raises:
@@ -218,6 +224,7 @@ class Parser(LineParser):
         precision: str = "float32",
         xla: bool = False,
         devices: str | int = 1,
+        hardware: Hardware | None = None,
         **options: Any,
     ):
         directory = ModelDirectory(model_dir)
@@ -240,5 +247,6 @@ class Parser(LineParser):
             tag_dictionary=load_tags(directory),
             description=description,
             devices=find_devices(devices),
+            hardware=hardware,
         )
         self.training_record = record

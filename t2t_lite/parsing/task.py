@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from t2t_lite.decoding.line_predictor import LinePredictor
     from t2t_lite.decoding.search import SearchOptions
     from t2t_lite.evaluation.scores import Score
+    from t2t_lite.hardware import Hardware
     from t2t_lite.model.transformer import Transformer
     from t2t_lite.storage.model_directory import ModelDirectory
     from t2t_lite.text.vocabulary import FlatIds, Vocabulary
@@ -137,6 +138,7 @@ class ParsingTask(Task):
         model: "Transformer",
         directory: "ModelDirectory",
         options: "SearchOptions",
+        hardware: "Hardware | None" = None,
     ) -> "LinePredictor":
         from t2t_lite.parsing import tag_dictionary
         from t2t_lite.parsing.parser import LineParser
@@ -146,6 +148,7 @@ class ParsingTask(Task):
             directory.vocabulary(),
             options,
             tag_dictionary=tag_dictionary.load_tags(directory),
+            hardware=hardware,
         )
 
     def scores(

@@ -13,6 +13,7 @@ from t2t_lite.decoding.search import SearchOptions
 from t2t_lite.english import counted
 from t2t_lite.evaluation.perplexity import TokenScorer, TokenScores
 from t2t_lite.evaluation.scores import Score
+from t2t_lite.hardware import Hardware
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.optimization.strategies import value_from_chief
 from t2t_lite.storage.model_directory import ModelDirectory
@@ -105,6 +106,8 @@ class DevEvaluation:
         sha256: of the pairs; "" if there are none.
         options: RunOptions.
         summaries: Summaries.
+        hardware: Hardware that the batches of a search suit; that of this
+            process when not given.
     """
 
     def __init__(
@@ -116,9 +119,13 @@ class DevEvaluation:
         sha256: str,
         options: RunOptions,
         summaries: Summaries,
+        hardware: Hardware | None = None,
     ):
         self.state = DevState(dev_sha256=sha256)
-        self._task, self._model, self._directory = task, model, directory
+        self._make_scorer = functools.partial(
+            _Scorer, task, model, directory, hardware=hardware
+        )
+        self._model = model
         self._pairs, self._options = pairs, options
         self._summaries = summaries
         self._scorer: _Scorer | None = None  # Created when needed.
@@ -152,7 +159,7 @@ class DevEvaluation:
             return 0.0
         every = -(-len(self._pairs) // _PAIRS_TRIED)
         tried = self._pairs[::every]
-        scorer = _Scorer(self._task, self._model, self._directory, pairs=tried)
+        scorer = self._make_scorer(pairs=tried)
         start = time.perf_counter()
         scorer.scores(lambda: False)
         return (time.perf_counter() - start) / len(tried) * len(self._pairs)
@@ -191,9 +198,7 @@ class DevEvaluation:
             should_stop: once it returns True, the evaluation is given up.
         """
         if self._scorer is None:
-            self._scorer = _Scorer(
-                self._task, self._model, self._directory, pairs=self._pairs
-            )
+            self._scorer = self._make_scorer(pairs=self._pairs)
         found = self._scorer.scores(should_stop)
         if found is None:
             return False
@@ -238,6 +243,7 @@ class _Scorer:
         model: Transformer,
         directory: ModelDirectory,
         pairs: Sequence[tuple[str, str]],
+        hardware: Hardware | None,
     ):
         self._task = task
         self._sources = [source for source, _ in pairs]
@@ -252,7 +258,9 @@ class _Scorer:
         # A wide beam, such as a parser's, takes too long to be used often.
         width = min(model.hparams.beam_width, _WIDEST_BEAM)
         options = SearchOptions.from_hparams(model.hparams, beam_width=width)
-        self._translator = task.from_model(model, directory, options)
+        self._translator = task.from_model(
+            model, directory, options, hardware=hardware
+        )
 
     def scores(
         self, should_stop: Callable[[], bool]

@@ -17,6 +17,7 @@ from t2t_lite.optimization.micro_batches import chunk_logits, why_so_many
 from t2t_lite.optimization.strategies import (
     best_num_parts,
     device_names,
+    has_other_workers,
     hold_back_errors,
     is_chief,
     make_strategy,

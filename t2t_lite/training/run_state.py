@@ -37,6 +37,7 @@ class RunState:
             sha256=inputs.dev_sha256,
             options=options,
             summaries=summaries,
+            hardware=inputs.hardware,
         )
         self.checkpointer = Checkpointer(
             inputs.directory,

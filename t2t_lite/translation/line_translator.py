@@ -30,6 +30,7 @@ from t2t_lite.errors import (
     require_int,
     require_optional_bool,
 )
+from t2t_lite.hardware import Hardware
 from t2t_lite.model.alignment_head import AlignmentHead
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage.model_directory import LoadedModel, ModelDirectory
@@ -136,6 +137,7 @@ class LineTranslator(LinePredictor):
         options: SearchOptions | None = None,
         xla: bool | None = None,
         splitting: Splitting | None = None,
+        hardware: Hardware | None = None,
     ) -> "LineTranslator":
         """Returns the LineTranslator of a Transformer in memory.
 
@@ -148,6 +150,7 @@ class LineTranslator(LinePredictor):
             xla: that of Translator.
             splitting: Splitting; when not given, only what is over-long is
                 split.
+            hardware: that of Translator.
 
         Raises:
             InputError: the model does not have as many ids as the vocabulary,
@@ -182,7 +185,9 @@ class LineTranslator(LinePredictor):
         for weight in model.weights:
             is_finite = bool(ops.all(ops.isfinite(weight)))
             require(rule, is_finite, weight=weight.path)
-        engine = model_engine(model, vocabulary, options=options, xla=xla)
+        engine = model_engine(
+            model, vocabulary, options=options, xla=xla, hardware=hardware
+        )
         return LineTranslator(
             engine, vocabulary, options=options, splitting=splitting
         )
@@ -536,6 +541,8 @@ class Translator(LineTranslator):
             over-long.
         devices: "all" GPUs of the machine (without any, its CPU), or how many;
             lists of lines are divided among them.
+        hardware: Hardware that the batches suit; that of this process when not
+            given.
         options: what to change in the SearchOptions of the model's settings.
 
     Raises:
@@ -551,6 +558,7 @@ class Translator(LineTranslator):
         xla: bool | None = None,
         sentences: str = "auto",
         devices: str | int = 1,
+        hardware: Hardware | None = None,
         **options: Any,
     ):
         members = members_of(model_dir, checkpoint)
@@ -586,6 +594,7 @@ class Translator(LineTranslator):
                 xla=xla,
                 description=description,
                 devices=find_devices(devices),
+                hardware=hardware,
             ),
             vocabulary,
             options=search_options,

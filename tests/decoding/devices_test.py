@@ -256,7 +256,7 @@ def test_two_cpus_score_as_one_does(two_cpus):
 @pytest.mark.slow
 def test_each_device_has_weights_of_its_own(two_cpus):
     _, found = two_cpus
-    for kind in ("copied", "mirrored"):
+    for kind in ("copied", "mirrored", "dev"):
         names = [name[-5:] for name in found[kind]["devices"]]
         assert names == ["CPU:0", "CPU:1"]
 
@@ -268,3 +268,19 @@ def test_mirrored_weights_are_those_of_now(two_cpus):
         assert of_one == of_all
     before, after = found["mirrored"]["found"][0]
     assert before != after
+
+
+@pytest.mark.slow
+def test_two_devices_score_dev_as_one_does(two_cpus):
+    """The scores of a run on the devices of a MirroredStrategy."""
+    _, found = two_cpus
+    of_one, of_all = found["dev"]["found"]
+    for one, both in zip(of_one, of_all, strict=True):
+        assert one.keys() == both.keys() == {"dev/perplexity", "dev/bleu"}
+        assert both["dev/bleu"] == one["dev/bleu"]
+        assert both["dev/perplexity"] == pytest.approx(
+            one["dev/perplexity"], rel=1e-5
+        )
+    before, after = (one["dev/bleu"] for one in of_one)
+    assert before == pytest.approx(100)
+    assert after < 50

@@ -1,5 +1,6 @@
 """An output interrupted anywhere is completed as if it had not been."""
 
+import dataclasses
 import errno
 import gzip
 import os
@@ -11,7 +12,11 @@ import pytest
 from t2t_lite.decoding import partial_output
 from t2t_lite.decoding.search_options import SearchOptions
 from t2t_lite.errors import InputError
+from t2t_lite.hardware import Hardware
 
+CPU = Hardware("CPU", 4e9, num_cores=2)
+BUSY_CPU = Hardware("CPU", 123_456_789, num_cores=16)
+GPU = Hardware("GPU", 80e9, num_cores=16)
 WINDOW = 3
 LINES = [f"é{n}\u2028" for n in range(8)]  # The last window is not full.
 
@@ -71,6 +76,12 @@ def write(
             output.write(outputs(line, nbest))
             taken.append(n)
     return taken
+
+
+def begin_on(hardware, monkeypatch):
+    """Returns the Sizing of a translation that begins on some Hardware."""
+    monkeypatch.setattr(partial_output, "find_hardware", lambda: hardware)
+    return partial_output.find_sizing({})
 
 
 def expected(nbest=1):
@@ -327,3 +338,70 @@ def test_lines_that_cannot_be_moved_to_their_place_are_kept(
         write(tmp_path / "output", source, window=100)
     kept = (tmp_path / "output.partial").read_text("utf-8")
     assert kept.endswith(expected())
+
+
+@pytest.mark.parametrize(
+    ("begun_on", "resumed_on", "sized_for"),
+    [
+        (CPU, CPU, CPU),
+        (CPU, BUSY_CPU, CPU),
+        (GPU, dataclasses.replace(GPU, memory_bytes=16e9), GPU),
+        (GPU, CPU, CPU),
+        (CPU, GPU, GPU),
+    ],
+)
+def test_what_is_resumed_keeps_its_batches_on_devices_of_one_kind(
+    tmp_path, source, monkeypatch, begun_on, resumed_on, sized_for
+):
+    path, partial = tmp_path / "output", str(tmp_path / "output.partial")
+    begun = begin_on(begun_on, monkeypatch)
+    assert begun.hardware == begun_on
+    with pytest.raises(StoppedError):
+        write(path, source, stop_at=5, **begun.options)
+    monkeypatch.setattr(partial_output, "find_hardware", lambda: resumed_on)
+    resumed = partial_output.find_sizing(partial_output.read_header(partial))
+    assert resumed.hardware == sized_for
+    assert write(path, source, **resumed.options)[0] == 4
+    assert path.read_text("utf-8") == expected()
+
+
+def test_what_kept_no_hardware_is_resumed_on_any(tmp_path, source, monkeypatch):
+    path, partial = tmp_path / "output", str(tmp_path / "output.partial")
+    with pytest.raises(StoppedError):
+        write(path, source, stop_at=5)
+    monkeypatch.setattr(partial_output, "find_hardware", lambda: CPU)
+    resumed = partial_output.find_sizing(partial_output.read_header(partial))
+    assert resumed.hardware is None
+    assert write(path, source, **resumed.options)[0] == 4
+
+
+def test_ctranslate2_is_not_told_of_hardware(monkeypatch):
+    monkeypatch.setattr(partial_output, "find_hardware", lambda: 1 / 0)
+    for header in ({}, {"engine": "ctranslate2"}):
+        found = partial_output.find_sizing(header, "ctranslate2")
+        assert found == partial_output.Sizing(None, {})
+
+
+@pytest.mark.parametrize("kept", [7, None, {}, {"kind": "CPU"}])
+def test_hardware_that_is_none_is_not_taken(monkeypatch, kept):
+    monkeypatch.setattr(partial_output, "find_hardware", lambda: CPU)
+    found = partial_output.find_sizing({"hardware": kept})
+    assert found.hardware == CPU
+    assert found.options == {"hardware": kept}
+
+
+def test_a_first_line_that_was_cut_is_written_again(
+    tmp_path, source, monkeypatch
+):
+    path, partial = tmp_path / "output", tmp_path / "output.partial"
+    with pytest.raises(StoppedError):
+        write(path, source, stop_at=5, **begin_on(GPU, monkeypatch).options)
+    header = partial.read_bytes().split(b"\n")[0]
+    others = begin_on(BUSY_CPU, monkeypatch).options
+    for size in range(len(header)):
+        partial.write_bytes(header[:size])
+        assert write(path, source, **others)[0] == 1
+        assert path.read_text("utf-8") == expected()
+    partial.write_bytes(header[:-1] + b"\n")
+    with pytest.raises(InputError, match="is not a partial translation"):
+        write(path, source, **others)

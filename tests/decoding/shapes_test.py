@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite.decoding import shapes
-from t2t_lite.hardware import Hardware
+from t2t_lite.hardware import GIB, Hardware
 
 MAX_LENGTHS = [
     5,
@@ -196,9 +196,12 @@ def test_each_batch_runs_in_as_many_parts_as_there_are(num_parts):
 @pytest.mark.parametrize(
     ("kind", "gigabytes", "num_cores", "expected"),
     [
-        ("CPU", 1, 2, (2048, 128, 2)),
-        ("CPU", 1, 1, (1024, 64, 1)),
+        ("CPU", 3, 2, (2048, 128, 2)),
+        ("CPU", 2, 1, (1024, 64, 1)),
         ("CPU", 1000, 8, (8192, 512, 8)),
+        ("CPU", 1000, 64, (16_384, 1024, 16)),
+        ("CPU", 1, 2, (953, 59, 2)),  # Memory is short.
+        ("CPU", 0, 2, (1, 1, 2)),
         ("GPU", 8, 16, (7629, 476, 1)),
         ("GPU", 16, 16, (15_258, 953, 1)),
         ("GPU", 80, 16, (76_293, 4768, 1)),
@@ -212,11 +215,81 @@ def test_a_batch_holds_what_suits_the_hardware(
     assert shapes.capacity(hardware) == expected
 
 
-def test_tokens_that_are_given_take_precedence():
-    gpu = Hardware("GPU", 80e9, num_cores=16)
-    assert shapes.capacity(gpu, 4, tokens_at_once=320)[:2] == (320, 20)
+@pytest.mark.parametrize(
+    ("kind", "num_models", "expected"),
+    [
+        ("GPU", 1, (7629, 476)),
+        ("GPU", 4, (1907, 119)),
+        ("CPU", 1, (2048, 128)),
+        ("CPU", 3, (2048, 128)),
+        ("CPU", 4, (1907, 119)),
+    ],
+)
+def test_models_that_search_as_one_share_the_memory(kind, num_models, expected):
+    hardware = Hardware(kind, 8e9, num_cores=2)
+    found = shapes.capacity(hardware, num_models=num_models)
+    assert found[:2] == expected
+
+
+def test_batches_do_not_depend_on_how_much_memory_is_to_spare():
+    for beam_width in (4, 20):
+        found = {
+            shapes.capacity(Hardware("CPU", gib * GIB, 4), beam_width)
+            for gib in (4, 4.7, 64)
+        }
+        assert len(found) == 1
+
+
+@pytest.mark.parametrize("kind", ["CPU", "GPU"])
+def test_tokens_that_are_given_take_precedence(kind):
+    hardware = Hardware(kind, 80e9, num_cores=16)
+    assert shapes.capacity(hardware, 4, tokens_at_once=320)[:2] == (320, 20)
 
 
 def test_a_gpu_is_given_shapes_of_many_rows():
     gpu = shapes.capacity(Hardware("GPU", 80e9, num_cores=16))
     assert (512, 32) in shapes.batch_shapes(32, gpu)
+
+
+@pytest.mark.parametrize(
+    ("hardware", "expected"),
+    [
+        (shapes.ANYWHERE, [1, 8, 64]),
+        (Hardware("CPU", 1000e9, num_cores=64), [1, 8, 64, 512]),
+        (Hardware("GPU", 8e9, num_cores=16), [1, 8, 64]),
+        (Hardware("GPU", 16e9, num_cores=16), [1, 8, 64, 512]),
+        (Hardware("GPU", 80e9, num_cores=16), [1, 8, 64, 512, 2048, 4096]),
+        (
+            Hardware("GPU", 300e9, num_cores=16),
+            [1, 8, 64, 512, 2048, 4096, 8192, 16_384],
+        ),
+    ],
+)
+def test_a_batch_has_at_most_the_rows_that_memory_holds(hardware, expected):
+    found = shapes.batch_shapes(8, shapes.capacity(hardware))
+    assert [rows for rows, _ in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("num_sequences", "sizes"),
+    [
+        (511, [512]),
+        (513, [512, 1]),
+        (1600, [512, 512, 512, 64]),
+        (2047, [512, 512, 512, 512]),
+        (2048, [2048]),
+        (2060, [2048, 64]),
+        (6700, [4096, 2048, 512, 64]),
+    ],
+)
+def test_batches_of_very_many_rows_have_no_padding(num_sequences, sizes):
+    gpu = shapes.capacity(Hardware("GPU", 80e9, num_cores=16))
+    lengths = [5] * num_sequences
+    (squares, _), batches = run_squares(lengths, 23, True, capacity=gpu)
+    assert squares.tolist() == [n**2 for n in range(num_sequences)]
+    assert [num_rows for _, num_rows, _ in batches] == sizes
+    planned = shapes.batches(
+        np.array(lengths), max_length=23, fixed_shapes=True, capacity=gpu
+    )
+    found = [rows_R.tolist() for rows_R in planned]
+    assert found == [rows for rows, *_ in batches]

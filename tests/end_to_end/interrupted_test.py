@@ -1,5 +1,6 @@
 """An interrupted bin/translate resumes and writes the same bytes."""
 
+import dataclasses
 import time
 
 import binaries
@@ -16,6 +17,8 @@ from tiny_translator import (
 )
 
 from t2t_lite import engines, hardware
+from t2t_lite.decoding import partial_output, shapes
+from t2t_lite.hardware import GIB
 from t2t_lite.translation.line_translator import LineTranslator
 
 
@@ -28,7 +31,9 @@ def _opened_once():
     open_model, opened = engines.open_model, {}
 
     def give(*engine, **options):
-        key = repr((engine, options))
+        # The memory that is free changes all the time.
+        sizing = dataclasses.replace(options["hardware"], memory_bytes=4 * GIB)
+        key = repr((engine, options | {"hardware": sizing}))
         key += str(tf.config.optimizer.get_experimental_options())
         if key not in opened:
             opened[key] = open_model(*engine, **options)
@@ -182,3 +187,39 @@ def test_a_translation_that_was_killed_has_the_same_bytes(model_dir, tmp_path):
     assert "Resuming at line" in errors
     assert output.read_bytes() == whole.read_bytes()
     assert not partial.exists()
+
+
+@pytest.mark.slow
+def test_a_translation_keeps_its_batches_where_there_are_other_cores(
+    model_dir, source, tmp_path, monkeypatch
+):
+    flags = _flags(model_dir, source, tmp_path / "output")
+    capacity, found = shapes.capacity, []
+
+    def note(*arguments, **others):
+        found.append(capacity(*arguments, **others))
+        return found[-1]
+
+    monkeypatch.setattr(shapes, "capacity", note)
+    for n, num_cores in ((2, 3), (0, 1)):
+        machine = hardware.Hardware("CPU", 4 * GIB, num_cores)
+        with monkeypatch.context() as patch:
+            patch.setattr(partial_output, "find_hardware", lambda m=machine: m)
+            stop = _Stop(patch, n)
+            status, _, errors = in_process.run("translate", *flags)
+        assert status == (130 if n else 0), errors
+    assert stop.first_lines[0] == 4
+    # The second process was given the translator of the first.
+    assert found == [shapes.Capacity(tokens=3072, rows=192, num_parts=3)]
+
+
+@pytest.mark.slow
+def test_other_tokens_at_once_are_other_work(
+    model_dir, source, tmp_path, monkeypatch
+):
+    flags = _flags(model_dir, source, tmp_path / "output")
+    with monkeypatch.context() as patch:
+        _Stop(patch, 2)
+        assert in_process.run("translate", *flags)[0] == 130
+    found = in_process.run("translate", *flags, "--tokens_at_once=64")
+    assert_refused(found, "was started with tokens_at_once=None: use the same")

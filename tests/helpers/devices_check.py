@@ -1,5 +1,7 @@
 """Translates and scores on one CPU and on two, and prints where weights are.
 
+It also scores dev, as a run does, with weights on one and mirrored on both.
+
 Usage: devices_check.py FOLDER. It is a program because devices can be chosen
 only once per process.
 """
@@ -7,6 +9,7 @@ only once per process.
 import json
 import pathlib
 import sys
+import types
 
 import tensorflow as tf
 
@@ -25,8 +28,13 @@ from tiny_translator import (
 from t2t_lite.decoding.devices import find_devices
 from t2t_lite.decoding.engine import model_engine
 from t2t_lite.decoding.search_options import SearchOptions
+from t2t_lite.hardware import Hardware
 from t2t_lite.model.transformer import Transformer
+from t2t_lite.storage.model_directory import ModelDirectory
+from t2t_lite.training.dev_evaluation import DevEvaluation
+from t2t_lite.training.options import RunOptions
 from t2t_lite.translation.line_translator import LineTranslator
+from t2t_lite.translation_task import TASK
 
 
 def run_programs(folder, vocabulary):
@@ -76,14 +84,20 @@ def copied(model, vocabulary, options):
     return {"devices": weights_devices(translator)}
 
 
+def mirrored_model(vocabulary):
+    """Returns a model whose weights are on all devices."""
+    with tf.distribute.MirroredStrategy(find_devices("all")).scope():
+        model = Transformer(ONE_LAYER, vocabulary.size)
+        model.build()
+    return model
+
+
 def mirrored(model, vocabulary, options):
     """Returns the devices of mirrored weights, and translations as they change.
 
     The translations are those of an unmirrored model and of the mirrored one.
     """
-    with tf.distribute.MirroredStrategy(find_devices("all")).scope():
-        of_all = Transformer(ONE_LAYER, vocabulary.size)
-        of_all.build()
+    of_all = mirrored_model(vocabulary)
     translators = [
         LineTranslator.from_model(each, vocabulary, options, xla=False)
         for each in (model, of_all)
@@ -98,14 +112,47 @@ def mirrored(model, vocabulary, options):
     return {"devices": weights_devices(translators[1]), "found": found}
 
 
+def dev_scores(model, vocabulary, folder):
+    """Returns the devices that score dev, and its scores as weights change.
+
+    The scores are those of an unmirrored model and of the mirrored one. Batches
+    are small, so that both devices have some.
+    """
+    hardware = Hardware("CPU", memory_bytes=48 * 2**20, num_cores=2)
+    sources = [sentence(1 + n % 13, n) for n in range(40)]
+    targets = LineTranslator.from_model(model, vocabulary, xla=False)(sources)
+    scores, evaluations = ([], []), []
+    models = model, mirrored_model(vocabulary)
+    for each, found in zip(models, scores, strict=True):
+        evaluation = DevEvaluation(
+            TASK,
+            each,
+            ModelDirectory(folder / "model"),
+            pairs=list(zip(sources, targets, strict=True)),
+            sha256="",
+            options=RunOptions(),
+            summaries=types.SimpleNamespace(
+                write=lambda _, values, found=found: found.append(values)
+            ),
+            hardware=hardware,
+        )
+        evaluations.append(evaluation)
+        for step, seed in enumerate((3, 5)):  # The first is that of `model`.
+            weights = random_model(ONE_LAYER, vocabulary, seed).get_weights()
+            each.set_weights(weights)
+            evaluation.evaluate(step, should_stop=lambda: False)
+    devices = weights_devices(evaluations[1]._scorer._translator)
+    return {"devices": devices, "found": scores}
+
+
 def main(folder):
     """Prints a line of JSON."""
     tf.config.set_logical_device_configuration(
         tf.config.list_physical_devices("CPU")[0],
         [tf.config.LogicalDeviceConfiguration()] * 2,
     )
-    vocabulary = learn_vocabulary()
-    run_programs(pathlib.Path(folder), vocabulary)
+    folder, vocabulary = pathlib.Path(folder), learn_vocabulary()
+    run_programs(folder, vocabulary)
     # Optimizing a graph takes longer than running it a few times.
     tf.config.optimizer.set_experimental_options(
         {"disable_meta_optimizer": True}
@@ -113,7 +160,13 @@ def main(folder):
     model = random_model(ONE_LAYER, vocabulary)
     options = SearchOptions.from_hparams(ONE_LAYER, tokens_at_once=48)
     arguments = (model, vocabulary, options)
-    found = {"copied": copied(*arguments), "mirrored": mirrored(*arguments)}
+    found = {
+        "copied": copied(*arguments),
+        "mirrored": mirrored(*arguments),
+        "dev": dev_scores(
+            random_model(ONE_LAYER, vocabulary), vocabulary, folder
+        ),
+    }
     print(json.dumps(found))
 
 

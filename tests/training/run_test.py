@@ -14,6 +14,7 @@ from bilingual_text import CORPUS
 from shared_trainer import shared_trainers
 from tiny_models import TINY_MODELS
 
+from t2t_lite.decoding import shapes
 from t2t_lite.errors import InputError
 from t2t_lite.hardware import Hardware
 from t2t_lite.optimization.trainer import Trainer
@@ -163,6 +164,21 @@ def test_a_model_that_is_not_finite_is_never_the_best(directory, monkeypatch):
     with pytest.raises(InputError, match="the weights are not finite at step"):
         train(directory.path, evaluate_every_steps=1)
     assert names(directory.best) == names(directory.checkpoints) == []
+
+
+@pytest.mark.slow
+def test_dev_is_searched_within_the_memory_of_the_run(
+    directory, monkeypatch, without_report
+):
+    capacity, found = shapes.capacity, []
+
+    def note(*arguments, **options):
+        found.append(capacity(*arguments, **options))
+        return found[-1]
+
+    monkeypatch.setattr(shapes, "capacity", note)
+    train(directory.path, evaluate_every_steps=1, memory_limit_gib=0.25)
+    assert [each.tokens for each in found] == [256]
 
 
 @pytest.mark.parametrize(
