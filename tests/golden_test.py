@@ -157,8 +157,20 @@ def resume(directory, **overrides):
     run.train(directory.path, hparams, text, options=options)
 
 
+def translate_with(translator, tensors):
+    """Returns what a translator gives with the weights of a checkpoint."""
+    variables = translator.model.trainable_variables
+    weights = {n: tensors[n] for n in tensors if model_directory.is_weight(n)}
+    before = [variable.numpy() for variable in variables]
+    model_directory.assign(variables, weights, "resumed.npz")
+    found = translator.translate(LINES)
+    for variable, value in zip(variables, before, strict=True):
+        variable.assign(value)
+    return found
+
+
 @pytest.mark.slow
-def test_a_run_is_resumed_to_the_same_weights(begun, monkeypatch):
+def test_a_run_is_resumed_to_the_same_weights(begun, translator, monkeypatch):
     # It would translate.
     monkeypatch.setattr(run, "final_report", lambda *_, **__: "")
     # Each part of a batch has its own dropout masks, and each core computes a
@@ -174,6 +186,14 @@ def test_a_run_is_resumed_to_the_same_weights(begun, monkeypatch):
         np.testing.assert_allclose(
             found[name], value, rtol=1e-5, atol=1e-7, err_msg=name
         )
+    # Whose translations are those of the weights that version 0.1.0 got.
+    resumed = Translator(begun.path, xla=False, nbest=3)
+    assert resumed.description.endswith("step-604")
+    expected = translate_with(translator, expected)
+    assert_translations(
+        resumed.translate(LINES),
+        [[[t.text, t.score] for t in nbest] for nbest in expected],
+    )
 
 
 @pytest.mark.parametrize(

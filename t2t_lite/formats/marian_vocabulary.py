@@ -80,7 +80,7 @@ def _processor(model: bytes, path: pathlib.Path):
     processor = sentencepiece.SentencePieceProcessor()
     try:
         processor.LoadFromSerializedProto(model)
-    except RuntimeError:
+    except (RuntimeError, UnicodeDecodeError):
         raise InputError(f"{path} is not a SentencePiece model") from None
     return processor
 

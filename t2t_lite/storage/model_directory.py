@@ -21,7 +21,6 @@ A task may keep its own files beside these.
 import contextlib
 import dataclasses
 import itertools
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import NoneType
@@ -275,10 +274,8 @@ class ModelDirectory:
         settings_file.require_task(self.path, name)
 
     def save_settings(self, settings: Settings) -> None:
-        """Writes settings.json atomically."""
-        text = json.dumps(dataclasses.asdict(settings), indent=2)
-        with files.atomic_file(self.settings_path) as file:
-            file.write(text + "\n")
+        """Writes settings.json atomically, with a checksum."""
+        settings_file.write(self.path, dataclasses.asdict(settings))
 
     def vocabulary(self) -> Vocabulary:
         """Returns the run's Vocabulary.

@@ -1,12 +1,16 @@
 """settings.json of a model directory. Reading it needs no TensorFlow."""
 
+import hashlib
+import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from t2t_lite import files, hparams
 from t2t_lite.errors import InputError
 
 NAME = "settings.json"
+_SHA256 = "sha256"  # of the other fields; version 0.1.0 did not write it
 # Parts of a model directory that no output may overwrite.
 _OF_A_MODEL = (
     NAME,
@@ -22,10 +26,27 @@ _OF_A_MODEL = (
 )
 
 
+class ChangedError(InputError):
+    """The settings are not those that were written."""
+
+
+def write(model_dir: str | os.PathLike, values: Mapping[str, Any]) -> None:
+    """Writes settings.json atomically, with a checksum.
+
+    Args:
+        model_dir: path of the model directory, which exists.
+        values: dict of what JSON can hold.
+    """
+    text = json.dumps({**values, _SHA256: _checksum(values)}, indent=2)
+    with files.atomic_file(files.to_path(model_dir) / NAME) as file:
+        file.write(text + "\n")
+
+
 def read(model_dir: str | os.PathLike) -> dict[str, Any]:
     """Returns the settings a run was started with, "hparams" as HParams.
 
     Raises:
+        ChangedError: the checksum is not that of the settings.
         InputError: the directory holds no run, or the file is damaged.
     """
     path = files.to_path(model_dir) / NAME
@@ -33,6 +54,8 @@ def read(model_dir: str | os.PathLike) -> dict[str, Any]:
         values = files.read_json(path)
         if not isinstance(values, dict) or "hparams" not in values:
             raise ValueError("it has no hparams")
+        checksum = values.pop(_SHA256, None)
+        _check_unchanged(path, values, checksum)
         values["hparams"] = hparams.from_dict(values["hparams"])
         _check_corpus(values.get("corpus", {}))
         return values
@@ -41,8 +64,28 @@ def read(model_dir: str | os.PathLike) -> dict[str, Any]:
             f"{model_dir} is not a model directory: "
             f"{_describe_other_path(path.parent)}"
         ) from None
+    except ChangedError:
+        raise
     except (ValueError, TypeError) as error:
         raise InputError(f"{path} cannot be used: {error}") from None
+
+
+def _checksum(values: Mapping[str, Any]) -> str:
+    """Returns the SHA-256 of settings, whatever their order and layout."""
+    return hashlib.sha256(
+        json.dumps(values, sort_keys=True).encode()
+    ).hexdigest()
+
+
+def _check_unchanged(
+    path: files.Path, values: Mapping[str, Any], checksum: Any
+) -> None:
+    """Raises ChangedError if there is a checksum, and it is of other values."""
+    if checksum is not None and checksum != _checksum(values):
+        raise ChangedError(
+            f"{path} was edited or is damaged: restore it from a backup, or "
+            f'remove its "{_SHA256}" to use it as it is'
+        )
 
 
 def corpus_of(model_dir: str | os.PathLike) -> dict[str, str]:

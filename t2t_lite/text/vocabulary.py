@@ -139,12 +139,12 @@ class Vocabulary:
         self._processor = sentencepiece.SentencePieceProcessor()
         try:
             self._processor.LoadFromSerializedProto(model)
-        except RuntimeError:
+            outside = self._processor.piece_to_id(OUTSIDE)
+            self.has_outside = self._processor.IsControl(outside)
+        except (RuntimeError, UnicodeDecodeError, IndexError):
             raise InputError(
                 "the vocabulary is not a SentencePiece model"
             ) from None
-        outside = self._processor.piece_to_id(OUTSIDE)
-        self.has_outside = self._processor.IsControl(outside)
         self._num_pieces = (
             outside if self.has_outside else self._processor.GetPieceSize()
         )

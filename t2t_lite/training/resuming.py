@@ -28,15 +28,16 @@ def read_previous_run(
 ) -> PreviousRun:
     """Returns what the settings.json of a model directory says.
 
-    A file that cannot be used counts as missing here; `prepare` refuses it. A
-    new run takes the hparams of the model that it starts from.
+    A file that is not even settings counts as missing here; `prepare` refuses
+    it. A new run takes the hparams of the model that it starts from.
 
     Args:
         model_dir: path, which need not exist; None for none.
         warm_start_from: path of a model directory or a checkpoint, or None.
 
     Raises:
-        InputError: `model_dir` is a file, a pipe, or a link to nowhere.
+        InputError: `model_dir` is a file, a pipe, or a link to nowhere; or its
+            settings do not match their checksum.
     """
     previous = _previous_run_in(model_dir)
     if previous.hparams is not None or warm_start_from is None:
@@ -80,6 +81,8 @@ def _previous_run_in(model_dir: str | None) -> PreviousRun:
                 )
     try:
         values = settings_file.read(model_dir)
+    except settings_file.ChangedError:
+        raise
     except InputError:
         return PreviousRun()
     logging.info(

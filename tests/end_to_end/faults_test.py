@@ -17,11 +17,16 @@ def trial(tmp_path_factory):
 @pytest.mark.parametrize(
     ("pattern", "damage", "expected"),
     [
-        ("step-12.index", "cut", {"translate": "warned"}),
-        ("step-12.index", "a bit flipped", {"train": "same"}),
+        ("checkpoints/step-12.index", "cut", {"translate": "warned"}),
+        (
+            "checkpoints/step-12.index",
+            "a bit flipped in third 2",
+            {"train": "same"},
+        ),
+        ("best/*.index", "cut", {"translate": "refused"}),
         (
             "vocabulary.model",
-            "a bit flipped",
+            "a bit flipped in third 1",
             {"translate": "refused", "train": "refused"},
         ),
         (
@@ -45,6 +50,41 @@ def test_a_full_disk_leaves_a_right_result_or_none(trial):
     if "skipped" in outcomes:
         pytest.skip("no disk may be mounted")
     assert outcomes == ["refused", "same", "refused"]
+
+
+@pytest.mark.parametrize(
+    ("num_killed", "num_in_saves", "expected"),
+    [
+        (4, 1, "same"),
+        (3, 1, "WRONG: fewer than 4 kills"),
+        (4, 0, "WRONG: no kill in a save"),
+    ],
+)
+def test_kills_that_test_nothing_are_wrong(num_killed, num_in_saves, expected):
+    row = faults.with_kills(
+        faults.Row("", "train", "same"),
+        4,
+        num_killed=num_killed,
+        num_in_saves=num_in_saves,
+    )
+    assert row.outcome == expected
+    assert row.fault == (
+        f"SIGKILL, {num_killed} times, {num_in_saves} of them in a save"
+    )
+
+
+def test_a_stage_in_which_no_disk_is_full_is_wrong():
+    def outcomes(*rows):
+        rows = [faults.Row("a disk", "train", *row) for row in rows]
+        return [row.outcome for row in faults.with_stages(rows)][len(rows) :]
+
+    tokens = "refused", "/a/model/tokens: No space left on device"
+    checkpoint = "refused", "cannot write the checkpoint /a/model: no space"
+    wrong = "WRONG: no disk was full then"
+    assert outcomes(tokens, checkpoint, ("same",)) == ["refused"] * 2
+    assert outcomes(checkpoint) == [wrong, "refused"]
+    assert outcomes(tokens) == ["refused", wrong]
+    assert outcomes(("skipped",)) == ["skipped"] * 2
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import json
 import pathlib
 import re
 
+import edited_settings
 import in_process
 import pytest
 import tiny_run
@@ -91,10 +92,7 @@ def test_a_run_learns_alignments_and_keeps_the_best_head(
     other.write_text("0-0\n" * 60)
     found = in_process.run("train", *flags, f"--train_alignments={other}")
     assert_refused(found, "was trained with different training text")
-    settings = json.loads((path / "settings.json").read_text())
-    (path / "settings.json").write_text(
-        json.dumps(settings | {"alignment_head": None})
-    )
+    edited_settings.edit(path, alignment_head=None)
     status, output, errors = in_process.run(
         "evaluate",
         f"--model_dir={path}",

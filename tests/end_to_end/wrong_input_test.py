@@ -6,6 +6,7 @@ import os
 import shutil
 from concurrent import futures
 
+import edited_settings
 import in_process
 import numpy as np
 import pytest
@@ -495,11 +496,21 @@ def test_damaged_settings_are_refused(content, message, copy):
 
 
 def _change_settings(directory, **fields):
-    path = directory / "settings.json"
-    settings = json.loads(path.read_text())
-    settings["hparams"] |= fields.pop("hparams", {})
     # With a byte order mark, as some Windows programs write it.
-    path.write_text(json.dumps(settings | fields), "utf-8-sig")
+    edited_settings.edit(directory, "utf-8-sig", **fields)
+
+
+def test_edited_settings_are_refused_until_their_checksum_is_removed(copy):
+    path = copy / "settings.json"
+    text = path.read_text()
+    path.write_text(text.replace('"beam_width": 4', '"beam_width": 5'))
+    assert path.read_text() != text
+    message = f"{path} was edited or is damaged: restore it from a backup, or"
+    for program in ("translate", "train"):
+        _refused(message, program, f"--model_dir={copy}")
+    _change_settings(copy)
+    found = in_process.run("translate", f"--model_dir={copy}", text="\n")
+    assert found[:2] == (0, "\n"), found[2]
 
 
 def test_a_checkpoint_with_more_layers_than_the_settings_is_refused(copy):
@@ -569,9 +580,7 @@ def test_settings_with_a_share_and_no_length_split_all_lines(copy):
 
 
 def test_an_unknown_setting_is_refused_with_the_nearest(copy):
-    settings = json.loads((copy / "settings.json").read_text())
-    settings["hparams"]["dropuot"] = 0.1
-    (copy / "settings.json").write_text(json.dumps(settings))
+    _change_settings(copy, hparams={"dropuot": 0.1})
     _refused("did you mean 'dropout'?", "translate", f"--model_dir={copy}")
 
 
@@ -1073,9 +1082,7 @@ def test_an_average_of_nothing_says_so(copy):
 
 
 def test_a_negative_length_of_lines_is_refused(copy):
-    path = copy / "settings.json"
-    values = json.loads(path.read_text("utf-8")) | {"long_line_tokens": -4}
-    path.write_text(json.dumps(values), "utf-8")
+    _change_settings(copy, long_line_tokens=-4)
     _refused(
         "long_line_tokens must be at least 1",
         "translate",

@@ -2,6 +2,7 @@
 
 import dataclasses
 import fcntl
+import itertools
 import json
 import os
 
@@ -123,9 +124,26 @@ def test_the_vocabulary_is_that_of_the_settings(directory, vocabulary):
 )
 def test_settings_of_another_kind_are_refused(directory, changes, message):
     values = json.loads(directory.settings_path.read_text())
+    del values["sha256"]
     directory.settings_path.write_text(json.dumps(values | changes))
     with pytest.raises(InputError, match=f"settings.json cannot be.*{message}"):
         directory.settings()
+
+
+def test_a_flipped_bit_changes_no_setting(directory):
+    written = directory.settings_path.read_bytes()
+    expected = directory.settings()
+    num_refused = 0
+    with open(directory.settings_path, "r+b", buffering=0) as file:
+        for place, bit in itertools.product(range(len(written)), (0, 2)):
+            os.pwrite(file.fileno(), bytes([written[place] ^ 1 << bit]), place)
+            try:
+                assert directory.settings() == expected, (place, bit)
+            except InputError:
+                num_refused += 1
+            os.pwrite(file.fileno(), written[place : place + 1], place)
+    assert num_refused > len(written)
+    assert directory.settings() == expected
 
 
 def test_settings_that_are_too_deep_are_refused(directory):

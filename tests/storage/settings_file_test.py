@@ -24,6 +24,39 @@ def test_settings_are_read_with_their_hparams(tmp_path):
     assert settings_file.corpus_of(tmp_path) == {}
 
 
+def test_what_is_written_is_read(tmp_path):
+    values = {"hparams": HPARAMS, "corpus": {"data": "für"}, "share": 1e-9}
+    settings_file.write(tmp_path, values)
+    found = settings_file.read(tmp_path)
+    assert found == values | {"hparams": HParams(**HPARAMS)}
+
+
+def test_an_edited_value_is_refused_until_the_checksum_is_removed(tmp_path):
+    path = tmp_path / "settings.json"
+    settings_file.write(tmp_path, {"hparams": {"length_penalty": 0.6}})
+    values = json.loads(path.read_text())
+    values["hparams"]["length_penalty"] = 0.7
+    path.write_text(json.dumps(values))
+    with pytest.raises(InputError) as error:
+        settings_file.read(tmp_path)
+    assert str(error.value) == (
+        f"{path} was edited or is damaged: restore it from a backup, or remove "
+        'its "sha256" to use it as it is'
+    )
+    del values["sha256"]
+    path.write_text(json.dumps(values))
+    assert settings_file.read(tmp_path)["hparams"].length_penalty == 0.7
+
+
+def test_neither_order_nor_layout_is_part_of_the_settings(tmp_path):
+    path = tmp_path / "settings.json"
+    settings_file.write(tmp_path, {"hparams": HPARAMS, "corpus": {"a": "b"}})
+    expected = settings_file.read(tmp_path)
+    reversed_values = dict(reversed(json.loads(path.read_text()).items()))
+    path.write_text(json.dumps(reversed_values))
+    assert settings_file.read(tmp_path) == expected
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

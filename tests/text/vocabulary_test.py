@@ -255,6 +255,18 @@ def test_an_empty_file_is_refused_by_name(tmp_path):
         Vocabulary.load(path)
 
 
+def test_a_flipped_bit_gives_another_vocabulary_or_a_refusal(bpe):
+    num_refused = 0
+    for place in range(len(bpe.model)):
+        model = bytearray(bpe.model)
+        model[place] ^= 1 << place % 8
+        try:
+            assert Vocabulary(bytes(model)).sha256 != bpe.sha256
+        except InputError:
+            num_refused += 1
+    assert num_refused > 0
+
+
 def test_a_truncated_model_is_refused(tmp_path, bpe):
     path = tmp_path / "short.model"
     path.write_bytes(bpe.model[: len(bpe.model) // 2])

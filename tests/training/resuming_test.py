@@ -9,6 +9,7 @@ import pytest
 
 from t2t_lite.errors import InputError
 from t2t_lite.hparams import HParams
+from t2t_lite.storage import settings_file
 from t2t_lite.training.resuming import PreviousRun, read_previous_run
 
 HPARAMS = HParams(d_ff=24)
@@ -39,6 +40,15 @@ def test_a_corpus_of_another_type_counts_as_none(tmp_path, corpus):
     values = {"hparams": dataclasses.asdict(HPARAMS), "corpus": corpus}
     (tmp_path / "settings.json").write_text(json.dumps(values))
     assert read_previous_run(str(tmp_path)) == PreviousRun()
+
+
+def test_edited_settings_do_not_count_as_none(tmp_path):
+    settings_file.write(tmp_path, {"hparams": {}, "corpus": CORPUS})
+    path = tmp_path / "settings.json"
+    path.write_text(path.read_text().replace("/a.en", "/b.en"))
+    for previous in ((str(tmp_path),), (None, str(tmp_path))):
+        with pytest.raises(InputError, match=r'remove its "sha256" to use it'):
+            read_previous_run(*previous)
 
 
 def test_what_is_no_folder_is_refused(tmp_path):

@@ -85,25 +85,25 @@ def records(directory):
 def test_a_run_that_skips_goes_back_and_on_past_the_window(
     directory, updates, caplog
 ):
-    updates.break_batches(6)
-    train(directory.path, steps=8, save_every_steps=4)
+    updates.break_batches(50)
+    train(directory.path, steps=52, save_every_steps=16)
     name, tensors = last(directory)
-    assert name == "step-8"
+    assert name == "step-52"
     assert weights_are_finite(tensors)
-    assert "Diverged: the loss is not finite at step 6, learn" in caplog.text
-    assert "step 4, without batches 5 to 6 (skip 1 of 3)." in caplog.text
+    assert "Diverged: the loss is not finite at step 50, lear" in caplog.text
+    assert "step 48, without batches 49 to 50 (skip 1 of 3)." in caplog.text
     assert (tensors["skipped_batches"], tensors["num_skips"]) == (2, 1)
     # Batches fed before the divergence was noticed are fed again.
-    second = updates.steps.index(5, 5)
-    assert updates.steps[second:] == [*range(5, 9)]
-    fed_in_vain = updates.batches[6:second]
+    second = updates.steps.index(49, 49)
+    assert updates.steps[second:] == [*range(49, 53)]
+    fed_in_vain = updates.batches[50:second]
     assert fed_in_vain == updates.batches[second:][: len(fed_in_vain)]
     assert len(fed_in_vain) > 0
     ((name, record),) = records(directory).items()
-    assert name == "divergence-step-6-batch-6.json"
+    assert name == "divergence-step-50-batch-50.json"
     assert record["reason"] == "the loss is not finite"
-    assert (record["step"], record["batch"]) == (6, 6)
-    assert record["learning_rate"] == pytest.approx(12**-0.5 * 6**-0.5)
+    assert (record["step"], record["batch"]) == (50, 50)
+    assert record["learning_rate"] == pytest.approx(12**-0.5 * 50**-0.5)
     assert record["loss"] == record["gradient_norms"]["embedding"] == "nan"
     assert 1 < record["loss_mean"] < 7
     assert "decoder/layer_0/feed_forward" in record["gradient_norms"]
@@ -116,17 +116,19 @@ def test_a_run_that_skips_goes_back_and_on_past_the_window(
 
 @pytest.mark.slow
 def test_a_run_that_stops_keeps_the_last_good_checkpoint(directory, updates):
-    updates.break_batches(5)
+    updates.break_batches(50)
     with pytest.raises(InputError) as error:
-        train(directory.path, steps=6, save_every_steps=2, on_divergence="stop")
+        train(
+            directory.path, steps=51, save_every_steps=24, on_divergence="stop"
+        )
     (name,) = records(directory)
     assert str(error.value) == (
-        "the loss is not finite at step 5, learning rate 1.29e-01: the last "
+        "the loss is not finite at step 50, learning rate 4.08e-02: the last "
         "checkpoint is unharmed; lower --override=learning_rate_scale=..., or "
         "use --precision=float32, or give --on_divergence=skip; "
         f"{directory.path / name} has the batch and the gradient norms"
     )
-    assert names(directory) == ["step-2", "step-4"]
+    assert names(directory) == ["step-24", "step-48"]
     assert weights_are_finite(last(directory)[1])
 
 

@@ -1,8 +1,8 @@
 """Models that cannot translate together are refused."""
 
-import json
 import shutil
 
+import edited_settings
 import pytest
 from paths import ROOT
 from tiny_translator import WORDS, learn_vocabulary, write_model
@@ -62,9 +62,7 @@ def test_models_of_other_languages_are_refused(
 
     def set_both(*values):
         for member, value in zip(members, values, strict=True):
-            path = member.model_dir / "settings.json"
-            settings = json.loads(path.read_text()) | {name: value}
-            path.write_text(json.dumps(settings))
+            edited_settings.edit(member.model_dir, **{name: value})
 
     set_both(value, None)  # A value that is not known is not compared.
     require_together(members)
