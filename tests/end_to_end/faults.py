@@ -129,7 +129,8 @@ def _is_same(result: Any, expected: Any) -> bool:
 def _row(fault: str, program: str, found: Found, expected: Any) -> Row:
     """Returns the Row of what a program did with a fault."""
     refusal = "".join(found.refusals[:1]).removeprefix("error: ")
-    return Row(fault, program, outcome(found, expected), refusal)
+    came = outcome(found, expected)
+    return Row(fault, program, came, refusal=refusal)
 
 
 class Trial:
