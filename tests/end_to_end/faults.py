@@ -173,6 +173,8 @@ class Trial:
             f"--model_dir={model_dir}",
             f"--steps={steps}",
             f"--save_every_steps={save_every_steps}",
+            # The rate of an update must not depend on --steps.
+            "--override=cooldown_steps=0",
         ]
 
     def train(
