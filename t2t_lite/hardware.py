@@ -12,6 +12,7 @@ import re
 import time
 
 GIB = 2**30
+KINDS = ("CPU", "GPU")
 PRECISIONS = ("float32", "bfloat16", "float16")
 _MOST_PARTS = 16
 # For `faster_precision`. The first trial warms up.
@@ -30,10 +31,10 @@ _CONTAINER_LIMITS = (
 class Hardware:
     """What one replica computes on."""
 
-    kind: str  # "CPU" or "GPU"
+    kind: str  # one of KINDS
     memory_bytes: float  # of the GPU, or what programs can get
     num_cores: int  # of the CPU
-    most_parts: int = _MOST_PARTS  # that there is memory for
+    most_parts: int = _MOST_PARTS  # fewer where memory is short for so many
 
     @property
     def num_parts(self) -> int:
@@ -140,8 +141,12 @@ def _product_seconds(precision: str, d_model: int, d_ff: int) -> float:
 
 
 def free_bytes() -> float:
-    """Returns the memory that the machine and the container leave a program."""
-    return min(_available_bytes(), _container_bytes())
+    """Returns the memory that this process may have.
+
+    It is what the machine has left, and what the process has already; at most
+    what its container may have.
+    """
+    return min(_available_bytes() + _resident_bytes(), _container_bytes())
 
 
 def _gpu_bytes() -> int:
@@ -192,6 +197,19 @@ def reset_peak_memory(kind: str) -> None:
         _CLEAR_REFS.write_text("5")
 
 
+def _resident_bytes() -> int:
+    """Returns the memory of this process; 0 if not known."""
+    return _status_bytes("VmRSS") or 0
+
+
+def _status_bytes(field: str) -> int | None:
+    """Returns a figure of this process' memory; None if not known."""
+    if not _STATUS.exists():
+        return None
+    found = re.search(rf"^{field}:\s+(\d+) kB", _STATUS.read_text(), re.M)
+    return 1024 * int(found[1])
+
+
 def peak_memory_bytes(kind: str) -> int | None:
     """Returns the most memory used since it was reset; None if not known.
 
@@ -202,6 +220,4 @@ def peak_memory_bytes(kind: str) -> int | None:
         import tensorflow as tf
 
         return tf.config.experimental.get_memory_info("GPU:0")["peak"]
-    if not _STATUS.exists():
-        return None
-    return 1024 * int(re.search(r"VmHWM:\s+(\d+) kB", _STATUS.read_text())[1])
+    return _status_bytes("VmHWM")

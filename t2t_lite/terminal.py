@@ -98,7 +98,10 @@ class AboveBar(io.TextIOBase):
 
 @contextlib.contextmanager
 def silent_cpp() -> Iterator[None]:
-    """Discards what C++ code writes to stderr; Python still writes there."""
+    """Discards what C++ code writes to stderr; Python still writes there.
+
+    So it is in all threads, and in child processes.
+    """
     with (
         os.fdopen(os.dup(2), "w", 1, errors="backslashreplace") as python,
         silent_stderr(),

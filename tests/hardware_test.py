@@ -17,7 +17,8 @@ def test_the_limit_of_a_container_counts(monkeypatch, tmp_path):
         hardware, "_CONTAINER_LIMITS", (tmp_path / "none", limit)
     )
     # What is available changes while other programs run.
-    monkeypatch.setattr(hardware, "_available_bytes", lambda: 5 * GIB)
+    monkeypatch.setattr(hardware, "_available_bytes", lambda: 4 * GIB)
+    monkeypatch.setattr(hardware, "_resident_bytes", lambda: 1 * GIB)
     limit.write_text("max\n")
     assert hardware.free_bytes() == 5 * GIB
     limit.write_text("1000\n")

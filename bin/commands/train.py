@@ -75,7 +75,8 @@ flags.DEFINE_integer(
 flags.DEFINE_float(
     "memory_limit_gib",
     None,
-    "GiB of memory that a device may use for updates. Default: what is free.",
+    "GiB of memory that a device may use for updates and scores. Default: what "
+    "is free.",
 )
 flags.DEFINE_float(
     "save_every_minutes",

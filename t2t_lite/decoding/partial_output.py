@@ -23,7 +23,7 @@ from absl import logging
 
 from t2t_lite import files
 from t2t_lite.errors import InputError
-from t2t_lite.hardware import Hardware, find_hardware
+from t2t_lite.hardware import KINDS, Hardware, find_hardware
 
 if TYPE_CHECKING:
     from t2t_lite.decoding.line_predictor import LinePredictor
@@ -32,6 +32,7 @@ _INPUT, _PREFIXES = "input_sha256", "prefixes_sha256"
 _MODEL, _GLOSSARY = "model_sha256", "glossary_sha256"
 _HARDWARE = "hardware"
 _MOST_HEADER_BYTES = 2**20
+_ENOUGH_SHARE = 0.9
 
 
 class LineOutput:
@@ -178,30 +179,48 @@ def find_sizing(
     """Returns the Sizing of a translation that is begun or resumed.
 
     What is resumed keeps its batches, because the last bits of scores may
-    depend on them. Another kind of device has batches of its own: it gives
-    other bits anyway, and may not have the memory.
+    depend on them. A device of another kind, or a GPU with less memory, has
+    batches of its own: it gives other bits anyway, or cannot hold the others.
 
     Args:
-        header: that of `read_header`. Version 0.1.0 kept no hardware at first:
-            then the batches suit this process.
+        header: that of `read_header`. If it has no hardware, as with older
+            versions, the batches suit this process.
         engine: one of `engines.NAMES`. With CTranslate2, batches always suit
             the process: it loads its model before TensorFlow uses a GPU.
     """
     if engine == "ctranslate2" or (header and _HARDWARE not in header):
         return Sizing(None, {})
     found = find_hardware()
-    kept = header.get(_HARDWARE, dataclasses.asdict(found))
-    begun_on = _as_hardware(kept)
-    is_same_kind = begun_on is not None and begun_on.kind == found.kind
-    return Sizing(begun_on if is_same_kind else found, {_HARDWARE: kept})
+    begun_on = _as_hardware(header.get(_HARDWARE)) or found
+    hardware = begun_on if _can_take_batches_of(begun_on, found) else found
+    # Hardware that is none is not kept, so that its header is refused.
+    return Sizing(hardware, {_HARDWARE: dataclasses.asdict(begun_on)})
 
 
 def _as_hardware(kept: Any) -> Hardware | None:
     """Returns the Hardware that a first line has; None if it is none."""
     try:
-        return Hardware(**kept)
+        hardware = Hardware(**kept)
     except TypeError:
         return None
+    numbers = (
+        hardware.memory_bytes,
+        hardware.num_cores,
+        hardware.most_parts,
+    )
+    are_sizes = all(isinstance(n, int | float) and n > 0 for n in numbers)
+    return hardware if hardware.kind in KINDS and are_sizes else None
+
+
+def _can_take_batches_of(begun_on: Hardware, found: Hardware) -> bool:
+    """Returns whether batches that suit the first Hardware suit another, too.
+
+    How much of a GPU's memory is free varies a little from start to start.
+    """
+    if begun_on.kind != found.kind:
+        return False
+    enough = _ENOUGH_SHARE * begun_on.memory_bytes
+    return found.kind == "CPU" or found.memory_bytes >= enough
 
 
 def _parsed(header: bytes) -> dict[str, Any] | None:

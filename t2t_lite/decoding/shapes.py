@@ -13,8 +13,8 @@ import tensorflow as tf
 from t2t_lite.hardware import Hardware
 from t2t_lite.text.batching import length_ladder
 
-# The rows of batches whose shapes are fixed: up to the last of these, padded;
-# otherwise a power of 2, and all of them sequences.
+# The rows of batches whose shapes are fixed. A larger batch has a power of 2 of
+# them, and none is padding.
 _PADDED_SIZES = (1, 8, 64, 512)
 _SMALLEST_FULL_SIZE = 2048
 _ALWAYS_TOGETHER = 32  # Sequences up to this length share any batch.
@@ -62,13 +62,13 @@ def capacity(
     Capacity(tokens=76293, rows=4768, num_parts=1)
     """
     memory_bytes = int(hardware.memory_bytes) // num_models
-    tokens = max(1, memory_bytes // _BYTES_PER_TOKEN)
+    tokens = memory_bytes // _BYTES_PER_TOKEN
     if hardware.kind == "CPU":
         tokens = min(tokens, _TOKENS_PER_CORE * hardware.num_parts)
     tokens_per_row = _TOKENS_PER_ROW
     if beam_width > _LARGEST_NARROW_BEAM:
         tokens, tokens_per_row = tokens * 3 // 16, tokens_per_row * 3
-    tokens = tokens_at_once or tokens
+    tokens = tokens_at_once or max(1, tokens)
     rows = max(1, tokens // tokens_per_row)
     return Capacity(tokens, rows, hardware.num_parts)
 
@@ -242,10 +242,10 @@ def _full_sizes(capacity):
 
 
 def _rows_at_once(rows_R, capacity):
-    """Returns those of rows that fit together that make the next batch.
+    """Returns the rows that make the next batch.
 
-    They are all of them, or as many as fill one if a padded one cannot hold
-    them.
+    They are all of them if a padded batch holds them, or else as many as fill
+    the largest batch that they can fill.
     """
     full_sizes = _full_sizes(capacity)
     if not full_sizes:

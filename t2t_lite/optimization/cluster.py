@@ -15,6 +15,7 @@ _CLUSTER_STRATEGIES = (
     "auto",
     "multi_worker",
 )  # Strategies that may take a cluster.
+_NVIDIA_SMI_SECONDS = 60
 _GPU_NAME = re.compile(r"\d|GPU-|MIG-")  # Of CUDA_VISIBLE_DEVICES.
 
 
@@ -151,7 +152,15 @@ def _resolved() -> dict[str, str]:
 
 
 def _resolved_by_tensorflow() -> dict[str, str]:
-    resolver = _slurm_resolver()
+    import tensorflow as tf
+
+    # The resolver knows how many GPUs there are, but not which ones a process
+    # may use. So it is told that each task has one; nothing else learns of it.
+    resolver = tf.distribute.cluster_resolver.SlurmClusterResolver(
+        gpus_per_node=int(os.environ["SLURM_STEP_NUM_TASKS"]),
+        gpus_per_task=1,
+        auto_set_gpu=False,
+    )
     jobs = resolver.cluster_spec().as_dict()
     kind, index = resolver.get_task_info()
     hosts = [address.rpartition(":")[0] for address in jobs[kind]]
@@ -161,47 +170,44 @@ def _resolved_by_tensorflow() -> dict[str, str]:
         raise ValueError(f"task {index} runs on {node}, not on {hosts[index]}")
     task = {"type": kind, "index": index}
     found = {"TF_CONFIG": json.dumps({"cluster": jobs, "task": task})}
-    num_gpus = _num_visible_gpus()
-    if num_gpus >= max(map(hosts.count, hosts)):  # Each task gets its own.
-        _slurm_resolver(num_gpus).cluster_spec()
-        found["CUDA_VISIBLE_DEVICES"] = os.environ["CUDA_VISIBLE_DEVICES"]
+    before, after = hosts[:index].count(node), hosts[index + 1 :].count(node)
+    if gpus := _own_gpus(place=before, num_tasks=before + 1 + after):
+        found["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
     return found
 
 
-def _slurm_resolver(num_gpus: int = 0) -> Any:
-    """Returns TensorFlow's SlurmClusterResolver.
+def _own_gpus(place: int, num_tasks: int) -> list[str]:
+    """Returns the names of a task's GPUs, none to leave the choice as it is.
 
     Args:
-        num_gpus: of each node, which the resolver shares out among its tasks
-            by setting CUDA_VISIBLE_DEVICES; 0 to leave that as it is.
+        place: of the task among those of its node, from 0.
+        num_tasks: of its node.
     """
-    import tensorflow as tf
-
-    # Without GPUs the resolver would fail while looking for some, so it is told
-    # that each task has one; nothing else learns of this.
-    no_gpus = {
-        "gpus_per_node": int(os.environ["SLURM_STEP_NUM_TASKS"]),
-        "gpus_per_task": 1,
-        "auto_set_gpu": False,
-    }
-    return tf.distribute.cluster_resolver.SlurmClusterResolver(
-        **{"gpus_per_node": num_gpus} if num_gpus else no_gpus
-    )
+    # SLURM has done it, or there is nothing to share.
+    if "SLURM_GPUS_PER_TASK" in os.environ or num_tasks == 1:
+        return []
+    names = _visible_gpus()
+    share = len(names) // num_tasks
+    return names[place * share : (place + 1) * share]
 
 
-def _num_visible_gpus() -> int:
-    """Returns how many GPUs this process may use; 0 if that is not known.
+def _visible_gpus() -> list[str]:
+    """Returns the names of the GPUs that this process may use, if known.
 
-    It counts as TensorFlow's resolver does, but "" and "-1" are no GPUs, nor is
-    SLURM's "NoDevFiles".
+    CUDA_VISIBLE_DEVICES may name none, as "", "-1" or SLURM's "NoDevFiles".
     """
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
-        return sum(map(bool, map(_GPU_NAME.match, visible.split(","))))
+        names = map(str.strip, visible.split(","))
+        return [name for name in names if _GPU_NAME.match(name)]
     try:
         listed = subprocess.run(
-            ["nvidia-smi", "--list-gpus"], capture_output=True, check=True
+            ["nvidia-smi", "--list-gpus"],
+            capture_output=True,
+            check=True,
+            timeout=_NVIDIA_SMI_SECONDS,
         )
-    except (OSError, subprocess.CalledProcessError):
-        return 0
-    return sum(line.startswith(b"GPU ") for line in listed.stdout.splitlines())
+    except (OSError, subprocess.SubprocessError):
+        return []
+    lines = listed.stdout.splitlines()
+    return [str(n) for n in range(sum(x.startswith(b"GPU ") for x in lines))]

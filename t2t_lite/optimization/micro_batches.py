@@ -55,7 +55,7 @@ def with_fitting_parts(
     half as many parts, and so on.
 
     Args:
-        hardware: Hardware.
+        hardware: Hardware; one part is all that a GPU has.
         hparams: HParams.
         vocabulary_size: V.
         memory_bytes: float, that the machine has. It must not depend on what
@@ -104,8 +104,9 @@ def fitting_micro_batch_tokens(
             return size
     if hardware.kind == "CPU" and peak > hardware.memory_bytes:
         raise InputError(
-            f"training takes about {peak / GIB:.1f} GiB, and there are "
-            f"{hardware.memory_bytes / GIB:.1f}: {SMALLER}"
+            f"training takes about {peak / GIB:.1f} GiB, but only "
+            f"{hardware.memory_bytes / GIB:.1f} GiB are free: {SMALLER} (or "
+            f"give --micro_batch_tokens={size} to try it)"
         )
     return size
 

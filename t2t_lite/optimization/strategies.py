@@ -35,11 +35,10 @@ def make_strategy(name: str) -> tf.distribute.Strategy:
     gpus = tf.config.list_physical_devices("GPU")
     for gpu in gpus:
         tf.config.experimental.set_memory_growth(gpu, True)
+    if wants_workers(name):
+        return _multi_worker_strategy(os.environ.get("TF_CONFIG", ""))
     if name == "auto":
         name = "mirrored" if len(gpus) > 1 else "one_device"
-        name = "multi_worker" if wants_workers("auto") else name
-    if name == "multi_worker":
-        return _multi_worker_strategy(os.environ.get("TF_CONFIG", ""))
     kind = "GPU" if gpus else "CPU"
     if name == "mirrored":
         devices = [d.name for d in tf.config.list_logical_devices(kind)]

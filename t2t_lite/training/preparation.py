@@ -343,15 +343,18 @@ def _micro_batch_tokens(start: _Start, vocabulary: Vocabulary) -> int:
 def hardware_for(
     hparams: HParams, vocabulary: Vocabulary, options: RunOptions
 ) -> Hardware:
-    """Returns the Hardware of a replica, with as many parts as it can hold.
+    """Returns the Hardware of a replica, with the parts that it computes.
 
     Args:
         hparams: HParams.
         vocabulary: Vocabulary.
         options: RunOptions.
     """
+    found = find_hardware(options.memory_limit_gib)
+    if not options.in_parts:
+        return dataclasses.replace(found, most_parts=1)
     return with_fitting_parts(
-        find_hardware(options.memory_limit_gib),
+        found,
         hparams,
         max(vocabulary.size, vocabulary.target.size),
         memory_bytes=installed_bytes(options.memory_limit_gib),

@@ -12,6 +12,7 @@ from t2t_lite.errors import program
 from t2t_lite.evaluation import accuracy
 from t2t_lite.evaluation.accuracy import Checks
 from t2t_lite.evaluation.report import Report, evaluate
+from t2t_lite.hardware import Hardware
 from t2t_lite.hparams import HParams
 from t2t_lite.storage import checkpoint_files
 from t2t_lite.storage.model_directory import ModelDirectory
@@ -29,6 +30,7 @@ def final_report(
     cost_text: str,
     checks: Checks,
     num_devices: int = 1,
+    hardware: Hardware | None = None,
 ) -> str:
     """Returns scores, some outputs, the cost, and how to use the model.
 
@@ -44,7 +46,9 @@ def final_report(
         held_out: (source, target) pairs of "dev", "test", both or neither.
         cost_text: lines on the cost.
         checks: named lists of sentences, whose right ones are counted.
-        num_devices: int, of this machine, that search.
+        num_devices: how many devices of this machine search.
+        hardware: Hardware that the batches of a search suit; that of this
+            process when not given.
 
     Source: section 6.1.
     """
@@ -57,6 +61,7 @@ def final_report(
             average_last=average_last,
             xla=False,
             devices=num_devices,
+            hardware=hardware,
         )
         lines += _scores(
             directory, task, held_out, translator=translator, checks=checks

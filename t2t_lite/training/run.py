@@ -232,8 +232,8 @@ class _Run:
             tokens=first,
             on=inputs.hardware,
         )
-        if self.inputs.is_chief and tokens != settings.micro_batch_tokens:
-            self.inputs.directory.save_settings(
+        if inputs.is_chief and tokens != settings.micro_batch_tokens:
+            inputs.directory.save_settings(
                 dataclasses.replace(settings, micro_batch_tokens=tokens)
             )
         return tokens
@@ -276,6 +276,7 @@ class _Run:
             cost_text=cost_text,
             checks=inputs.read_checks(),
             num_devices=len(inputs.strategy.extended.worker_devices),
+            hardware=inputs.hardware,
         )
 
 

@@ -98,7 +98,7 @@ def _random_batch(model: Transformer, shape: tuple[int, int, int]) -> Batch:
 def largest_shapes(
     shapes: Sequence[tuple[int, int, int]],
 ) -> list[tuple[int, int, int]]:
-    """Returns the shapes of which one takes the most memory.
+    """Returns the shapes of which one most likely takes the most memory.
 
     Most of it is proportional to positions; what attention takes, to the pairs
     of them in a row. One shape may have the most of both.

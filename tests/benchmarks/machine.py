@@ -40,12 +40,9 @@ def print_machine(details: str = "") -> None:
     description = f"{os.cpu_count()} cores, {describe_processor(cpuinfo)}"
     print(f"{description}; {details}" if details else description, flush=True)
     if importlib.util.find_spec("tensorflow") is not None:
-        environment = os.environ | {"CUDA_VISIBLE_DEVICES": "-1"}
+        quiet = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
         subprocess.run(
-            [sys.executable, __file__],
-            check=True,
-            env=environment,
-            stderr=subprocess.DEVNULL,
+            [sys.executable, __file__], check=True, env=os.environ | quiet
         )
 
 

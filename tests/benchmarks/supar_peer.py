@@ -102,12 +102,12 @@ def train(
     end = time.monotonic() + 60 * minutes
 
     class Parser(CRFConstituencyParser):
-        """Stops before an epoch is scored once the time is over."""
+        """Begins no epoch once the time is over."""
 
-        def _evaluate(self, loader):
+        def _train(self, loader):
             if time.monotonic() > end:
                 raise TimeUpError
-            return super()._evaluate(loader)
+            super()._train(loader)
 
     files = {
         "train": write_trees(f"{model}.train", training),
@@ -126,7 +126,7 @@ def train(
     )
     with contextlib.suppress(TimeUpError):
         parser.train(**files, **_SETTINGS)
-    print(f"epochs: {parser.epoch}, the best on dev: {parser.best_e}")
+    print(f"the best epoch on dev: {parser.best_e}")
 
 
 def score(model: str, gold: Sequence[Tree]) -> evalb.Report:

@@ -17,6 +17,7 @@ from t2t_lite.hardware import Hardware
 CPU = Hardware("CPU", 4e9, num_cores=2)
 BUSY_CPU = Hardware("CPU", 123_456_789, num_cores=16)
 GPU = Hardware("GPU", 80e9, num_cores=16)
+SMALL_GPU = Hardware("GPU", 16e9, num_cores=16)
 WINDOW = 3
 LINES = [f"é{n}\u2028" for n in range(8)]  # The last window is not full.
 
@@ -345,12 +346,14 @@ def test_lines_that_cannot_be_moved_to_their_place_are_kept(
     [
         (CPU, CPU, CPU),
         (CPU, BUSY_CPU, CPU),
-        (GPU, dataclasses.replace(GPU, memory_bytes=16e9), GPU),
+        (GPU, dataclasses.replace(GPU, memory_bytes=79e9), GPU),
+        (GPU, SMALL_GPU, SMALL_GPU),
+        (SMALL_GPU, GPU, SMALL_GPU),
         (GPU, CPU, CPU),
         (CPU, GPU, GPU),
     ],
 )
-def test_what_is_resumed_keeps_its_batches_on_devices_of_one_kind(
+def test_what_is_resumed_keeps_its_batches_where_they_fit(
     tmp_path, source, monkeypatch, begun_on, resumed_on, sized_for
 ):
     path, partial = tmp_path / "output", str(tmp_path / "output.partial")
@@ -382,12 +385,29 @@ def test_ctranslate2_is_not_told_of_hardware(monkeypatch):
         assert found == partial_output.Sizing(None, {})
 
 
-@pytest.mark.parametrize("kept", [7, None, {}, {"kind": "CPU"}])
-def test_hardware_that_is_none_is_not_taken(monkeypatch, kept):
+@pytest.mark.parametrize(
+    "kept",
+    [
+        7,
+        None,
+        {},
+        {"kind": "CPU"},
+        dataclasses.asdict(CPU) | {"memory_bytes": None},
+        dataclasses.asdict(CPU) | {"num_cores": "2"},
+        dataclasses.asdict(CPU) | {"most_parts": 0},
+        dataclasses.asdict(CPU) | {"kind": "TPU"},
+    ],
+)
+def test_hardware_that_is_none_is_refused(tmp_path, source, monkeypatch, kept):
+    path = tmp_path / "output"
+    with pytest.raises(StoppedError):
+        write(path, source, stop_at=5, hardware=kept)
     monkeypatch.setattr(partial_output, "find_hardware", lambda: CPU)
-    found = partial_output.find_sizing({"hardware": kept})
+    header = partial_output.read_header(f"{path}.partial")
+    found = partial_output.find_sizing(header)
     assert found.hardware == CPU
-    assert found.options == {"hardware": kept}
+    with pytest.raises(InputError, match="was started with hardware="):
+        write(path, source, **found.options)
 
 
 def test_a_first_line_that_was_cut_is_written_again(

@@ -311,7 +311,9 @@ def kills(trial: Trial, count: int, seed: int) -> Iterator[Row]:
         return binaries.start("train", *flags)
 
     process = run(whole)
-    process.communicate(timeout=binaries.TIMEOUT_S)
+    _, errors = process.communicate(timeout=binaries.TIMEOUT_S)
+    if process.returncode:
+        raise RuntimeError(errors)
     num_killed = num_in_saves = 0
     for number in range(count):
         num_saved = generator.randint(1, _MOST_SAVED)

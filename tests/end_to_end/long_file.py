@@ -157,6 +157,8 @@ class LongFile:
             raise RuntimeError(
                 f"{name}: the exit status is {status}\n{messages[-3000:]}"
             )
+        if not any(each.num_bytes for each in samples):
+            raise RuntimeError(f"{name}: too short to see its memory")
         return Process(
             name,
             seconds=time.monotonic() - start,

@@ -5,7 +5,7 @@
 Each case runs bin/train as the chief, as worker 1, or as both, on the loopback
 interface: one never comes or comes a minute late, its training process or its
 watching one is killed, it is asked to stop, it has other text or another
-version, or its task is none that trains. Once SLURM's variables name them
+version, or its task does not train. In one case, SLURM's variables name them
 instead of TF_CONFIG, on ports 8888 and 8889. Where they train, they must go on
 from the last checkpoint of the case before.
 

@@ -8,6 +8,7 @@ import sys
 from paths import HELPERS, ROOT
 
 TIMEOUT_S = 300
+_GIVEN_PORTS = set()
 # Hides JAX and matplotlib, which `pip install -e .` does not install.
 # TensorFlow and Keras import them if they can, which takes each process 1.5 s.
 WITHOUT_EXTRAS = str(HELPERS / "absent")
@@ -55,11 +56,14 @@ def run(name, *flags, text="", **changes):
 
 
 def free_ports(count):
-    """Returns free ports of the loopback interface."""
+    """Returns free ports of the loopback interface, others in each call."""
     sockets = [socket.socket() for _ in range(count)]
     for each in sockets:
         each.bind(("127.0.0.1", 0))
     ports = [each.getsockname()[1] for each in sockets]
     for each in sockets:
         each.close()
+    if not _GIVEN_PORTS.isdisjoint(ports):
+        return free_ports(count)
+    _GIVEN_PORTS.update(ports)
     return ports

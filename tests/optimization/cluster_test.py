@@ -147,15 +147,38 @@ def test_slurm_names_the_workers(changes, addresses, index):
     assert "CUDA_VISIBLE_DEVICES" not in os.environ
 
 
+_SECOND_OF_TWO = {"SLURM_PROCID": "1", "SLURMD_NODENAME": "node1"}
+
+
 @pytest.mark.usefixtures("_in_this_process")
-def test_each_task_of_slurm_gets_its_gpus():
-    os.environ |= _SLURM | {
-        "CUDA_VISIBLE_DEVICES": "0,1,2,3",
-        "SLURM_PROCID": "1",
-        "SLURMD_NODENAME": "node1",
-    }
+@pytest.mark.parametrize(
+    ("visible", "own"),
+    [
+        ("0,1,2,3", "2,3"),
+        ("4, 5, 6", "5"),
+        ("GPU-0a,GPU-0b", "GPU-0b"),
+        ("MIG-0a,MIG-0b,-1", "MIG-0b"),
+    ],
+)
+def test_each_task_of_slurm_gets_its_gpus(visible, own):
+    os.environ |= _SLURM | _SECOND_OF_TWO | {"CUDA_VISIBLE_DEVICES": visible}
     assert find_cluster("auto").index == 1
-    assert os.environ["CUDA_VISIBLE_DEVICES"] == "2,3"
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == own
+
+
+@pytest.mark.usefixtures("_in_this_process")
+def test_gpus_that_slurm_gave_a_task_are_its_own():
+    os.environ |= _SLURM | _SECOND_OF_TWO
+    os.environ |= {"CUDA_VISIBLE_DEVICES": "0,1", "SLURM_GPUS_PER_TASK": "2"}
+    assert find_cluster("auto").index == 1
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "0,1"
+
+
+@pytest.mark.usefixtures("_in_this_process")
+def test_a_task_alone_on_its_node_has_all_gpus():
+    os.environ |= _SLURM | {"CUDA_VISIBLE_DEVICES": "0,1,2,3"}
+    assert find_cluster("auto").index == 2
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "0,1,2,3"
 
 
 @pytest.fixture
@@ -174,7 +197,7 @@ def nvidia_smi(tmp_path):
 @pytest.mark.usefixtures("_in_this_process")
 def test_each_task_of_slurm_gets_gpus_that_nvidia_smi_lists(nvidia_smi):
     nvidia_smi("echo 'GPU 0: A'; echo '  MIG 1g'; echo 'GPU 1: A'")
-    os.environ |= _SLURM | {"SLURM_PROCID": "1", "SLURMD_NODENAME": "node1"}
+    os.environ |= _SLURM | _SECOND_OF_TWO
     assert find_cluster("auto").index == 1
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "1"
 
@@ -185,27 +208,28 @@ def test_each_task_of_slurm_gets_gpus_that_nvidia_smi_lists(nvidia_smi):
 )
 def test_a_node_with_fewer_gpus_than_tasks_is_one_without(nvidia_smi, script):
     nvidia_smi(script)
-    os.environ |= _SLURM
-    assert find_cluster("auto").index == 2
+    os.environ |= _SLURM | _SECOND_OF_TWO
+    assert find_cluster("auto").index == 1
     assert "CUDA_VISIBLE_DEVICES" not in os.environ
 
 
 @pytest.mark.usefixtures("_in_this_process")
-@pytest.mark.parametrize(
-    ("gpus", "nodes", "tasks"),
-    [
-        ("0", "node[1-2]", "2,1"),
-        *((none, "node[0-2]", "1(x3)") for none in ("", "-1", "NoDevFiles")),
-    ],
-)
-def test_too_few_visible_gpus_stay_as_they_are(nvidia_smi, gpus, nodes, tasks):
-    nvidia_smi("echo 'GPU 0: A'")
-    os.environ |= _SLURM | {
-        "CUDA_VISIBLE_DEVICES": gpus,
-        "SLURM_STEP_NODELIST": nodes,
-        "SLURM_STEP_TASKS_PER_NODE": tasks,
-    }
-    assert find_cluster("auto").index == 2
+def test_a_driver_that_does_not_answer_is_not_waited_for(
+    nvidia_smi, monkeypatch
+):
+    monkeypatch.setattr(cluster, "_NVIDIA_SMI_SECONDS", 0.1)
+    nvidia_smi("while :; do :; done")
+    os.environ |= _SLURM | _SECOND_OF_TWO
+    assert find_cluster("auto").index == 1
+    assert "CUDA_VISIBLE_DEVICES" not in os.environ
+
+
+@pytest.mark.usefixtures("_in_this_process")
+@pytest.mark.parametrize("gpus", ["0", "", "-1", "NoDevFiles"])
+def test_too_few_visible_gpus_stay_as_they_are(nvidia_smi, gpus):
+    nvidia_smi("echo 'GPU 0: A'; echo 'GPU 1: A'")
+    os.environ |= _SLURM | _SECOND_OF_TWO | {"CUDA_VISIBLE_DEVICES": gpus}
+    assert find_cluster("auto").index == 1
     assert os.environ["CUDA_VISIBLE_DEVICES"] == gpus
 
 

@@ -101,7 +101,7 @@ def test_the_smallest_micro_batch_is_taken_if_the_memory_may_do():
 
 
 def test_a_cpu_is_not_given_what_its_memory_cannot_hold():
-    with pytest.raises(InputError, match=r"takes about .* GiB, and there are "):
+    with pytest.raises(InputError, match=r"about .* GiB, but only .* GiB are"):
         _smallest("CPU", share=0.99)
 
 
