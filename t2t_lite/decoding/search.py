@@ -190,6 +190,11 @@ def ids_translator(
     if max_length is None:
         max_length = model.hparams.max_length
     _require_countable(options.beam_width, model.num_target_ids)
+    require(
+        "hardware must be a t2t_lite.hardware.Hardware",
+        hardware is None or isinstance(hardware, Hardware),
+        hardware=hardware,
+    )
     capacity = shapes.capacity(
         hardware or find_hardware(),
         options.beam_width,

@@ -213,3 +213,9 @@ def test_models_and_searches_work_where_keras_prefers_float64(
     loss = t2t_lite.LabelSmoothedCrossEntropy()
     model.compile("sgd", loss, run_eagerly=True)
     model.fit((ids, ids), ids, verbose=0)
+
+
+def test_hardware_that_is_none_is_refused(model):
+    options = SearchOptions(4, 0.6, max_extra_length=5)
+    with pytest.raises(InputError, match="hardware must be a"):
+        ids_translator(model, options, hardware="GPU")

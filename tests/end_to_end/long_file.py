@@ -40,6 +40,7 @@ from tiny_translator import WORDS
 
 _SECONDS_BETWEEN_SAMPLES = 0.05
 _LONGEST_SENTENCE = 5  # words
+_FEWEST_LINES = 10_000  # Fewer are translated too soon to see the memory.
 _LAST_KILL = 0.8  # Later, there may be nothing left to kill.
 _MORE_SHARE, _MORE_MIB = 0.1, 64
 _SEARCH = ("--beam_width=1", "--max_extra_length=1")
@@ -267,6 +268,10 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
+    if arguments.lines < _FEWEST_LINES:
+        parser.error(f"--lines must be at least {_FEWEST_LINES}")
+    if arguments.kills < 0:
+        parser.error("--kills must be at least 0")
     print(HEADINGS, flush=True)
     with tempfile.TemporaryDirectory() as folder:
         long_file = LongFile(pathlib.Path(folder), arguments.lines)

@@ -20,7 +20,7 @@ first checkpoint, if nothing is wrong), and the last line that it said. "WRONG"
 stands before a row that is not as wanted, and makes the exit status 1; all that
 the process said comes after it. No process may show a traceback, a second error
 or an error of TensorFlow's C++ code. REGEX selects cases by name, with
-re.search. It takes about seven minutes on two cores.
+re.search. It takes about five minutes on two cores.
 """
 
 import argparse
