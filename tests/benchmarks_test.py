@@ -51,6 +51,7 @@ def refusal(folder, program, arguments):
             "no file matches 'none.en'",
         ),
         ("alignments", ["none"], "none is not a model directory"),
+        ("small_corpus", ["m", "--train_source=x"], "x does not exist"),
         ("clients", ["m", "none"], "none does not exist"),
         ("gpu", ["sorting"], "invalid choice: 'sorting'"),
         ("steering", ["m", "none.en", "x"], "no file matches 'none.en'"),
