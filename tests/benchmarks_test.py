@@ -8,6 +8,16 @@ import sys
 import pytest
 from paths import BENCHMARKS
 
+# All files that the benchmark on a small corpus needs.
+_SMALL = [
+    "m",
+    *(
+        f"--{split}_{side}={__file__}"
+        for split in ("train", "dev")
+        for side in ("source", "target")
+    ),
+]
+
 
 def refusal(folder, program, arguments):
     """Returns the stderr of a benchmark that must refuse its arguments."""
@@ -52,6 +62,13 @@ def refusal(folder, program, arguments):
         ),
         ("alignments", ["none"], "none is not a model directory"),
         ("small_corpus", ["m", "--train_source=x"], "x does not exist"),
+        ("small_corpus", [*_SMALL, "--updates=19"], "must be at least 20"),
+        ("small_corpus", [*_SMALL, "--precision=auto"], "invalid choice"),
+        (
+            "small_corpus",
+            [*_SMALL, "--dev_target=/dev/null"],
+            "/dev/null is empty",
+        ),
         ("clients", ["m", "none"], "none does not exist"),
         ("gpu", ["sorting"], "invalid choice: 'sorting'"),
         ("steering", ["m", "none.en", "x"], "no file matches 'none.en'"),

@@ -1,34 +1,39 @@
 r"""Back-translation, sampling, a shallow decoder: what a small corpus gains.
 
-    python tests/benchmarks/small_corpus.py DIR --precision=auto \
+    python tests/benchmarks/small_corpus.py DIR --precision=float32 \
         --train_source=train.en --train_target=train.de \
         --dev_source=val.en --dev_target=val.de [--updates=1850] [--rounds=3]
 
 Trains seven models of transformer_multi30k, each with the same number of
-updates, half of them with a falling rate:
+updates, during which the learning rate rises for one half and falls for the
+other:
 
-- half: on the first half of the pairs;
+- half: on every other pair;
 - reverse: the same, from target to source;
-- back-translation: on the first half, and on the target side of the second,
+- back-translation: on the same pairs, and on the target side of the others,
   whose source, after <bt>, is the reverse model's translation;
 - whole: on all pairs;
 - sampling: the same with subword_sampling=0.1;
-- 6 + 6 and 6 + 2: the same as whole, with so many layers of encoder and
-  decoder.
+- 6+6 and 6+2: the same as whole, with so many layers of encoder and decoder.
 
-Prints dev BLEU (sacrebleu, cased; the length ratio is that of the tokens),
-sacrebleu's paired bootstrap for pairs of models, and how much faster 6 + 2
-searches than 6 + 6: the median ratio of rounds in which they take turns. Models
-stay in DIR: the same command goes on from where it was interrupted.
+Prints dev BLEU (sacrebleu, cased; the length ratio is that of its tokens) of
+the averaged last ten checkpoints, the p of sacrebleu's paired bootstrap for
+pairs of models, and how much faster 6+2 searches than 6+6: the median ratio of
+rounds in which they take turns with dev, a beam of 4 and no length penalty.
+
+Models and translations stay in DIR: the same command goes on from where it was
+interrupted.
 """
 
 import argparse
+import hashlib
 import json
 import pathlib
 import statistics
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 _HERE = pathlib.Path(__file__).absolute().parent
 _BIN = _HERE.parents[1] / "bin"
@@ -42,6 +47,7 @@ import translating
 from t2t_lite_data import text_files
 
 _TAG = "<bt>"
+_CHECKPOINTS = 10  # That are averaged.
 # Overrides of each model, in the order in which they are trained.
 MODELS = {
     "reverse": {},
@@ -62,15 +68,28 @@ BASELINES = {
 _FLAGS = ("train_source", "train_target", "dev_source", "dev_target")
 
 
+def overrides(name: str, updates: int) -> dict[str, Any]:
+    """Returns the settings of a model that are not those of the preset.
+
+    Args:
+        name: one of MODELS.
+        updates: how many it is trained for, at least _CHECKPOINTS.
+    """
+    return {
+        "warmup_steps": updates // 2,
+        "cooldown_steps": updates // 2,
+        "save_every_steps": updates // (2 * _CHECKPOINTS) or 1,
+    } | MODELS[name]
+
+
 def write_halves(
     folder: pathlib.Path, pairs: Sequence[tuple[str, str]]
 ) -> None:
-    """Writes first.source, first.target, second.target of the pairs' halves."""
-    middle = len(pairs) // 2
+    """Writes half.source and half.target, and other.target of other pairs."""
     sources, targets = zip(*pairs, strict=True)
-    _write(folder / "first.source", sources[:middle])
-    _write(folder / "first.target", targets[:middle])
-    _write(folder / "second.target", targets[middle:])
+    _write(folder / "half.source", sources[::2])
+    _write(folder / "half.target", targets[::2])
+    _write(folder / "other.target", targets[1::2])
 
 
 def tagged(lines: Sequence[str]) -> list[str]:
@@ -92,23 +111,20 @@ def text_of(
         folder: where the halves and the back-translation are.
         given: the whole text, by the same flags.
     """
-    source, target = folder / "first.source", folder / "first.target"
+    source, target = str(folder / "half.source"), str(folder / "half.target")
     if name == "reverse":
         return {
-            "train_source": str(target),
-            "train_target": str(source),
+            "train_source": target,
+            "train_target": source,
             "dev_source": given["dev_target"],
             "dev_target": given["dev_source"],
         }
     text = dict(given)
-    if name == "half":
-        text |= {"train_source": str(source), "train_target": str(target)}
+    if name in ("half", "back-translation"):
+        text |= {"train_source": source, "train_target": target}
     if name == "back-translation":
-        back, monolingual = folder / "back.source", folder / "second.target"
-        text |= {
-            "train_source": f"{source},{back}",
-            "train_target": f"{target},{monolingual}",
-        }
+        text["train_source"] += f",{folder / 'back.source'}"
+        text["train_target"] += f",{folder / 'other.target'}"
     return text
 
 
@@ -120,44 +136,50 @@ def train(
     updates: int,
     precision: str,
 ) -> None:
-    """Trains a model to its end; its log is NAME.log."""
-    overrides = {"cooldown_steps": updates // 2} | MODELS[name]
-    with open(folder / f"{name}.log", "a", encoding="utf-8") as log:
-        subprocess.run(
+    """Trains a model to its end; what bin/train says is added to NAME.log."""
+    settings = overrides(name, updates).items()
+    log_path = folder / f"{name}.log"
+    with open(log_path, "a", encoding="utf-8") as log:
+        status = subprocess.call(
             [
                 *(sys.executable, _BIN / "train"),
                 "--hparams=transformer_multi30k",
                 f"--model_dir={folder / name}",
                 f"--steps={updates}",
                 f"--precision={precision}",
-                *(f"--override={k}={v}" for k, v in overrides.items()),
+                *(f"--override={field}={value}" for field, value in settings),
                 *(f"--{flag}={path}" for flag, path in text.items()),
             ],
-            check=True,
             stderr=log,
             stdout=log,
         )
+    if status:
+        sys.exit(f"the training of {name} failed: see {log_path}")
 
 
-def translate(model_dir: pathlib.Path, source: str) -> list[str]:
-    """Returns the translations of a file's lines."""
-    command = [
-        *(sys.executable, _BIN / "translate"),
-        f"--model_dir={model_dir}",
-        "--average_last=10",
-        f"--input={source}",
-    ]
-    return measuring.run(command).stdout.splitlines()
+def translate(
+    model_dir: pathlib.Path, source: str, output: pathlib.Path
+) -> None:
+    """Writes the translations of a file's lines, unless they are there."""
+    if not output.exists():
+        measuring.run(
+            [
+                *(sys.executable, _BIN / "translate"),
+                f"--model_dir={model_dir}",
+                f"--average_last={_CHECKPOINTS}",
+                f"--input={source}",
+                f"--output={output}",
+            ]
+        )
 
 
 def print_scores(name: str, folder: pathlib.Path, reference: str) -> None:
     """Prints the dev scores of a model, beside those of its baseline."""
     import sacrebleu
 
-    lines, expected = (
-        list(text_files.lines(path))
-        for path in (str(folder / f"{name}.dev"), reference)
-    )
+    output = folder / f"{name}.dev"
+    pairs = text_files.pairs(str(output), reference)
+    lines, expected = zip(*pairs, strict=True)
     bleu = sacrebleu.corpus_bleu(lines, [expected])
     print(
         f"{name:18} {bleu.score:6.2f} BLEU  "
@@ -166,7 +188,7 @@ def print_scores(name: str, folder: pathlib.Path, reference: str) -> None:
     )
     if name in BASELINES:
         baseline = folder / f"{BASELINES[name]}.dev"
-        p_value = bootstrap_p_value(reference, baseline, folder / f"{name}.dev")
+        p_value = bootstrap_p_value(reference, baseline, output)
         print(f"{'':18} paired with {BASELINES[name]}: p = {p_value:.4f}")
 
 
@@ -184,7 +206,7 @@ def bootstrap_p_value(
 
 
 def print_speed(folder: pathlib.Path, lines: str, rounds: int) -> None:
-    """Prints how much faster 6 + 2 translates a file's lines than 6 + 6."""
+    """Prints how much faster 6+2 translates a file's lines than 6+6."""
     commands = {}
     for name in ("6+6", "6+2"):
         task = folder / f"{name}.task"
@@ -195,11 +217,30 @@ def print_speed(folder: pathlib.Path, lines: str, rounds: int) -> None:
             *(task, "float32", 0, task / "output.json"),
         ]
     results = measuring.measure_rounds(commands, rounds)
-    ratios = [
+    ratio = statistics.median(
         deep[1] / shallow[1]
         for deep, shallow in zip(*results.values(), strict=True)
+    )
+    tokens = [
+        sum(map(len, json.loads((folder / path).read_text())))
+        for path in ("6+6.task/output.json", "6+2.task/output.json")
     ]
-    print(f"6 + 2 is {statistics.median(ratios):.2f} times as fast as 6 + 6")
+    print(f"6+2 is {ratio:.2f} times as fast as 6+6 (tokens: {tokens})")
+
+
+def is_of_other_arguments(
+    folder: pathlib.Path, arguments: Mapping[str, Any]
+) -> bool:
+    """Returns whether a folder's models were begun with other arguments.
+
+    In an empty folder, these become its arguments.
+    """
+    path = folder / "arguments.json"
+    if path.exists():
+        return json.loads(path.read_text("utf-8")) != arguments
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(arguments), "utf-8")
+    return False
 
 
 def _write(path: pathlib.Path, lines: Sequence[str]) -> None:
@@ -218,20 +259,30 @@ def main() -> None:
         )
     parser.add_argument("--updates", type=measuring.positive_int, default=1850)
     parser.add_argument("--rounds", type=measuring.positive_int, default=3)
-    parser.add_argument("--precision", default="float32")
+    parser.add_argument(
+        "--precision", choices=("float32", "bfloat16"), default="float32"
+    )
     args = parser.parse_args()
+    if args.updates < 2 * _CHECKPOINTS:
+        parser.error(f"--updates must be at least {2 * _CHECKPOINTS}")
     folder = args.folder.absolute()
     given = {flag: str(getattr(args, flag).absolute()) for flag in _FLAGS}
     with measuring.usage_errors(parser):
         pairs = list(
             text_files.pairs(given["train_source"], given["train_target"])
         )
-    folder.mkdir(parents=True, exist_ok=True)
+        dev = list(text_files.pairs(given["dev_source"], given["dev_target"]))
+    arguments = {
+        "updates": args.updates,
+        "precision": args.precision,
+        "text": hashlib.sha256(repr((pairs, dev)).encode()).hexdigest(),
+    }
+    if is_of_other_arguments(folder, arguments):
+        parser.error(f"{folder} has models of other arguments: give another")
     write_halves(folder, pairs)
     machine.print_machine(f"{len(pairs)} pairs, {args.updates} updates")
     for name in MODELS:
-        text = text_of(name, folder, given)
-        output = folder / f"{name}.dev"
+        text, output = text_of(name, folder, given), folder / f"{name}.dev"
         if not output.exists():
             train(
                 name,
@@ -240,10 +291,12 @@ def main() -> None:
                 updates=args.updates,
                 precision=args.precision,
             )
-            if name == "reverse":
-                back = translate(folder / name, str(folder / "second.target"))
-                _write(folder / "back.source", tagged(back))
-            _write(output, translate(folder / name, text["dev_source"]))
+        translate(folder / name, text["dev_source"], output)
+        if name == "reverse":
+            back = folder / "back"
+            translate(folder / name, str(folder / "other.target"), back)
+            lines = list(text_files.lines(str(back)))
+            _write(folder / "back.source", tagged(lines))
         print_scores(name, folder, text["dev_target"])
     print_speed(folder, given["dev_source"], args.rounds)
 
