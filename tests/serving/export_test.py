@@ -690,12 +690,12 @@ def marian_signatures(marian_root_and_translator):
 def test_a_bfloat16_export_translates_as_its_model(
     loaded_marian, marian_translator
 ):
-    lines = [LINES[0], "men", ""]
-    texts, scores = loaded_marian(lines, with_scores=True)
-    expected = marian_translator(lines, with_scores=True)
+    texts, scores = loaded_marian(LINES, with_scores=True)
+    expected = marian_translator(LINES, with_scores=True)
     assert texts == expected[0]
     np.testing.assert_allclose(scores, expected[1], atol=0.1)
-    assert len(set(texts)) == 3
+    # Of 7; which of them are empty depends on how a processor rounds.
+    assert len(set(texts)) > 2
 
 
 def test_a_loaded_export_splits_what_its_model_takes_as_too_long(
