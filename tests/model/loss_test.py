@@ -241,6 +241,18 @@ def test_chunks_of_padding_alone_are_not_computed(monkeypatch):
     assert computed == [2] * 5  # Ten of the 14 positions are tokens.
 
 
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_the_loss_of_tokens_whose_softmax_is_zero(smoothing):
+    logits = LOGITS + 1000.0
+    logits[..., 0] += 300.0  # The others have e^-300, which float32 has not.
+    loss, _ = projected_cross_entropy(
+        tf.constant(logits), tf.eye(V), TARGET, smoothing
+    )
+    expected, _ = reference.cross_entropy(logits, TARGET, smoothing)
+    assert expected > 1000
+    np.testing.assert_allclose(loss, expected, rtol=1e-5)
+
+
 @pytest.mark.parametrize("loss_scale", [None, 1, 4.0])
 @pytest.mark.parametrize("factor", [1.0, 3.0])
 def test_gradients_are_those_of_what_becomes_of_the_loss(factor, loss_scale):
