@@ -28,10 +28,11 @@ def convert(weights, hparams, vocabulary_size):
         hparams: dict, the fields of HParams; positions must be sinusoidal.
         vocabulary_size: int.
     """
+    num_layers, is_pre_norm = hparams["num_layers"], hparams["norm"] == "pre"
     spec = transformer_spec.TransformerSpec.from_config(
-        hparams["num_layers"],
+        (num_layers, hparams["num_decoder_layers"] or num_layers),
         hparams["num_heads"],
-        pre_norm=False,
+        pre_norm=is_pre_norm,
         activation=common_spec.Activation.RELU,
     )
     embedding = weights["transformer/embedding/embedding"]
@@ -43,6 +44,9 @@ def convert(weights, hparams, vocabulary_size):
         stack.position_encodings.encodings = table
         for n, layer in enumerate(stack.layer):
             _fill(layer, f"transformer/{name}/layer_{n}", weights)
+        if is_pre_norm:
+            norm = f"transformer/{name}/top_norm"
+            _normalize(stack.layer_norm, norm, weights)
     tokens = [str(i) for i in range(vocabulary_size)]
     spec.register_source_vocabulary(tokens)
     spec.register_target_vocabulary(tokens)
@@ -70,8 +74,7 @@ def _fill(layer, path, weights):
         return np.ascontiguousarray(np.concatenate(parts))
 
     def normalize(spec, name):
-        spec.gamma = weights[f"{path}/{name}_norm/gamma"]
-        spec.beta = weights[f"{path}/{name}_norm/beta"]
+        _normalize(spec, f"{path}/{name}_norm", weights)
 
     name = "self_attention"
     layer.self_attention.linear[0].weight = matrix(
@@ -94,6 +97,11 @@ def _fill(layer, path, weights):
         linear.weight = matrix(f"feed_forward/{part}/kernel")
         linear.bias = weights[f"{path}/feed_forward/{part}/bias"]
     normalize(layer.ffn.layer_norm, "feed_forward")
+
+
+def _normalize(spec, path, weights):
+    spec.gamma = weights[f"{path}/gamma"]
+    spec.beta = weights[f"{path}/beta"]
 
 
 def convert_once(folder, task):
