@@ -8,11 +8,12 @@ import keras
 from keras import ops
 
 from t2t_lite.constraints.goals import Goal
+from t2t_lite.constraints.log_probs import LogProbs
 from t2t_lite.model.rows import gather
 from t2t_lite.tensor import NEG_INF, Tensor
 
 Cache = Any  # a nested structure of tensors
-Step = Callable[[Tensor, Cache], tuple[Tensor, Cache]]
+Step = Callable[[Tensor, Cache], tuple[LogProbs, Cache]]
 Reorder = Callable[[Cache, Tensor], Cache]
 
 
@@ -65,7 +66,8 @@ def with_constraint(
 
     def constrained_step(ids_BW, cache):
         state = constraint.advance(cache.state, ids_BW)
-        log_probs_BWV, inner = step(ids_BW, cache.inner)
+        log_probs, inner = step(ids_BW, cache.inner)
+        logits_BWV = log_probs.logits_BWV
         allowed_BWV = constraint.allowed(state, cache.constants)
         if constraint.goal is not None:
             next_BWP = constraint.goal.next_ids(state, cache.constants)
@@ -73,18 +75,20 @@ def with_constraint(
                 allowed_BWV, ops.maximum(next_BWP, 0), batch_dims=2
             )
             # The end is likelier than all else together.
-            would_end_BW = log_probs_BWV[..., eos] > math.log(0.5)
+            eos_BW = ops.full_like(ids_BW, eos)
+            would_end_BW = log_probs.at(eos_BW) > math.log(0.5)
             wants_end_BW = (
                 (cache.wants_end_BW | would_end_BW)
                 & ~allowed_BWV[..., eos]
                 & ops.any(is_next_BWP, axis=-1)
             )
             cache = cache._replace(wants_end_BW=wants_end_BW)
-        log_probs_BWV = ops.where(allowed_BWV, log_probs_BWV, NEG_INF)
+        logits_BWV = ops.where(allowed_BWV, logits_BWV, NEG_INF)
         if constraint.ends is not None:
             is_end_BWV = constraint.ends(state, cache.constants)
-            log_probs_BWV = _with_ends(log_probs_BWV, is_end_BWV, eos)
-        return log_probs_BWV, cache._replace(inner=inner, state=state)
+            logits_BWV = _with_ends(logits_BWV, is_end_BWV, eos)
+        log_probs = log_probs._replace(logits_BWV=logits_BWV)
+        return log_probs, cache._replace(inner=inner, state=state)
 
     def reorder_all(cache, parent_BW):
         state = keras.tree.map_structure(
@@ -127,13 +131,13 @@ def progress(
     return constraint.goal.progress(state, cache.constants)
 
 
-def _with_ends(log_probs_BWV: Tensor, is_end_BWV: Tensor, eos: int) -> Tensor:
-    """Returns log probabilities in which EOS also stands for some tokens."""
-    end_log_probs_BWV = ops.where(is_end_BWV, log_probs_BWV, NEG_INF)
-    total_BW1 = ops.logsumexp(end_log_probs_BWV, axis=-1, keepdims=True)
-    ids_V = ops.arange(log_probs_BWV.shape[-1], dtype="int32")
+def _with_ends(logits_BWV: Tensor, is_end_BWV: Tensor, eos: int) -> Tensor:
+    """Returns logits in which EOS also stands for some tokens."""
+    end_logits_BWV = ops.where(is_end_BWV, logits_BWV, NEG_INF)
+    total_BW1 = ops.logsumexp(end_logits_BWV, axis=-1, keepdims=True)
+    ids_V = ops.arange(logits_BWV.shape[-1], dtype="int32")
     return ops.where(
         ops.equal(ids_V, eos),
         total_BW1,
-        ops.where(is_end_BWV, NEG_INF, log_probs_BWV),
+        ops.where(is_end_BWV, NEG_INF, logits_BWV),
     )

@@ -26,7 +26,9 @@ class Goal(NamedTuple):
 
 
 def best_and_nearer(
-    log_probs_BWV: Tensor,
+    logits_BWV: Tensor,
+    added_BW: Tensor,
+    *,
     nearer_BWP: Tensor,
     wants_end_BW: Tensor,
     K: int,
@@ -40,7 +42,8 @@ def best_and_nearer(
     continued with is not text.
 
     Args:
-        log_probs_BWV: float32, of hypotheses with each token.
+        logits_BWV: float32, of the next tokens.
+        added_BW: float32, what makes these log probabilities of hypotheses.
         nearer_BWP: int32, tokens that bring each nearer, -1 for none.
         wants_end_BW: bool, which ones the model would have ended.
         K: how many best ones.
@@ -50,24 +53,27 @@ def best_and_nearer(
         float32 log probabilities and int32 places among all W * V, both [B, N],
         N = K + W * (2 + P). A place that is repeated has NEG_INF there.
     """
-    B, W, V = ops.shape(log_probs_BWV)
-    going_on_BWV = ops.where(wants_end_BW[..., None], NEG_INF, log_probs_BWV)
-    log_probs_BK, best_BK = top_k(ops.reshape(going_on_BWV, (B, W * V)), K)
-    best_BW1 = ops.argmax(going_on_BWV, axis=-1, keepdims=True)
-    best_BW1 = ops.cast(best_BW1, "int32")
+    B, W, V = ops.shape(logits_BWV)
+    going_on_BW = ops.where(wants_end_BW, NEG_INF, added_BW)
+    log_probs_BK, best_BK = top_k(logits_BWV, going_on_BW, K)
+    best_BW = ops.cast(ops.argmax(logits_BWV, axis=-1), "int32")
+    best_BW1 = ops.where(wants_end_BW, -1, best_BW)[..., None]
     ids_BWN = ops.concatenate(
         [best_BW1, ops.full_like(best_BW1, eos), nearer_BWP], axis=-1
     )
-    added_BWN = gather(log_probs_BWV, ops.maximum(ids_BWN, 0), batch_dims=2)
-    is_none_BWN = ids_BWN < 0
-    added_BWN = ops.where(is_none_BWN, NEG_INF, added_BWN)
+    log_probs_BWN = ops.where(
+        ids_BWN < 0,
+        NEG_INF,
+        gather(logits_BWV, ops.maximum(ids_BWN, 0), batch_dims=2)
+        + added_BW[..., None],
+    )
     first_W1 = V * ops.arange(W, dtype="int32")[:, None]
     size = W * ops.shape(ids_BWN)[2]
     places_BN = ops.concatenate(
         [best_BK, ops.reshape(first_W1 + ids_BWN, (B, size))], axis=1
     )
     log_probs_BN = ops.concatenate(
-        [log_probs_BK, ops.reshape(added_BWN, (B, size))], axis=1
+        [log_probs_BK, ops.reshape(log_probs_BWN, (B, size))], axis=1
     )
     is_again_BN = _is_repeated(places_BN, is_possible(log_probs_BN))
     places_BN = ops.where(is_possible(log_probs_BN), places_BN, 0)

@@ -15,6 +15,7 @@ from t2t_lite.constraints.constrained_step import (
     with_constraint,
 )
 from t2t_lite.constraints.goals import Goal
+from t2t_lite.constraints.log_probs import LogProbs, log_softmax
 from t2t_lite.constraints.top_k import top_k
 from t2t_lite.model.rows import gather, take
 from t2t_lite.tensor import NEG_INF, Tensor, is_possible
@@ -94,11 +95,10 @@ def beam_search(
     are alive. Other sentences have no effect on its finished hypotheses.
 
     Args:
-        step: a function (int32 ids_BW, cache) to (float32 log_probs_BWV,
-            cache): from the newest token of each hypothesis to log
-            probabilities of the next one, -inf or `NEG_INF` for tokens that
-            must not follow. `with_log_probs` makes one from a step that gives
-            logits.
+        step: a function (int32 ids_BW, cache) to (LogProbs, cache): from the
+            newest token of each hypothesis to the log probabilities of the next
+            one, -inf or `NEG_INF` for tokens that must not follow.
+            `with_log_probs` makes one from a step that gives logits.
         cache: a nested structure of tensors [B, ...], or of scalars, whose
             shapes `step` keeps; in a graph without XLA, an axis of unknown size
             may change.
@@ -151,7 +151,7 @@ def with_log_probs(step: Step) -> Step:
 
     def normalized_step(ids_BW, cache):
         logits_BWV, cache = step(ids_BW, cache)
-        return ops.log_softmax(ops.cast(logits_BWV, "float32")), cache
+        return log_softmax(logits_BWV), cache
 
     return normalized_step
 
@@ -250,8 +250,8 @@ class _Search:
 
     def advance(self, state: _State) -> _State:
         """Returns the state with one more token in each alive hypothesis."""
-        log_probs_BWV, cache = self.step(self._newest_ids(state), state.cache)
-        candidates = self._candidates(state, log_probs_BWV, cache)
+        log_probs, cache = self.step(self._newest_ids(state), state.cache)
+        candidates = self._candidates(state, log_probs, cache)
         finished = self._finished(state, candidates)
         alive_BK = ops.where(
             candidates.is_end_BK, NEG_INF, candidates.log_probs_BK
@@ -281,24 +281,24 @@ class _Search:
         return ops.where(state.length == 0, self.eos, ids_BW1[..., 0])
 
     def _candidates(
-        self, state: _State, log_probs_BWV: Tensor, cache: Cache
+        self, state: _State, log_probs: LogProbs, cache: Cache
     ) -> _Candidates:
         """Returns the best continuations of the alive hypotheses.
 
         At most W of them end, one for each parent, so W others are left.
         """
-        B, W, V = ops.shape(log_probs_BWV)
-        K = self.beam_width * min(2, log_probs_BWV.shape[-1])
-        log_probs_BWV = log_probs_BWV + state.alive_log_probs_BW[..., None]
+        logits_BWV = log_probs.logits_BWV
+        added_BW = state.alive_log_probs_BW - log_probs.log_total_BW
+        V = logits_BWV.shape[-1]
+        K = self.beam_width * min(2, V)
         if self._goal is None:
-            log_probs_BK, flat_BK = top_k(
-                ops.reshape(log_probs_BWV, (B, W * V)), K
-            )
+            log_probs_BK, flat_BK = top_k(logits_BWV, added_BW, K)
         else:
             log_probs_BK, flat_BK = goals.best_and_nearer(
-                log_probs_BWV,
-                self._goal.next_ids(cache.state, cache.constants),
-                cache.wants_end_BW,
+                logits_BWV,
+                added_BW,
+                nearer_BWP=self._goal.next_ids(cache.state, cache.constants),
+                wants_end_BW=cache.wants_end_BW,
                 K=K,
                 eos=self.eos,
             )

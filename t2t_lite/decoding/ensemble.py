@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from t2t_lite.constraints.constrained_step import Cache, Reorder, Step
+from t2t_lite.constraints.log_probs import LogProbs
 from t2t_lite.decoding.beam_search import with_log_probs
 from t2t_lite.errors import require
 from t2t_lite.hparams import HParams
@@ -96,7 +97,8 @@ def start(
             for step, cache in zip(steps, caches, strict=True)
         ]
         log_probs, caches = zip(*found, strict=True)
-        return sum(log_probs) / len(steps), caches
+        parts = zip(*log_probs, strict=True)
+        return LogProbs(*(sum(part) / len(steps) for part in parts)), caches
 
     def reorder(caches, parent_BW):
         return tuple(decoder_cache.reorder(each, parent_BW) for each in caches)

@@ -89,11 +89,11 @@ def sample(
         last = ops.maximum(state.length - 1, 0)
         newest_BW1 = ops.slice(state.ids_BWT, (0, 0, last), (B, W, 1))
         newest_BW = ops.where(state.length == 0, eos, newest_BW1[..., 0])
-        log_probs_BWV, cache = step(newest_BW, state.cache)
+        log_probs, cache = step(newest_BW, state.cache)
         drawn_BW = _draw(
-            log_probs_BWV, sampling, keys_B=keys_B, step=state.length
+            log_probs.logits_BWV, sampling, keys_B=keys_B, step=state.length
         )
-        gained_BW = gather(log_probs_BWV, drawn_BW, batch_dims=2)
+        gained_BW = log_probs.at(drawn_BW)
         goes_on_BW = goes_on(state)
         is_here_BWT = goes_on_BW[..., None] & (place_T == state.length)
         is_last_BW = ops.equal(drawn_BW, eos) | ~is_possible(gained_BW)
@@ -145,11 +145,11 @@ def row_keys(source_ids_BS: Tensor, seed: int) -> Tensor:
 
 
 def _draw(
-    log_probs_BWV: Tensor, sampling: Sampling, keys_B: Tensor, step: Tensor
+    logits_BWV: Tensor, sampling: Sampling, keys_B: Tensor, step: Tensor
 ) -> Tensor:
     """Returns int32 [B, W]: a token of each hypothesis, drawn at random."""
-    logits_BWV = _limited(log_probs_BWV, sampling)
-    _, W, V = ops.shape(log_probs_BWV)
+    logits_BWV = _limited(logits_BWV, sampling)
+    _, W, V = ops.shape(logits_BWV)
     step = ops.cast(step, "uint32")
     sample_W = ops.cast(ops.arange(W, dtype="int32"), "uint32")
     token_V = ops.cast(ops.arange(V, dtype="int32"), "uint32")
@@ -163,17 +163,17 @@ def _draw(
     return ops.cast(ops.argmax(logits_BWV + noise_BWV, axis=-1), "int32")
 
 
-def _limited(log_probs_BWV: Tensor, sampling: Sampling) -> Tensor:
+def _limited(logits_BWV: Tensor, sampling: Sampling) -> Tensor:
     """Returns logits of the tokens to draw from; those of others are NEG_INF.
 
     What is impossible stays so at any temperature.
     """
     logits_BWV = ops.where(
-        is_possible(log_probs_BWV),
-        log_probs_BWV / sampling.temperature,
+        is_possible(logits_BWV),
+        logits_BWV / sampling.temperature,
         NEG_INF,
     )
-    V = log_probs_BWV.shape[-1]
+    V = logits_BWV.shape[-1]
     if 0 < sampling.top_k < V:
         best_BWK, _ = ops.top_k(logits_BWV, sampling.top_k)
         is_best_BWV = logits_BWV >= best_BWK[..., -1:]

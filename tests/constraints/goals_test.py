@@ -71,15 +71,23 @@ def continuations(log_probs_WV, nearer_WP, wants_end_W):
 @pytest.mark.parametrize("seed", range(20))
 def test_the_best_and_what_is_nearer_are_there_once(seed):
     generator = np.random.default_rng(seed)
-    log_probs_BWV = generator.normal(-4.0, 2.0, (B, W, V)).astype("float32")
-    log_probs_BWV[generator.random((B, W, V)) < 0.2] = NEG_INF
+    logits_BWV = generator.normal(0.0, 2.0, (B, W, V)).astype("float32")
+    logits_BWV[generator.random((B, W, V)) < 0.2] = NEG_INF
+    added_BW = generator.normal(-4.0, 1.0, (B, W)).astype("float32")
     nearer_BWP = generator.integers(-1, V, (B, W, P)).astype("int32")
     wants_end_BW = generator.random((B, W)) < 0.4
-    log_probs_BWV[wants_end_BW, 0] = NEG_INF  # Impossible, like padding.
     log_probs_BN, places_BN = map(
         np.asarray,
-        best_and_nearer(log_probs_BWV, nearer_BWP, wants_end_BW, K=K, eos=EOS),
+        best_and_nearer(
+            logits_BWV,
+            added_BW,
+            nearer_BWP=nearer_BWP,
+            wants_end_BW=wants_end_BW,
+            K=K,
+            eos=EOS,
+        ),
     )
+    log_probs_BWV = logits_BWV + added_BW[..., None]
     assert log_probs_BN.shape == places_BN.shape == (B, K + W * (2 + P))
     for b in range(B):
         found = [
