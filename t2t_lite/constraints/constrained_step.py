@@ -14,6 +14,7 @@ from t2t_lite.tensor import NEG_INF, Tensor
 
 Cache = Any  # a nested structure of tensors
 Step = Callable[[Tensor, Cache], tuple[LogProbs, Cache]]
+LogitsStep = Callable[[Tensor, Cache], tuple[Tensor, Cache]]
 Reorder = Callable[[Cache, Tensor], Cache]
 
 

@@ -31,7 +31,7 @@ def top_k(x_BWV: Tensor, added_BW: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
     Returns:
         the k largest sums of each row in falling order, and their int32 places
-        among all W * V, both [B, k].
+        among all W * V, both [B, k]. Where a sum is -inf, any place.
     """
     B, W, V = ops.shape(x_BWV)
     C = _chunk_size(x_BWV.shape[-1])
@@ -51,13 +51,13 @@ def top_k(x_BWV: Tensor, added_BW: Tensor, k: int) -> tuple[Tensor, Tensor]:
     )
     place_BK = ops.cast(place_BK, "int32")
     chunk_BK = gather(chunk_BN, place_BK // C)
-    # What was added is no number's place.
+    # Padding, of which there is some if sums are -inf, is no number's place.
     place_BK = ops.minimum(chunk_BK % M * C + place_BK % C, V - 1)
     return best_BK, chunk_BK // M * V + place_BK
 
 
 def _chunk_size(V: int) -> int:
-    """Returns how many numbers to put into a chunk: a divisor of V, if any.
+    """Returns how many numbers to put into a chunk: a divisor of V, if it can.
 
     >>> [_chunk_size(V) for V in (9, 8_000, 32_000, 37_000, 8_011)]
     [9, 125, 128, 125, 128]

@@ -10,6 +10,7 @@ from t2t_lite.constraints import constrained_step, goals
 from t2t_lite.constraints.constrained_step import (
     Cache,
     Constraint,
+    LogitsStep,
     Reorder,
     Step,
     with_constraint,
@@ -146,8 +147,8 @@ def beam_search(
     return search.results(search.run(state))
 
 
-def with_log_probs(step: Step) -> Step:
-    """Returns `step` with log probabilities in place of logits."""
+def with_log_probs(step: LogitsStep) -> Step:
+    """Returns a step of logits as one of LogProbs."""
 
     def normalized_step(ids_BW, cache):
         logits_BWV, cache = step(ids_BW, cache)
@@ -225,11 +226,11 @@ class _Search:
     def may_improve(self, state: _State) -> Tensor:
         """Returns bool [B]: whether a sentence's results can still change.
 
-        A log probability only falls and the penalty only grows with length, so
-        an alive hypothesis can at best keep its log probability until its
-        largest length. With a Goal, a hypothesis less likely than each result
-        cannot change them by getting longer: lacking what it still needs, it
-        would continue until there is no room.
+        But for rounding, a log probability only falls, and the penalty only
+        grows with length, so an alive hypothesis can at best keep its log
+        probability until its largest length. With a Goal, a hypothesis less
+        likely than each result cannot change them by getting longer: lacking
+        what it still needs, it would continue until there is no room.
         """
         best_alive_B = state.alive_log_probs_BW[:, 0]
         best_BN = state.finished.scores_BW[:, : self.num_best]

@@ -6,7 +6,12 @@ from collections.abc import Sequence
 import keras
 from keras import ops
 
-from t2t_lite.constraints.constrained_step import Cache, Reorder, Step
+from t2t_lite.constraints.constrained_step import (
+    Cache,
+    LogitsStep,
+    Reorder,
+    Step,
+)
 from t2t_lite.constraints.log_probs import LogProbs
 from t2t_lite.decoding.beam_search import with_log_probs
 from t2t_lite.errors import require
@@ -106,7 +111,7 @@ def start(
     return mean_step, caches, reorder
 
 
-def _without_padding(step: Step, num_ids: int) -> Step:
+def _without_padding(step: LogitsStep, num_ids: int) -> Step:
     """Returns a step of logits as one of log probabilities, without padding."""
     is_padding_V = ops.equal(ops.arange(num_ids, dtype="int32"), PAD)
 

@@ -22,6 +22,7 @@ from t2t_lite.model.rows import gather
 from t2t_lite.tensor import NEG_INF, Tensor, is_possible
 from t2t_lite.token_ids import PAD
 
+_LOWEST_TEMPERATURE = 1e-30  # Float32 may round lower ones to 0.
 _ODD = (0x9E3779B1, 0x85EBCA6B, 0xC2B2AE35)  # Multipliers of the hash.
 
 
@@ -166,11 +167,13 @@ def _draw(
 def _limited(logits_BWV: Tensor, sampling: Sampling) -> Tensor:
     """Returns logits of the tokens to draw from; those of others are NEG_INF.
 
-    What is impossible stays so at any temperature.
+    At any temperature, what is impossible stays so, and the rest possible.
     """
+    temperature = max(sampling.temperature, _LOWEST_TEMPERATURE)
+    falling_BWV = logits_BWV - ops.max(logits_BWV, axis=-1, keepdims=True)
     logits_BWV = ops.where(
         is_possible(logits_BWV),
-        logits_BWV / sampling.temperature,
+        ops.maximum(falling_BWV / temperature, NEG_INF / 2),
         NEG_INF,
     )
     V = logits_BWV.shape[-1]

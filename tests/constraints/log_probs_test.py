@@ -6,7 +6,7 @@ import reference
 from keras import ops
 
 from t2t_lite.constraints.log_probs import log_softmax
-from t2t_lite.tensor import NEG_INF
+from t2t_lite.tensor import NEG_INF, is_possible
 
 B, W, V = 2, 3, 50
 LOGITS = np.random.default_rng(0).normal(0, 3, (B, W, V)).astype("float32")
@@ -36,5 +36,16 @@ def test_one_token_of_each_hypothesis():
 
 
 def test_logits_of_lower_precision_are_float32():
-    found = log_softmax(ops.cast(LOGITS, "bfloat16"))
-    assert found.logits_BWV.dtype == found.log_total_BW.dtype == "float32"
+    rounded = ops.cast(LOGITS, "bfloat16")
+    found = log_softmax(rounded)
+    expected = log_softmax(ops.cast(rounded, "float32"))
+    for part, of_float32 in zip(found, expected, strict=True):
+        assert part.dtype == "float32"
+        np.testing.assert_array_equal(part, of_float32)
+
+
+@pytest.mark.parametrize("never", [NEG_INF, -np.inf])
+def test_where_nothing_is_possible_nothing_becomes_so(never):
+    found = log_softmax(np.full((1, 1, 4), never, "float32"))
+    log_probs = found.logits_BWV - found.log_total_BW[..., None]
+    assert not ops.any(is_possible(log_probs))

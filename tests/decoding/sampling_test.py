@@ -11,6 +11,7 @@ from tiny_translator import LINES, ONE_LAYER, assert_same
 from t2t_lite.decoding.sampling import Sampling, row_keys, sample
 from t2t_lite.decoding.search import SearchOptions
 from t2t_lite.decoding.steering import Steering
+from t2t_lite.tensor import NEG_INF
 from t2t_lite.translation.line_translator import LineTranslator
 
 V, T = 6, 3
@@ -112,6 +113,16 @@ def test_scores_are_those_of_the_model_best_first():
             expected = log_prob(table[0], tokens)
             expected /= reference.length_penalty(len(tokens), 0.6)
             np.testing.assert_allclose(score, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("offset", [-20.0, 20.0])
+@pytest.mark.parametrize("temperature", [1e-9, 1e-30, 1e-38])
+def test_the_likeliest_is_drawn_at_the_lowest_temperatures(temperature, offset):
+    table = random_table(seed=2, batch_size=1, V=V, T=1) + offset
+    table[..., 0] = NEG_INF  # As padding is.
+    ids, scores = draw(Sampling(temperature=temperature), table, T=1)
+    assert (ids == table.argmax()).all()
+    assert np.isfinite(scores).all()
 
 
 def test_rows_depend_on_their_ids_alone():

@@ -246,7 +246,7 @@ def test_the_loss_of_tokens_whose_softmax_is_zero(smoothing):
     logits = LOGITS + 1000.0
     logits[..., 0] += 300.0  # The others have e^-300, which float32 has not.
     loss, _ = projected_cross_entropy(
-        tf.constant(logits), tf.eye(V), TARGET, smoothing
+        tf.constant(logits), tf.eye(V), TARGET, label_smoothing=smoothing
     )
     expected, _ = reference.cross_entropy(logits, TARGET, smoothing)
     assert expected > 1000
