@@ -1,5 +1,7 @@
 """What each model of the benchmark on a small corpus is trained on, and how."""
 
+import argparse
+
 import pytest
 from benchmarks import small_corpus
 
@@ -53,6 +55,27 @@ def test_baselines_are_trained_before_what_is_compared_to_them():
     order = list(small_corpus.MODELS)
     for name, baseline in small_corpus.BASELINES.items():
         assert order.index(baseline) < order.index(name)
+
+
+def test_chosen_models_are_trained_in_order():
+    assert small_corpus.chosen_models("6+2,6+6") == ["6+6", "6+2"]
+    names = "back-translation,half,reverse"
+    expected = ["reverse", "half", "back-translation"]
+    assert small_corpus.chosen_models(names) == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ("6+2", "6\\+2 needs 6\\+6: name it, too"),
+        ("half,back-translation", "back-translation needs reverse: name it"),
+        ("6+6,7+7", "unknown: 7\\+7; there are reverse, half, "),
+        ("", "unknown: ; there are"),
+    ],
+)
+def test_models_that_cannot_be_chosen(names, message):
+    with pytest.raises(argparse.ArgumentTypeError, match=message):
+        small_corpus.chosen_models(names)
 
 
 @pytest.mark.parametrize("name", small_corpus.MODELS)
