@@ -51,9 +51,8 @@ def top_k(x_BWV: Tensor, added_BW: Tensor, k: int) -> tuple[Tensor, Tensor]:
     )
     place_BK = ops.cast(place_BK, "int32")
     chunk_BK = gather(chunk_BN, place_BK // C)
-    # Padding, of which there is some if sums are -inf, is no number's place.
-    place_BK = ops.minimum(chunk_BK % M * C + place_BK % C, V - 1)
-    return best_BK, chunk_BK // M * V + place_BK
+    # Of a row, the padding at its end is the last of all, and never needed.
+    return best_BK, chunk_BK // M * V + chunk_BK % M * C + place_BK % C
 
 
 def _chunk_size(V: int) -> int:

@@ -32,3 +32,14 @@ def test_the_best_of_the_best_chunks_are_the_best_of_all(V, distinct, k):
     is_number = np.isfinite(expected)
     np.testing.assert_array_equal(index[is_number], expected_index[is_number])
     assert ((index >= 0) & (index < 3 * V)).all()
+
+
+@pytest.mark.parametrize("finite", range(3))
+def test_all_places_are_those_of_numbers(finite):
+    W, V = 3, 257  # No multiple of a chunk.
+    x = np.full((1, W, V), -np.inf, "float32")
+    x[0, finite] = 0.0
+    found, index = map(np.array, top_k(x, np.zeros((1, W), "float32"), W * V))
+    assert np.isfinite(found).sum() == V
+    assert index[0, :V].tolist() == [*range(finite * V, (finite + 1) * V)]
+    assert ((index >= 0) & (index < W * V)).all()
