@@ -5,7 +5,7 @@ answered yes with some probability, and the ids emitted along the way are the
 word's. The words of many lines walk side by side, and the graph grows when a
 word occurs for the first time:
 
-    BPE      Is this merge done? The next one is asked about until none is left.
+    BPE      Is this merge done? If so, all are asked about anew, best first.
     unigram  Is this the next piece? If not, the next best is asked about.
 
 Sources: Provilkov et al. 2020, "BPE-Dropout"; Kudo 2018, "Subword
@@ -181,10 +181,14 @@ class SegmentationGraph(abc.ABC):
 
 
 class BpeGraph(SegmentationGraph):
-    """Words by their merges, each of them dropped with the same probability.
+    """Words by their merges, of which some are dropped at each step.
 
-    The best merge that is left is done or dropped. One that was dropped comes
-    back when a merge beside it has made it a different pair.
+    Each merge that is possible is dropped with the same probability, and the
+    best one that is left is done; then all that are possible are asked about
+    anew. A word is cut where it is when all of them are dropped.
+
+    Source: algorithm 1 of Provilkov et al. 2020. (SentencePiece, at the same
+    rate, cuts words more often: there a dropped merge does not come back.)
     """
 
     def __init__(self, vocabulary: Vocabulary, pieces: Sequence, rate: float):
@@ -193,48 +197,48 @@ class BpeGraph(SegmentationGraph):
 
     def _clear(self) -> None:
         super()._clear()
-        # By node: the word, where its pieces begin and end, which of these
-        # places are left to ask about, and which one is asked about now.
-        self._states: dict[int, tuple] = {}
+        # The node of a word, where its pieces begin and end, and the merges to
+        # ask about, best first, each named by the place that it removes.
+        self._nodes: dict[tuple, int] = {}
+        self._states: dict[int, tuple] = {}  # The reverse, while needed.
 
     def _text_node(self, text: str) -> int:
-        edges = tuple(range(len(text) + 1))
-        return self._node(text, edges, self._mergeable(text, edges, edges))
+        return self._cut_node(text, tuple(range(len(text) + 1)))
 
-    def _merged(self, text, edges, place):
-        """Returns the pieces on both sides of a place, joined."""
-        n = edges.index(place)
-        return text[edges[n - 1] : edges[n + 1]]
+    def _cut_node(self, text, edges):
+        """Returns the node where all merges are asked about, best first."""
+        merged = {
+            place: self._pieces.get(text[start:end])
+            for start, place, end in zip(
+                edges, edges[1:], edges[2:], strict=False
+            )
+        }
+        places = [place for place, piece in merged.items() if piece]
+        # The first of equals comes first.
+        places.sort(key=lambda place: -merged[place][1])
+        return self._node(text, edges, tuple(places))
 
-    def _mergeable(self, text, edges, places):
-        """Returns those places where two pieces make one when joined."""
-        return [
-            place
-            for place in places
-            if edges[0] < place < edges[-1]
-            and self._merged(text, edges, place) in self._pieces
-        ]
-
-    def _node(self, text, edges, places):
-        if not places:
-            parts = itertools.pairwise(edges)
-            return self._chain([self._pieces[text[a:b]][0] for a, b in parts])
-        scores = [self._pieces[self._merged(text, edges, p)][1] for p in places]
-        best = places[scores.index(max(scores))]  # The first of equals.
-        node = self._add(0, 1 - self._rate, yes=_UNKNOWN, no=_UNKNOWN)
-        self._states[node] = text, edges, places, best
-        return node
+    def _node(self, *state):
+        if state not in self._nodes:
+            text, edges, places = state
+            if places:
+                node = self._add(0, 1 - self._rate, yes=_UNKNOWN, no=_UNKNOWN)
+                self._states[node] = state
+            else:
+                parts = itertools.pairwise(edges)
+                node = self._chain(
+                    [self._pieces[text[a:b]][0] for a, b in parts]
+                )
+            self._nodes[state] = node
+        return self._nodes[state]
 
     def _expand(self, node: int, is_yes: bool) -> None:
-        text, edges, places, best = self._states[node]
-        left = [place for place in places if place != best]
+        text, edges, (place, *others) = self._states[node]
         if is_yes:
-            n = edges.index(best)
-            beside = edges[n - 1], edges[n + 1]
-            edges = edges[:n] + edges[n + 1 :]
-            new = self._mergeable(text, edges, beside)
-            left = sorted({*left} - {*beside} | {*new})
-        following = self._node(text, edges, left)
+            left = tuple(edge for edge in edges if edge != place)
+            following = self._cut_node(text, left)
+        else:
+            following = self._node(text, edges, tuple(others))
         # Not in one line: `_node` may have replaced the arrays.
         (self._yes if is_yes else self._no)[node] = following
         if self._yes[node] != _UNKNOWN and self._no[node] != _UNKNOWN:

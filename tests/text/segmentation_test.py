@@ -1,10 +1,13 @@
-"""Words are cut at random as often as SentencePiece cuts them so."""
+"""Words are cut at random as often as the sources say."""
 
 import collections
+import itertools
+import random
 
 import pytest
 import sentencepiece
 from bilingual_text import CORPUS
+from sentencepiece import sentencepiece_model_pb2
 from subword_samples import LINES, sample
 from token_pairs import pairs_in_memory
 
@@ -26,24 +29,68 @@ def pairs(vocabulary):
     )
 
 
-@pytest.mark.parametrize("rate", [0.1, 0.5])
-def test_samples_are_distributed_as_sentencepieces_are(vocabulary, rate):
-    line, count = "Ein Mädchen läuft.", 20_000
-    ids = vocabulary.encode([line] * count)
-    found, _ = sample(vocabulary, pairs_in_memory(ids, ids), rate=rate)
+def drop_merges(scores, word, rate, draw):
+    """Returns the pieces of a word by Provilkov et al.'s algorithm 1."""
+    pieces = list(word)
+    while True:
+        merges = [
+            (-scores[merged], place)
+            for place, merged in enumerate(
+                map("".join, itertools.pairwise(pieces))
+            )
+            if merged in scores and draw() >= rate
+        ]
+        if not merges:
+            return pieces
+        _, place = min(merges)
+        pieces[place : place + 2] = ["".join(pieces[place : place + 2])]
+
+
+def lines_of_merges(vocabulary, line, count, rate):
+    """Samples of a line by the algorithm as it is printed, word by word."""
+    model = sentencepiece_model_pb2.ModelProto.FromString(vocabulary.model)
+    scores = {p.piece: p.score for p in model.pieces if p.type == p.NORMAL}
+    draw = random.Random(3).random
+    return [
+        [
+            piece
+            for word in line.split()
+            for piece in drop_merges(scores, "\u2581" + word, rate, draw)
+        ]
+        for _ in range(count)
+    ]
+
+
+def lines_of_sentencepiece(vocabulary, line, count, rate):
     processor = sentencepiece.SentencePieceProcessor(
         model_proto=vocabulary.model
     )
-    expected = processor.encode(
-        [line] * count, enable_sampling=True, alpha=rate, nbest_size=-1
+    return processor.encode(
+        [line] * count,
+        enable_sampling=True,
+        alpha=rate,
+        nbest_size=-1,
+        out_type=str,
     )
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5])
+@pytest.mark.parametrize(
+    ("kind", "samples"),
+    [("bpe", lines_of_merges), ("unigram", lines_of_sentencepiece)],
+)
+def test_samples_are_distributed_as_their_source_says(kind, samples, rate):
+    vocabulary = learning.learn(CORPUS, kind, 420)
+    line, count = "Ein Mädchen läuft.", 20_000
+    ids = vocabulary.encode([line] * count)
+    found, _ = sample(vocabulary, pairs_in_memory(ids, ids), rate=rate)
     counts = [
         collections.Counter(
-            (place, piece) for ids in lines for place, piece in enumerate(ids)
+            (place, piece) for line in lines for place, piece in enumerate(line)
         )
         for lines in (
-            [[i - 2 for i in ids[:-1]] for ids in found],
-            expected,
+            [vocabulary.tokens(ids)[:-1] for ids in found],
+            samples(vocabulary, line, count, rate),
         )
     ]
     for key in counts[0].keys() | counts[1].keys():
