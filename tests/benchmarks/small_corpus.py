@@ -22,8 +22,9 @@ the averaged last ten checkpoints, the p of sacrebleu's paired bootstrap for
 pairs of models, and how much faster 6+2 searches than 6+6: the median ratio of
 rounds in which they take turns with dev, a beam of 4 and no length penalty.
 
-Models and translations stay in DIR: the same command goes on from where it was
-interrupted. --models chooses some of the models.
+The preset is this version's: figures of different versions may be of different
+models. Models and translations stay in DIR: the same command goes on from where
+it was interrupted. --models chooses some of the models.
 """
 
 import argparse

@@ -122,6 +122,7 @@ def test_signatures_stand_below_the_scores(card):
 def test_what_the_scores_depend_on_is_on_the_card(card, vocabulary):
     rows = rows_of(card.as_markdown())
     assert rows["checkpoint"] == ["average of step-2, step-1"]
+    assert "reference tokens" in rows["BLEU, lowercase"][1]
     search = SearchOptions.from_hparams(tiny_translator.TINY)
     assert f"beam_width {search.beam_width}, " in rows["search"][0]
     assert rows["train"] == ["`of the text`"]

@@ -133,19 +133,21 @@ def test_a_feed_that_is_reset_begins_anew(vocabulary, whole, tmp_path):
 def test_one_epoch_is_tokenized_to_resume(
     vocabulary, whole, tmp_path, monkeypatch
 ):
+    """Besides some pairs of the first epoch, which give the shapes."""
     sampled = []
     sample = feeding.SubwordSampler.sample
 
     def counted(self, pairs, epoch, max_lengths, **options):
-        sampled.append(epoch)
+        sampled.append((epoch, len(pairs.source_lengths)))
         return sample(self, pairs, epoch, max_lengths=max_lengths, **options)
 
     _, states = whole
-    feed = make_feed(vocabulary, tmp_path)
+    monkeypatch.setattr(feeding, "_PAIRS_LOOKED_AT", 30)
     monkeypatch.setattr(feeding.SubwordSampler, "sample", counted)
+    feed = make_feed(vocabulary, tmp_path)
     feed.restore(states[-1], 59, "step-59")
     batches(feed, 59, 60)
-    assert sampled == [states[-1]["plan_epoch"]]
+    assert sampled == [(0, 30), (states[-1]["plan_epoch"], len(LINES))]
 
 
 def test_nothing_is_tokenized_where_nothing_is_to_do(
