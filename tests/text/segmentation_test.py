@@ -55,7 +55,7 @@ def lines_of_merges(vocabulary, line, count, rate):
         [
             piece
             for word in line.split()
-            for piece in drop_merges(scores, "\u2581" + word, rate, draw)
+            for piece in drop_merges(scores, "\u2581" + word, rate, draw=draw)
         ]
         for _ in range(count)
     ]
@@ -90,7 +90,7 @@ def test_samples_are_distributed_as_their_source_says(kind, samples, rate):
         )
         for lines in (
             [vocabulary.tokens(ids)[:-1] for ids in found],
-            samples(vocabulary, line, count, rate),
+            samples(vocabulary, line, count, rate=rate),
         )
     ]
     for key in counts[0].keys() | counts[1].keys():
