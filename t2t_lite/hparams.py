@@ -63,8 +63,9 @@ class HParams:
     # follows a space: tags such as <bt>, for back-translated text.
     reserved_symbols: str = ""
     # Not in the paper: training text is tokenized anew for each epoch. BPE
-    # drops each merge with this probability; for unigram it is Kudo's alpha,
-    # and the smaller it is, the more segmentations vary. 0 for never.
+    # drops each possible merge with this probability, before every merge; for
+    # unigram it is Kudo's alpha, and the smaller it is, the more segmentations
+    # vary. 0 for never.
     subword_sampling: float = 0.0
     # Batches, section 5.1.
     tokens_per_batch: int = 25_000  # of source, and as many of target

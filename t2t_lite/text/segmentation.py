@@ -5,7 +5,8 @@ answered yes with some probability, and the ids emitted along the way are the
 word's. The words of many lines walk side by side, and the graph grows when a
 word occurs for the first time:
 
-    BPE      Is this merge done? If so, all are asked about anew, best first.
+    BPE      Is this merge done? If so, all are asked about anew; if not, the
+             next best is asked about.
     unigram  Is this the next piece? If not, the next best is asked about.
 
 Sources: Provilkov et al. 2020, "BPE-Dropout"; Kudo 2018, "Subword
@@ -183,12 +184,11 @@ class SegmentationGraph(abc.ABC):
 class BpeGraph(SegmentationGraph):
     """Words by their merges, of which some are dropped at each step.
 
-    Each merge that is possible is dropped with the same probability, and the
-    best one that is left is done; then all that are possible are asked about
-    anew. A word is cut where it is when all of them are dropped.
+    At each step, each possible merge is dropped with the same probability, and
+    the best of the others is done. The word is finished when none is left.
 
     Source: algorithm 1 of Provilkov et al. 2020. (SentencePiece, at the same
-    rate, cuts words more often: there a dropped merge does not come back.)
+    probability, cuts words more often: a dropped merge does not come back.)
     """
 
     def __init__(self, vocabulary: Vocabulary, pieces: Sequence, rate: float):
@@ -197,48 +197,46 @@ class BpeGraph(SegmentationGraph):
 
     def _clear(self) -> None:
         super()._clear()
-        # The node of a word, where its pieces begin and end, and the merges to
-        # ask about, best first, each named by the place that it removes.
-        self._nodes: dict[tuple, int] = {}
-        self._states: dict[int, tuple] = {}  # The reverse, while needed.
+        # By word and edges of its pieces: the node where a step begins.
+        self._steps: dict[tuple, int] = {}
+        # By node that is not yet expanded both ways: the word, the edges of its
+        # pieces, and the merges left to ask about, best first, each named by
+        # the edge that it removes.
+        self._states: dict[int, tuple] = {}
 
     def _text_node(self, text: str) -> int:
-        return self._cut_node(text, tuple(range(len(text) + 1)))
+        return self._step_node(text, tuple(range(len(text) + 1)))
 
-    def _cut_node(self, text, edges):
-        """Returns the node where all merges are asked about, best first."""
-        merged = {
-            place: self._pieces.get(text[start:end])
-            for start, place, end in zip(
+    def _step_node(self, text, edges):
+        """Returns the node where all possible merges are asked about."""
+        if (text, edges) not in self._steps:
+            scores = {}
+            for start, edge, end in zip(
                 edges, edges[1:], edges[2:], strict=False
-            )
-        }
-        places = [place for place, piece in merged.items() if piece]
-        # The first of equals comes first.
-        places.sort(key=lambda place: -merged[place][1])
-        return self._node(text, edges, tuple(places))
+            ):
+                if text[start:end] in self._pieces:
+                    _, scores[edge] = self._pieces[text[start:end]]
+            # The first of equals comes first.
+            merges = sorted(scores, key=scores.get, reverse=True)
+            self._steps[text, edges] = self._node(text, edges, merges)
+        return self._steps[text, edges]
 
-    def _node(self, *state):
-        if state not in self._nodes:
-            text, edges, places = state
-            if places:
-                node = self._add(0, 1 - self._rate, yes=_UNKNOWN, no=_UNKNOWN)
-                self._states[node] = state
-            else:
-                parts = itertools.pairwise(edges)
-                node = self._chain(
-                    [self._pieces[text[a:b]][0] for a, b in parts]
-                )
-            self._nodes[state] = node
-        return self._nodes[state]
+    def _node(self, text, edges, merges):
+        """Returns a new node where some merges are asked about, in order."""
+        if not merges:
+            parts = itertools.pairwise(edges)
+            return self._chain([self._pieces[text[a:b]][0] for a, b in parts])
+        node = self._add(0, 1 - self._rate, yes=_UNKNOWN, no=_UNKNOWN)
+        self._states[node] = text, edges, merges
+        return node
 
     def _expand(self, node: int, is_yes: bool) -> None:
-        text, edges, (place, *others) = self._states[node]
+        text, edges, (merge, *others) = self._states[node]
         if is_yes:
-            left = tuple(edge for edge in edges if edge != place)
-            following = self._cut_node(text, left)
+            remaining = tuple(edge for edge in edges if edge != merge)
+            following = self._step_node(text, remaining)
         else:
-            following = self._node(text, edges, tuple(others))
+            following = self._node(text, edges, others)
         # Not in one line: `_node` may have replaced the arrays.
         (self._yes if is_yes else self._no)[node] = following
         if self._yes[node] != _UNKNOWN and self._no[node] != _UNKNOWN:

@@ -27,8 +27,9 @@ class SubwordSampler:
 
     Args:
         vocabulary: Vocabulary.
-        rate: float, in (0, 1). BPE drops each merge with this probability; for
-            unigram it is the exponent of probabilities, Kudo's alpha.
+        rate: float, in (0, 1). Before every merge, BPE drops each possible one
+            with this probability; for unigram it is the exponent of
+            probabilities, Kudo's alpha.
         seed: int.
         targets_are_text: bool; if not, targets keep their unsampled ids.
 

@@ -86,10 +86,12 @@ def test_samples_are_distributed_as_their_source_says(kind, samples, rate):
     found, _ = sample(vocabulary, pairs_in_memory(ids, ids), rate=rate)
     counts = [
         collections.Counter(
-            (place, piece) for line in lines for place, piece in enumerate(line)
+            (place, piece)
+            for pieces in sampled
+            for place, piece in enumerate(pieces)
         )
-        for lines in (
-            [vocabulary.tokens(ids)[:-1] for ids in found],
+        for sampled in (
+            [vocabulary.tokens(drawn)[:-1] for drawn in found],
             samples(vocabulary, line, count, rate=rate),
         )
     ]
@@ -113,6 +115,15 @@ def test_a_higher_rate_drops_more_merges():
     # for a space at its beginning, and EOS.
     characters = sum(len(line) + 2 for line in LINES)
     assert 0.95 * characters < lengths[3]
+
+
+def test_of_equal_merges_the_first_is_done_first():
+    vocabulary = learning.learn(["aaa aaaaa"] * 9, "bpe", 269)
+    lines = ["a" * n for n in range(1, 9)]
+    ids = vocabulary.encode(lines)
+    assert vocabulary.tokens(ids[5]) == ["\u2581aa", "aaaa", "</s>"]
+    pairs = pairs_in_memory(ids, ids)
+    assert sample(vocabulary, pairs, rate=1e-9)[0] == ids
 
 
 def test_merges_are_dropped_as_often_as_asked_for():
