@@ -14,6 +14,7 @@ import time
 GIB = 2**30
 KINDS = ("CPU", "GPU")
 PRECISIONS = ("float32", "bfloat16", "float16")
+SEARCH_PRECISIONS = (*PRECISIONS, "int8")
 _MOST_PARTS = 16
 # For `faster_precision`. The first trial warms up.
 _TRIALS, _TRIAL_PRODUCTS, _TRIAL_ROWS = 6, 4, 1024

@@ -6,7 +6,7 @@ from typing import Any
 from absl import flags, logging
 
 from t2t_lite import hardware
-from t2t_lite.errors import program
+from t2t_lite.errors import InputError, program
 from t2t_lite.hparams import HParams
 
 SEARCH = (
@@ -37,13 +37,16 @@ def define(
 
     Args:
         xla: the default of --xla; None to let the device decide.
-        has_auto_precision: that of `define_weights`.
-        is_required: that of `define_weights`.
-        may_be_several: that of `define_weights`.
+        has_auto_precision: whether this machine may choose the precision.
+        is_required: whether there must be a model directory.
+        may_be_several: whether several models may be given: the values of
+            --model_dir and --checkpoint are then lists.
     """
-    define_weights(has_auto_precision, is_required, may_be_several)
+    _define_weights(is_required, may_be_several)
+    _define_precision(has_auto_precision, has_int8=True)
     default = " Default: on a GPU." if xla is None else ""
     flags.DEFINE_bool("xla", xla, f"Compile the search with XLA.{default}")
+    flags.register_multi_flags_validator(["precision", "xla"], _check_int8)
     flags.DEFINE_integer(
         "beam_width", None, "Width of the beam. Default: the model's."
     )
@@ -122,19 +125,13 @@ def _define_sampling() -> None:
     )
 
 
-def define_weights(
-    has_auto_precision: bool = True,
-    is_required: bool = True,
-    may_be_several: bool = False,
-) -> None:
-    """Defines the flags that choose a model, its weights and its precision.
+def define_weights() -> None:
+    """Defines the flags that choose a model, its weights and its precision."""
+    _define_weights(is_required=True, may_be_several=False)
+    _define_precision(has_auto=False, has_int8=False)
 
-    Args:
-        has_auto_precision: whether this machine may choose the precision.
-        is_required: whether there must be a model directory.
-        may_be_several: whether several models may be given: the values of
-            --model_dir and --checkpoint are then lists.
-    """
+
+def _define_weights(is_required: bool, may_be_several: bool) -> None:
     if may_be_several:
         define = flags.DEFINE_multi_string
         more_models = " Given several times, these models translate together."
@@ -166,21 +163,29 @@ def define_weights(
         "Use the mean of the weights of this many of the last checkpoints.",
         lower_bound=1,
     )
-    _define_precision(has_auto_precision)
 
 
-def _define_precision(has_auto: bool) -> None:
-    precisions, meaning_of_auto = [*hardware.PRECISIONS], ""
+def _define_precision(has_auto: bool, has_int8: bool) -> None:
+    precisions = [*hardware.PRECISIONS]
+    help_text = "Precision of the computation; softmax and scores stay float32."
+    if has_int8:
+        precisions.append("int8")
+        help_text += (
+            " int8: of the products in each step of a search, with --xla on a "
+            "CPU; the rest is float32."
+        )
     if has_auto:
         precisions.append("auto")
-        meaning_of_auto = " auto: bfloat16 if the machine is faster with it."
-    flags.DEFINE_enum(
-        "precision",
-        "float32",
-        precisions,
-        "Precision of the computation; softmax and scores stay float32."
-        + meaning_of_auto,
-    )
+        help_text += " auto: bfloat16 if the machine is faster with it."
+    flags.DEFINE_enum("precision", "float32", precisions, help_text)
+
+
+def _check_int8(values: dict[str, Any]) -> bool:
+    if values["precision"] == "int8" and not values["xla"]:
+        raise InputError(
+            "--precision=int8 is for searches that XLA compiles: give --xla too"
+        )
+    return True
 
 
 def define_devices() -> None:

@@ -16,7 +16,7 @@ from t2t_lite.storage import settings_file
 from t2t_lite_data import text_files
 
 FLAGS = flags.FLAGS
-model_flags.define_weights(has_auto_precision=False)
+model_flags.define_weights()
 flags.adopt_module_key_flags(model_flags)
 flags.DEFINE_string(
     "source", None, "Required: text file of the sources; may be .gz."

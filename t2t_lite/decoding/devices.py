@@ -88,6 +88,8 @@ def _copy(model: Transformer | Ensemble, device: str) -> Transformer | Ensemble:
         copy.build()
         for weight, value in zip(copy.weights, model.weights, strict=True):
             weight.assign(value.value)
+        if model.searches_in_int8:
+            copy.search_in_int8()
     return copy
 
 

@@ -187,6 +187,7 @@ def ids_translator(
     require_optional_bool(xla=xla)
     if xla is None:
         xla = bool(tf.config.get_visible_devices("GPU"))
+    _require_int8_usable(model, xla)
     if max_length is None:
         max_length = model.hparams.max_length
     _require_countable(options.beam_width, model.num_target_ids)
@@ -228,6 +229,18 @@ def ids_translator(
         for replica in replicas
     ]
     return DividedSearch(searches, functools.partial(shapes.batches, **limits))
+
+
+def _require_int8_usable(model: Transformer | Ensemble, xla: bool) -> None:
+    """Raises InputError if products in int8 would be slow or are untried."""
+    gpus = len(tf.config.get_visible_devices("GPU"))
+    models = ensemble.models_of(model)
+    require(
+        "precision=int8 needs xla=True, and a CPU: choose another precision",
+        not any(m.searches_in_int8 for m in models) or (xla and not gpus),
+        xla=xla,
+        gpus=gpus,
+    )
 
 
 def _require_countable(beam_width: int, V: int) -> None:

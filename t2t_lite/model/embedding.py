@@ -14,6 +14,7 @@ from t2t_lite.errors import (
 )
 from t2t_lite.model import rows
 from t2t_lite.model.ids import require_ids_below
+from t2t_lite.model.products import Matrix, multiply
 from t2t_lite.tensor import Shape, Tensor
 from t2t_lite.token_ids import PAD
 
@@ -106,15 +107,15 @@ class TiedEmbedding(keras.layers.Layer):
         embedding = ops.cast(self.first_rows(num_ids), self.compute_dtype)
         return ops.transpose(embedding)
 
-    def project(self, x: Tensor, projection_DV: Tensor) -> Tensor:
+    def project(self, x: Tensor, projection: Matrix) -> Tensor:
         """Returns float32 logits [..., V] for vectors x [..., D].
 
         Args:
             x: float [..., D].
-            projection_DV: what `projection` returned.
+            projection: what `projection` returned, maybe as an Int8Matrix.
         """
-        x_ND = ops.cast(rows.flatten(x), self.compute_dtype)
-        logits_NV = ops.cast(ops.matmul(x_ND, projection_DV), "float32")
+        logits_NV = multiply(rows.flatten(x), projection, self.compute_dtype)
+        logits_NV = ops.cast(logits_NV, "float32")
         if self.logit_bias is not None:
             bias_V = self.logit_bias[: logits_NV.shape[-1]]
             logits_NV = logits_NV + ops.cast(bias_V, "float32")

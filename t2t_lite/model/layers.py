@@ -1,8 +1,9 @@
 """The layers that the encoder and the decoder are stacks of."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
+from keras import ops
 
 from t2t_lite.errors import (
     require,
@@ -14,6 +15,7 @@ from t2t_lite.errors import (
 from t2t_lite.model import masks, rows
 from t2t_lite.model.cache import PastView
 from t2t_lite.model.multi_head_attention import KeysValues, MultiHeadAttention
+from t2t_lite.model.products import Matrix, multiply
 from t2t_lite.tensor import Shape, Tensor
 
 
@@ -66,6 +68,24 @@ class FeedForward(keras.layers.Layer):
         hidden_NF = self.hidden_dropout(hidden_NF, training=training)
         return rows.restore(self.output_layer(hidden_NF), like=x)
 
+    def step(self, x: Tensor, hidden: Matrix, output: Matrix) -> Tensor:
+        """Returns `call` of x, by matrices that stand for the layer's own.
+
+        Args:
+            x: float [B, L, D].
+            hidden: W_1, maybe as an Int8Matrix.
+            output: W_2, likewise.
+        """
+        dtype = self.compute_dtype
+        hidden_NF = _with_bias(
+            multiply(rows.flatten(x), hidden, dtype), self.hidden.bias
+        )
+        hidden_NF = self.hidden.activation(hidden_NF)
+        output_ND = _with_bias(
+            multiply(hidden_NF, output, dtype), self.output_layer.bias
+        )
+        return rows.restore(output_ND, like=x)
+
     def compute_output_shape(self, x_shape: Shape) -> Shape:
         return x_shape
 
@@ -75,6 +95,11 @@ class FeedForward(keras.layers.Layer):
             "dropout": self.dropout,
             "activation": self.activation,
         }
+
+
+def _with_bias(x_NJ: Tensor, bias_J: keras.Variable) -> Tensor:
+    # Not +: Keras makes one operation out of this sum and a product.
+    return ops.add(x_NJ, ops.cast(bias_J, x_NJ.dtype))
 
 
 def layer_norm(
@@ -311,6 +336,17 @@ class EncoderLayer(_TransformerLayer):
         return x_shape
 
 
+class StepMatrices(NamedTuple):
+    """What one decoder layer multiplies with in each step of a search."""
+
+    qkv: Matrix  # `fused_qkv` of self-attention
+    self_output: Matrix
+    memory_query: Matrix
+    memory_output: Matrix
+    hidden: Matrix  # of feed-forward, as the next one
+    output: Matrix
+
+
 @keras.saving.register_keras_serializable("t2t_lite")
 class DecoderLayer(_TransformerLayer):
     """Self-attention, attention to the memory, feed-forward; Add & Norm each.
@@ -379,11 +415,30 @@ class DecoderLayer(_TransformerLayer):
             x, self.feed_forward, output, training=training
         )
 
+    def step_matrices(self) -> StepMatrices:
+        """Returns the matrices of `step`, in the layer's precision."""
+        attention, memory_attention = self.self_attention, self.memory_attention
+        hidden, output = (
+            self.feed_forward.hidden,
+            self.feed_forward.output_layer,
+        )
+        matrices = (
+            attention.fused_qkv(),
+            attention.output_matrix,
+            memory_attention.query,
+            memory_attention.output_matrix,
+            hidden.kernel,
+            output.kernel,
+        )
+        return StepMatrices(
+            *(ops.cast(matrix, self.compute_dtype) for matrix in matrices)
+        )
+
     def step(
         self,
         x_BWD: Tensor,
         *,
-        fused_qkv_DJ: Tensor,
+        matrices: StepMatrices,
         past: KeysValues,
         view: PastView,
         memory: KeysValues,
@@ -393,7 +448,7 @@ class DecoderLayer(_TransformerLayer):
 
         Args:
             x_BWD: float, the vector of the newest token of each hypothesis.
-            fused_qkv_DJ: `fused_qkv` of self-attention.
+            matrices: what `step_matrices` returned, or Int8Matrix of them.
             past: keys and values of self-attention at all positions.
             view: where to write in the past, and what of it to see.
             memory: keys and values of attention to the memory.
@@ -404,18 +459,29 @@ class DecoderLayer(_TransformerLayer):
         """
         attention = self.self_attention
         q_BHWK, k_BHWK, v_BHWK = attention.project_qkv(
-            self._input(x_BWD, attention), fused_qkv_DJ
+            self._input(x_BWD, attention), matrices.qkv
         )
         past = view.write(past, KeysValues(k_BHWK, v_BHWK))
         attended = attention.attend(
-            q_BHWK, view.read(past), view.is_ancestor_B1WP
+            q_BHWK,
+            view.read(past),
+            view.is_ancestor_B1WP,
+            output=matrices.self_output,
         )
         x_BWD = self._add_and_norm(x_BWD, attention, attended)
         attention = self.memory_attention
-        q_BHWK = attention.queries(self._input(x_BWD, attention))
-        attended = attention.attend(q_BHWK, memory, may_attend_B11S)
+        q_BHWK = attention.queries(
+            self._input(x_BWD, attention), matrices.memory_query
+        )
+        attended = attention.attend(
+            q_BHWK, memory, may_attend_B11S, output=matrices.memory_output
+        )
         x_BWD = self._add_and_norm(x_BWD, attention, attended)
-        output = self.feed_forward(self._input(x_BWD, self.feed_forward))
+        output = self.feed_forward.step(
+            self._input(x_BWD, self.feed_forward),
+            matrices.hidden,
+            matrices.output,
+        )
         return self._add_and_norm(x_BWD, self.feed_forward, output), past
 
     def compute_output_shape(

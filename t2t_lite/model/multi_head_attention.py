@@ -21,6 +21,7 @@ from t2t_lite.model.attention import (
     dot_product_attention,
     windowed_attention,
 )
+from t2t_lite.model.products import Matrix, multiply
 from t2t_lite.tensor import Shape, Tensor
 
 _recorded = contextvars.ContextVar("recorded", default=None)
@@ -122,9 +123,15 @@ class MultiHeadAttention(keras.layers.Layer):
     def _add_bias(self, name: str, size: int) -> keras.Variable:
         return self.add_weight(name=name, shape=(size,), initializer="zeros")
 
-    def queries(self, x: Tensor) -> Tensor:
-        """Returns q_BHLK for x [B, L, D]."""
-        q_NJ = self._multiply(rows.flatten(x), self.query)
+    def queries(self, x: Tensor, matrix: Matrix | None = None) -> Tensor:
+        """Returns q_BHLK for x [B, L, D].
+
+        Args:
+            x: float.
+            matrix: `query`, maybe as an Int8Matrix; `query` when not given.
+        """
+        matrix = self.query if matrix is None else matrix
+        q_NJ = self._multiply(rows.flatten(x), matrix)
         return self._biased(_split_heads(q_NJ, rows.shape(x), self.num_heads))
 
     def _biased(self, q_BHLK: Tensor) -> Tensor:
@@ -152,19 +159,19 @@ class MultiHeadAttention(keras.layers.Layer):
         return ops.cast(matrices, self.compute_dtype)
 
     def project_qkv(
-        self, x: Tensor, fused_qkv_DJ: Tensor
+        self, x: Tensor, fused_qkv: Matrix
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Returns `queries(x)` and `keys_and_values(x)` from one product.
 
         Args:
             x: float [B, L, D].
-            fused_qkv_DJ: what `fused_qkv` returned.
+            fused_qkv: what `fused_qkv` returned, maybe as an Int8Matrix.
 
         Returns:
             (q_BHLK, k_BHLK, v_BHLK).
         """
         H, shape = self.num_heads, rows.shape(x)
-        qkv_NJ = self._multiply(rows.flatten(x), fused_qkv_DJ)
+        qkv_NJ = self._multiply(rows.flatten(x), fused_qkv)
         if self.d_k == self.d_v:  # One transposition is enough, too.
             q, k, v = ops.split(_split_heads(qkv_NJ, shape, 3 * H), 3, 1)
         else:
@@ -180,6 +187,7 @@ class MultiHeadAttention(keras.layers.Layer):
         may_attend: Tensor | None,
         *,
         training: bool = False,
+        output: Matrix | None = None,
     ) -> Tensor:
         """Returns [B, L, D]: the heads' attention, merged.
 
@@ -188,6 +196,7 @@ class MultiHeadAttention(keras.layers.Layer):
             memory: keys and values of what is attended to.
             may_attend: bool, broadcasts to [B, H, L, M]; None for no limits.
             training: whether attention weights are dropped.
+            output: that of `merge_heads`.
         """
         heads_BHLK = dot_product_attention(
             q_BHLK,
@@ -196,14 +205,23 @@ class MultiHeadAttention(keras.layers.Layer):
             dropout=self._dropout(training),
             record=self._record,
         )
-        return self.merge_heads(heads_BHLK)
+        return self.merge_heads(heads_BHLK, output)
 
-    def merge_heads(self, heads_BHLK: Tensor) -> Tensor:
-        """Returns [B, L, D]: Concat(head_1 .. head_h) W^O."""
+    def merge_heads(
+        self, heads_BHLK: Tensor, output: Matrix | None = None
+    ) -> Tensor:
+        """Returns [B, L, D]: Concat(head_1 .. head_h) W^O.
+
+        Args:
+            heads_BHLK: float.
+            output: W^O, maybe as an Int8Matrix; that of the layer when not
+                given.
+        """
+        output = self.output_matrix if output is None else output
         heads_BLHK = ops.swapaxes(heads_BHLK, 1, 2)
         B, L = rows.shape(heads_BLHK)[:2]
         joined_NJ = ops.reshape(heads_BLHK, (-1, self.num_heads * self.d_v))
-        output_ND = self._multiply(joined_NJ, self.output_matrix)
+        output_ND = self._multiply(joined_NJ, output)
         if self.output_bias is not None:
             output_ND = output_ND + ops.cast(self.output_bias, output_ND.dtype)
         return ops.reshape(output_ND, (B, L, output_ND.shape[-1]))
@@ -287,14 +305,13 @@ class MultiHeadAttention(keras.layers.Layer):
         )
         return self.merge_heads(heads_BHLK)
 
-    def _multiply(self, x_ND: Tensor, matrix: Tensor) -> Tensor:
+    def _multiply(self, x_ND: Tensor, matrix: Matrix) -> Tensor:
         """Returns rows times a matrix, in the layer's precision.
 
         Keras casts variables only within `call`; cached decoding uses the
         parts of this layer outside of it.
         """
-        dtype = self.compute_dtype
-        return ops.matmul(ops.cast(x_ND, dtype), ops.cast(matrix, dtype))
+        return multiply(x_ND, matrix, self.compute_dtype)
 
     def _record(self, weights_BHLM: Tensor) -> None:
         weights = _recorded.get()

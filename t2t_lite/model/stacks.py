@@ -1,5 +1,6 @@
 """The stacks of layers: the encoder and the decoder."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -13,6 +14,7 @@ from t2t_lite.model.embedding import PositionEmbedding
 from t2t_lite.model.layers import (
     DecoderLayer,
     EncoderLayer,
+    StepMatrices,
     layer_norm,
     require_memory,
 )
@@ -232,9 +234,9 @@ class Decoder(_Stack):
     ) -> Shape:
         return x_shape
 
-    def fused_qkv(self) -> list[Tensor]:
-        """Returns `fused_qkv` of each layer's self-attention, for `step`."""
-        return [layer.self_attention.fused_qkv() for layer in self.layers]
+    def step_matrices(self) -> list[StepMatrices]:
+        """Returns what each layer multiplies with in `step`."""
+        return [layer.step_matrices() for layer in self.layers]
 
     def empty_cache(
         self,
@@ -275,7 +277,7 @@ class Decoder(_Stack):
         self,
         x_BWD: Tensor,
         cache: DecoderCache,
-        fused_qkv: list[Tensor],
+        matrices: Sequence[StepMatrices],
         *,
         grows: bool = False,
     ) -> tuple[Tensor, DecoderCache]:
@@ -284,7 +286,7 @@ class Decoder(_Stack):
         Args:
             x_BWD: float, the embedded newest token of each of W hypotheses.
             cache: the cache of the positions before.
-            fused_qkv: what `fused_qkv` returned.
+            matrices: what `step_matrices` returned, or Int8Matrix of them.
             grows: whether the cache has room only for the positions before,
                 and gets longer.
 
@@ -299,7 +301,7 @@ class Decoder(_Stack):
         for n, layer in enumerate(self.layers):
             x_BWD, layer_past = layer.step(
                 x_BWD,
-                fused_qkv_DJ=fused_qkv[n],
+                matrices=matrices[n],
                 past=cache.past[n],
                 view=view,
                 memory=cache.memory[n],

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 from keras import ops
@@ -13,6 +13,8 @@ from t2t_lite.model import cache as decoder_cache
 from t2t_lite.model import masks
 from t2t_lite.model.cache import DecoderCache
 from t2t_lite.model.embedding import TiedEmbedding
+from t2t_lite.model.layers import StepMatrices
+from t2t_lite.model.products import Matrix, round_to_int8
 from t2t_lite.model.stacks import Decoder, Encoder
 from t2t_lite.tensor import Shape, Tensor, require_dense
 from t2t_lite.token_ids import EOS
@@ -29,6 +31,13 @@ def shift_right(target_ids_BT: Tensor) -> Tensor:
     """
     start_B1 = ops.full_like(target_ids_BT[:, :1], EOS)
     return ops.concatenate([start_B1, target_ids_BT[:, :-1]], axis=1)
+
+
+class _SearchMatrices(NamedTuple):
+    """What the steps of a search multiply with."""
+
+    decoder: list[StepMatrices]  # of each layer
+    projection: Matrix  # to the logits
 
 
 @keras.saving.register_keras_serializable("t2t_lite")
@@ -82,6 +91,7 @@ class Transformer(keras.Model):
         self.hparams = hparams
         self.vocabulary_size = vocabulary_size
         self.num_target_ids = num_target_ids
+        self._int8_matrices = None
         is_learned = hparams.positions == "learned"
         stack_config = {
             "d_model": hparams.d_model,
@@ -219,17 +229,19 @@ class Transformer(keras.Model):
         """
         grows = max_length is None
         # Once, not in each step: that takes longer than the product.
-        fused_qkv = self.decoder.fused_qkv()
-        projection_DV = self.output_embedding.projection(self.num_target_ids)
+        matrices = self._int8_matrices or self._search_matrices()
 
         def step(ids_BW, cache):
             x_BWD = self.embedding(ids_BW)
             if self.hparams.decoder_start == "zeros":
                 x_BWD = _zero_where(cache.position == 0, x_BWD)
             x_BWD, cache = self.decoder.step(
-                x_BWD, cache, fused_qkv, grows=grows
+                x_BWD, cache, matrices.decoder, grows=grows
             )
-            return self.output_embedding.project(x_BWD, projection_DV), cache
+            logits_BWV = self.output_embedding.project(
+                x_BWD, matrices.projection
+            )
+            return logits_BWV, cache
 
         return step, self.decoder.empty_cache(
             self.encode(source_ids),
@@ -239,6 +251,29 @@ class Transformer(keras.Model):
                 decoder_cache.unknown_zero(source_ids) if grows else max_length
             ),
         )
+
+    def _search_matrices(self) -> _SearchMatrices:
+        return _SearchMatrices(
+            self.decoder.step_matrices(),
+            self.output_embedding.projection(self.num_target_ids),
+        )
+
+    def search_in_int8(self) -> None:
+        """Rounds the weights, as they are now, that steps of a search read.
+
+        Each column of a matrix has 255 values and a scale. What else is
+        computed, and all of it outside of searches, stays as it is.
+        """
+        decoder, projection = self._search_matrices()
+        self._int8_matrices = _SearchMatrices(
+            [StepMatrices(*map(round_to_int8, layer)) for layer in decoder],
+            round_to_int8(projection),
+        )
+
+    @property
+    def searches_in_int8(self) -> bool:
+        """Whether `search_in_int8` was called."""
+        return self._int8_matrices is not None
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {

@@ -205,7 +205,9 @@ class Parser(LineParser):
         model_dir: path of a model directory.
         checkpoint: "last", "best", "averaged", or the path of a checkpoint.
         average_last: int; above 1, the mean of that many of the last ones.
-        precision: "float32", "bfloat16" or "float16".
+        precision: "float32", "bfloat16" or "float16"; or "int8", with xla=True
+            on a CPU, of the products in each step of the search, all else being
+            float32.
         xla: bool, whether XLA compiles the search. Sentences of all lengths,
             with room for 300 symbols more, need many programs.
         devices: "all" GPUs of the machine (without any, its CPU), or how many.

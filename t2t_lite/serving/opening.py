@@ -142,7 +142,8 @@ def served_model(
         options: ServingOptions.
         checkpoint: "last", "best", "averaged", or the path of a checkpoint.
         average_last: int; above 1, the mean of that many of the last ones.
-        precision: "float32", "bfloat16" or "float16", of the computation.
+        precision: "float32", "bfloat16" or "float16", of the computation; or
+            that of Translator, "int8".
 
     Raises:
         InputError: the directory has no such model, or an option does not suit

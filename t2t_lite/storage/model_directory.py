@@ -31,7 +31,7 @@ import numpy as np
 
 from t2t_lite import files, hparams
 from t2t_lite.errors import InputError, require, require_path
-from t2t_lite.hardware import PRECISIONS
+from t2t_lite.hardware import PRECISIONS, SEARCH_PRECISIONS
 from t2t_lite.model.flops import num_parameters
 from t2t_lite.model.transformer import Transformer
 from t2t_lite.storage import (
@@ -415,7 +415,8 @@ class ModelDirectory:
         Args:
             which: that of `weights`.
             average_last: that of `weights`.
-            precision: "float32", "bfloat16" or "float16".
+            precision: "float32", "bfloat16" or "float16"; or "int8" for a
+                search that XLA compiles.
             num_target_ids: int, that of the task; all ids of the target
                 vocabulary if not given.
 
@@ -437,6 +438,8 @@ class ModelDirectory:
         )
         model.build()
         assign(model.trainable_variables, weights, description)
+        if precision == "int8":
+            model.search_in_int8()
         return LoadedModel(
             model, description, {n: t.item() for n, t in record.items()}
         )
@@ -499,10 +502,13 @@ def training_policy(precision: str) -> str:
     Its weights are float32.
 
     Args:
-        precision: that of `search_policy`.
+        precision: "float32", "bfloat16" or "float16".
+
+    Raises:
+        InputError: it is none of these.
     """
-    is_float32 = search_policy(precision) == "float32"
-    return precision if is_float32 else f"mixed_{precision}"
+    _require_precision(precision, PRECISIONS)
+    return precision if precision == "float32" else f"mixed_{precision}"
 
 
 def search_policy(precision: str) -> str:
@@ -512,17 +518,23 @@ def search_policy(precision: str) -> str:
     search; the result is the same.
 
     Args:
-        precision: "float32", "bfloat16" or "float16".
+        precision: "float32", "bfloat16" or "float16"; or "int8", by which only
+            the steps of a search compute (`Transformer.search_in_int8`).
 
     Raises:
         InputError: it is none of these.
     """
+    _require_precision(precision, SEARCH_PRECISIONS)
+    return "float32" if precision == "int8" else precision
+
+
+def _require_precision(precision: str, known: Sequence[str]) -> None:
+    *others, last = known
     require(
-        "precision must be float32, bfloat16 or float16",
-        precision in PRECISIONS,
+        f"precision must be {', '.join(others)} or {last}",
+        precision in known,
         precision=precision,
     )
-    return precision
 
 
 def is_weight(name: str) -> bool:

@@ -532,7 +532,9 @@ class Translator(LineTranslator):
             a list of them, one for each model directory, or all from one.
         average_last: int; above 1, the mean of that many of the last
             checkpoints.
-        precision: "float32", "bfloat16" or "float16".
+        precision: "float32", "bfloat16" or "float16"; or "int8", with xla=True
+            on a CPU, of the products in each step of the search, all else being
+            float32.
         xla: bool, whether XLA compiles the search, once for each shape; None:
             if there is a GPU.
         sentences: "auto" to split lines of several sentences if the model was

@@ -57,6 +57,7 @@ class Peer(NamedTuple):
 # The outputs of all others are compared with those of the first one.
 _WAYS = {
     "t2t_lite, XLA": Way("float32", xla=True),
+    "t2t_lite, XLA, int8": Way("int8", xla=True),
     "t2t_lite": Way("float32", xla=False),
     "t2t_lite, bfloat16": Way("bfloat16", xla=False),
 }
@@ -160,6 +161,8 @@ def make_search(folder, task, precision, xla):
     model.build()
     weights = np.load(folder / "weights.npz")
     model_directory.assign(model.trainable_variables, weights, "weights.npz")
+    if precision == "int8":
+        model.search_in_int8()
     max_extra_length, constraint = settings.max_extra_length, None
     if task["num_tokens"]:
         max_extra_length = task["num_tokens"] - _SOURCE_LENGTH

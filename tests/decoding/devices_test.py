@@ -93,6 +93,15 @@ def test_a_copy_has_the_weights_and_the_precision():
         np.testing.assert_array_equal(some, other)
 
 
+def test_a_copy_searches_in_int8_as_its_model_does():
+    model = random_model(ONE_LAYER, learn_vocabulary())
+    _, second = devices.make_replicas(model, TWO)
+    assert not second.model.searches_in_int8
+    model.search_in_int8()
+    _, second = devices.make_replicas(model, TWO)
+    assert second.model.searches_in_int8
+
+
 def test_one_device_needs_no_copy():
     model = random_model(ONE_LAYER, learn_vocabulary())
     for names in ((), TWO[:1]):

@@ -93,6 +93,33 @@ def test_without_a_gpu_xla_compiles_what_it_is_told_to_alone(
         assert (True in compiled) == expected
 
 
+@pytest.mark.slow
+def test_xla_changes_no_translation_in_int8(vocabulary):
+    model = random_model(dataclasses.replace(TINY, **UNLIKE), vocabulary)
+    options = SearchOptions(2, 0.6, 2)
+    lines = [LINES[6], LINES[5]]
+    in_float32 = eager_translations(model, vocabulary, options, lines)
+    model.search_in_int8()
+    expected = eager_translations(model, vocabulary, options, lines)
+    assert expected[0][0].score != in_float32[0][0].score
+    compiled = LineTranslator.from_model(model, vocabulary, options, xla=True)
+    assert_same(compiled.translate(lines), expected)
+
+
+@pytest.mark.parametrize(
+    ("xla", "gpus"), [(False, []), (None, []), (True, ["a GPU"])]
+)
+def test_a_search_in_int8_needs_xla_and_a_cpu(
+    vocabulary, monkeypatch, xla, gpus
+):
+    monkeypatch.setattr(tf.config, "get_visible_devices", lambda _: gpus)
+    model = random_model(ONE_LAYER, vocabulary)
+    model.search_in_int8()
+    message = "precision=int8 needs xla=True, and a CPU: choose another .*; "
+    with pytest.raises(InputError, match=f"{message}received xla="):
+        ids_translator(model, SearchOptions(2, 0.6, 0), xla)
+
+
 def greedy(model, ids, max_length):
     """Returns the likeliest next id at each step, from full passes."""
     found = []

@@ -643,6 +643,11 @@ _IGNORED = [
         "--xla has no effect with --translation",
     ),
     (
+        "translate",
+        ["--precision=int8"],
+        "--precision=int8 is for searches that XLA compiles: give --xla too",
+    ),
+    (
         "train",
         ["--save_every_steps=3", "--save_every_minutes=10"],
         "--save_every_minutes has no effect with --save_every_steps: leave it",

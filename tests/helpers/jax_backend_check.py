@@ -26,7 +26,7 @@ from t2t_lite.constraints import (
 )
 from t2t_lite.decoding import beam_search, sampling
 from t2t_lite.model import cache as decoder_cache
-from t2t_lite.model import loss, transformer
+from t2t_lite.model import loss, products, transformer
 
 
 def main(folder):
@@ -163,7 +163,10 @@ def losses(model, source, target):
         x,
         embedding,
     )
+    matrix = products.round_to_int8(keras.ops.transpose(embedding))
+    x_ND = keras.ops.reshape(x, (-1, x.shape[-1]))
     return {
+        "int8_product": products.multiply(x_ND, matrix, "float32"),
         "logits": logits,
         "loss": total,
         "tokens": tokens,

@@ -78,7 +78,7 @@ def test_jax_gives_what_tensorflow_does(name, models, on_jax):
         models[name], SOURCE, TARGET, len(SEARCHES[name]) > 1
     )
     assert jax["tokens"] == expected["tokens"]
-    results = ["logits", "loss"]
+    results = ["int8_product", "logits", "loss"]
     results += ["projected_loss", "x_gradient", "embedding_gradient"]
     for search in SEARCHES[name]:
         ids = f"{search}_ids"

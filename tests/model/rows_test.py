@@ -49,6 +49,7 @@ def test_where_one_size_is_unknown_the_graph_looks_up_none():
     ("layer", "method", "count"),
     [
         (FeedForward(20), "__call__", 2),
+        (FeedForward(20), "step", 2),
         (MultiHeadAttention(3, 4), "__call__", 2),
         (TiedEmbedding(11, 12), "logits", 1),
     ],
@@ -57,8 +58,14 @@ def test_where_one_size_is_unknown_the_graph_looks_up_none():
 def test_layers_multiply_rows_and_add_biases_to_them(layer, method, count):
     """Only operations show it: more of them would compute the same, slower."""
     layer.build((None, None, 12))
-    spec = tf.TensorSpec([None, None, 12])
-    graph = tf.function(getattr(layer, method), [spec], autograph=False)
+    matrices = ()
+    if method == "step":
+        matrices = layer.hidden.kernel, layer.output_layer.kernel
+    graph = tf.function(
+        lambda x: getattr(layer, method)(x, *matrices),
+        [tf.TensorSpec([None, None, 12])],
+        autograph=False,
+    )
     made = graph.get_concrete_function().graph.get_operations()
     assert [op.type for op in made].count("MatMul") == count
     assert "Prod" not in {op.type for op in made}  # tensordot adds it.

@@ -259,6 +259,35 @@ def logits_of_histories(logits, ids_TBW, parent_TBW):
     return np.stack([all_TBWTV[t, :, :, t] for t in range(T)])
 
 
+@pytest.mark.parametrize("name", ["sinusoidal", "marian", "pre_norm"])
+def test_steps_in_int8_are_near_and_nothing_else_changes(name):
+    model = tiny_transformer(TINY_MODELS[name])
+    before, expected = eager_logits(model), logits_of_a_step(model)
+    assert not model.searches_in_int8
+    model.search_in_int8()
+    assert model.searches_in_int8
+    found = logits_of_a_step(model)
+    difference = np.abs(found - expected).max() / np.abs(expected).max()
+    assert 0 < difference < 0.05
+    np.testing.assert_array_equal(eager_logits(model), before)
+
+
+def test_steps_in_int8_keep_the_weights_of_their_time():
+    model = tiny_transformer(TINY_MODELS["sinusoidal"])
+    model.search_in_int8()
+    rounded = logits_of_a_step(model)
+    output = model.decoder.layers[-1].feed_forward.output_layer
+    output.kernel.assign(2 * output.kernel)
+    np.testing.assert_array_equal(logits_of_a_step(model), rounded)
+    model.search_in_int8()
+    assert not np.allclose(logits_of_a_step(model), rounded)
+
+
+def logits_of_a_step(model):
+    step, cache = model.start_decoding(SOURCE, W, 1)
+    return step(tf.fill([B, W], EOS), cache)[0].numpy()
+
+
 # The shared embedding.
 
 

@@ -620,6 +620,24 @@ def test_a_learned_and_shorter_export_with_xla_translates_as_its_model(
     assert not has_xla(exported[1])
 
 
+@pytest.mark.slow
+def test_an_export_in_int8_translates_as_its_model_does(tmp_path):
+    model_dir, path = tiny_export(
+        tmp_path, precision="int8", names=["serving_default"], xla=True
+    )
+    signature = tf.saved_model.load(str(path)).signatures["serving_default"]
+    found = served(signature, inputs=[LINES[0]])
+    (text, score), (_, in_float32) = (
+        Translator(model_dir, precision=precision, xla=True)(
+            LINES[0], with_scores=True
+        )
+        for precision in ("int8", "float32")
+    )
+    assert text_of(found["outputs"]) == [text]
+    np.testing.assert_allclose(found["scores"], [score], atol=1e-4)
+    assert abs(score - in_float32) > 1e-3
+
+
 # A bfloat16 export of a Marian-like model with two vocabularies.
 
 
