@@ -283,6 +283,20 @@ def test_steps_in_int8_keep_the_weights_of_their_time():
     assert not np.allclose(logits_of_a_step(model), rounded)
 
 
+def test_every_product_with_weights_in_a_step_is_in_int8():
+    """Only operations show it: float32 would compute nearly the same."""
+    model = tiny_transformer(TINY_MODELS["sinusoidal"])
+    model.search_in_int8()
+    step, cache = model.start_decoding(SOURCE, W, 1)
+    graph = tf.function(step, autograph=False).get_concrete_function(
+        tf.fill([B, W], EOS), cache
+    )
+    types = [op.type for op in graph.graph.get_operations()]
+    num_matrices = 6 * model.hparams.num_layers + 1
+    assert types.count("BatchMatMulV3") == num_matrices  # of int8
+    assert "MatMul" not in types
+
+
 def logits_of_a_step(model):
     step, cache = model.start_decoding(SOURCE, W, 1)
     return step(tf.fill([B, W], EOS), cache)[0].numpy()
