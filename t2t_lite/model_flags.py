@@ -169,10 +169,10 @@ def _define_precision(has_auto: bool, has_int8: bool) -> None:
     precisions = [*hardware.PRECISIONS]
     help_text = "Precision of the computation; softmax and scores stay float32."
     if has_int8:
-        precisions.append("int8")
+        precisions = [*hardware.SEARCH_PRECISIONS]
         help_text += (
-            " int8: of the products in each step of a search, with --xla on a "
-            "CPU; the rest is float32."
+            " int8: of the products with weights in each step of a search, "
+            "with --xla on a CPU; the rest is float32."
         )
     if has_auto:
         precisions.append("auto")
@@ -183,7 +183,8 @@ def _define_precision(has_auto: bool, has_int8: bool) -> None:
 def _check_int8(values: dict[str, Any]) -> bool:
     if values["precision"] == "int8" and not values["xla"]:
         raise InputError(
-            "--precision=int8 is for searches that XLA compiles: give --xla too"
+            "--precision=int8 is for searches that XLA compiles: give --xla "
+            "too, or --quantization=int8 for CTranslate2"
         )
     return True
 

@@ -88,7 +88,7 @@ def _copy(model: Transformer | Ensemble, device: str) -> Transformer | Ensemble:
         copy.build()
         for weight, value in zip(copy.weights, model.weights, strict=True):
             weight.assign(value.value)
-        if model.searches_in_int8:
+        if model.search_precision == "int8":
             copy.search_in_int8()
     return copy
 

@@ -187,7 +187,7 @@ def ids_translator(
     require_optional_bool(xla=xla)
     if xla is None:
         xla = bool(tf.config.get_visible_devices("GPU"))
-    _require_int8_usable(model, xla)
+    require_searchable(model, xla)
     if max_length is None:
         max_length = model.hparams.max_length
     _require_countable(options.beam_width, model.num_target_ids)
@@ -231,16 +231,28 @@ def ids_translator(
     return DividedSearch(searches, functools.partial(shapes.batches, **limits))
 
 
-def _require_int8_usable(model: Transformer | Ensemble, xla: bool) -> None:
-    """Raises InputError if products in int8 would be slow or are untried."""
-    gpus = len(tf.config.get_visible_devices("GPU"))
+def require_searchable(model: Transformer | Ensemble, xla: bool | None) -> None:
+    """Checks that a search in int8 is one that XLA compiles for a CPU.
+
+    Otherwise it would be slow, or has never been tried.
+
+    Args:
+        model: Transformer, or an Ensemble.
+        xla: bool, whether XLA compiles the search; None: if there is a GPU.
+
+    Raises:
+        InputError: it is not.
+    """
     models = ensemble.models_of(model)
+    if not any(each.search_precision == "int8" for each in models):
+        return
     require(
-        "precision=int8 needs xla=True, and a CPU: choose another precision",
-        not any(m.searches_in_int8 for m in models) or (xla and not gpus),
-        xla=xla,
-        gpus=gpus,
+        "precision=int8 is for a CPU: choose another one, or hide the GPUs "
+        "(CUDA_VISIBLE_DEVICES=)",
+        not tf.config.get_visible_devices("GPU"),
     )
+    rule = "precision=int8 is for searches that XLA compiles: give xla=True"
+    require(rule, bool(xla), xla=xla)
 
 
 def _require_countable(beam_width: int, V: int) -> None:

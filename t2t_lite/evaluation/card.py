@@ -37,6 +37,7 @@ class Card(NamedTuple):
     report: Report
     model_dir: str
     parameters: int
+    precision: str  # of the search's products with weights
     settings: Settings
     training: Training
     versions: dict[str, str]  # of the packages that decide a figure
@@ -66,6 +67,7 @@ class Card(NamedTuple):
             "bootstrap_resamples": BOOTSTRAP_RESAMPLES,
             "model_dir": self.model_dir,
             "parameters": self.parameters,
+            "precision": self.precision,
             "settings": dataclasses.asdict(self.settings),
             "training": self.training._asdict(),
             "versions": self.versions,
@@ -106,6 +108,7 @@ def make_card(
         report=report,
         model_dir=str(directory.path),
         parameters=sum(math.prod(weight.shape) for weight in weights),
+        precision=predictor.model.search_precision,
         settings=directory.settings(),
         training=_training(predictor.training_record),
         versions=_versions(),
@@ -214,6 +217,7 @@ def _model_rows(card: Card) -> Iterator[tuple[str, str]]:
     training, report = card.training, card.report
     yield "checkpoint", _text(report.model)
     yield "search", _text(report.search_text())
+    yield "precision of the search", card.precision
     yield "parameters", f"{card.parameters:,}"
     yield "settings that are not the paper's base", _changed_settings(card)
     yield "updates", _known(training.updates, "{:,}")

@@ -23,7 +23,7 @@ Matrix = Tensor | Int8Matrix
 
 
 def round_to_int8(matrix_DJ: Tensor) -> Int8Matrix:
-    """Returns the Int8Matrix that is nearest to a float matrix."""
+    """Returns a matrix, float [D, J], whose columns are rounded to 8 bits."""
     # Transposed as floats: for int8, oneDNN prints an error that is none.
     columns_JD, scale_J1 = keras.quantizers.abs_max_quantize(
         ops.transpose(matrix_DJ), axis=-1

@@ -259,11 +259,21 @@ class Transformer(keras.Model):
         )
 
     def search_in_int8(self) -> None:
-        """Rounds the weights, as they are now, that steps of a search read.
+        """Rounds the matrices, as they are now, that steps of a search read.
 
-        Each column of a matrix has 255 values and a scale. What else is
-        computed, and all of it outside of searches, stays as it is.
+        Each column has 255 values and a scale. All else that is computed stays
+        as it is, and files of the model know nothing of this.
+
+        Raises:
+            InputError: the model's dtype is not float32, or it has no weights
+                yet.
         """
+        require(
+            "search_in_int8 needs a model of dtype float32",
+            self.dtype_policy.name == "float32",
+            dtype=self.dtype_policy.name,
+        )
+        require("search_in_int8 needs weights: build the model", self.built)
         decoder, projection = self._search_matrices()
         self._int8_matrices = _SearchMatrices(
             [StepMatrices(*map(round_to_int8, layer)) for layer in decoder],
@@ -271,9 +281,9 @@ class Transformer(keras.Model):
         )
 
     @property
-    def searches_in_int8(self) -> bool:
-        """Whether `search_in_int8` was called."""
-        return self._int8_matrices is not None
+    def search_precision(self) -> str:
+        """The dtype of a search's products with weights, such as "int8"."""
+        return "int8" if self._int8_matrices else self.compute_dtype
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {

@@ -11,7 +11,11 @@ import tensorflow as tf
 
 from t2t_lite.decoding.devices import find_devices, make_replicas
 from t2t_lite.decoding.line_predictor import LinePredictor, Translation
-from t2t_lite.decoding.search import SearchOptions, ids_translator
+from t2t_lite.decoding.search import (
+    SearchOptions,
+    ids_translator,
+    require_searchable,
+)
 from t2t_lite.errors import InputError, require, require_optional_bool
 from t2t_lite.hardware import Hardware
 from t2t_lite.model.transformer import Transformer
@@ -65,6 +69,7 @@ class LineParser(LinePredictor):
         hardware: Hardware | None = None,
     ):
         require_optional_bool(xla=xla)
+        require_searchable(model, xla)
         if options.max_extra_length < 2:
             raise InputError(
                 "max_extra_length must be at least 2 to parse, for the "
@@ -206,8 +211,8 @@ class Parser(LineParser):
         checkpoint: "last", "best", "averaged", or the path of a checkpoint.
         average_last: int; above 1, the mean of that many of the last ones.
         precision: "float32", "bfloat16" or "float16"; or "int8", with xla=True
-            on a CPU, of the products in each step of the search, all else being
-            float32.
+            on a CPU: of the products with weights in each step of the search,
+            while all else is float32.
         xla: bool, whether XLA compiles the search. Sentences of all lengths,
             with room for 300 symbols more, need many programs.
         devices: "all" GPUs of the machine (without any, its CPU), or how many.

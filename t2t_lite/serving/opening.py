@@ -143,7 +143,7 @@ def served_model(
         checkpoint: "last", "best", "averaged", or the path of a checkpoint.
         average_last: int; above 1, the mean of that many of the last ones.
         precision: "float32", "bfloat16" or "float16", of the computation; or
-            that of Translator, "int8".
+            "int8", as for a Translator.
 
     Raises:
         InputError: the directory has no such model, or an option does not suit

@@ -533,8 +533,8 @@ class Translator(LineTranslator):
         average_last: int; above 1, the mean of that many of the last
             checkpoints.
         precision: "float32", "bfloat16" or "float16"; or "int8", with xla=True
-            on a CPU, of the products in each step of the search, all else being
-            float32.
+            on a CPU: of the products with weights in each step of the search,
+            while all else is float32.
         xla: bool, whether XLA compiles the search, once for each shape; None:
             if there is a GPU.
         sentences: "auto" to split lines of several sentences if the model was

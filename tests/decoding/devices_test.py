@@ -96,10 +96,10 @@ def test_a_copy_has_the_weights_and_the_precision():
 def test_a_copy_searches_in_int8_as_its_model_does():
     model = random_model(ONE_LAYER, learn_vocabulary())
     _, second = devices.make_replicas(model, TWO)
-    assert not second.model.searches_in_int8
+    assert second.model.search_precision == "float32"
     model.search_in_int8()
     _, second = devices.make_replicas(model, TWO)
-    assert second.model.searches_in_int8
+    assert second.model.search_precision == "int8"
 
 
 def test_one_device_needs_no_copy():

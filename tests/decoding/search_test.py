@@ -23,6 +23,7 @@ from tiny_translator import (
 )
 
 import t2t_lite
+from t2t_lite.decoding.ensemble import Ensemble
 from t2t_lite.decoding.search import SearchOptions, ids_translator, search
 from t2t_lite.errors import InputError
 from t2t_lite.hardware import GIB, Hardware
@@ -107,17 +108,22 @@ def test_xla_changes_no_translation_in_int8(vocabulary):
 
 
 @pytest.mark.parametrize(
-    ("xla", "gpus"), [(False, []), (None, []), (True, ["a GPU"])]
+    ("xla", "gpus", "message"),
+    [
+        (False, [], "for searches that XLA compiles: give xla=True; received"),
+        (None, [], "for searches that XLA compiles: give xla=True; received"),
+        (True, ["a GPU"], "for a CPU: choose another one, or hide the GPUs"),
+    ],
 )
 def test_a_search_in_int8_needs_xla_and_a_cpu(
-    vocabulary, monkeypatch, xla, gpus
+    vocabulary, monkeypatch, xla, gpus, message
 ):
     monkeypatch.setattr(tf.config, "get_visible_devices", lambda _: gpus)
-    model = random_model(ONE_LAYER, vocabulary)
-    model.search_in_int8()
-    message = "precision=int8 needs xla=True, and a CPU: choose another .*; "
-    with pytest.raises(InputError, match=f"{message}received xla="):
-        ids_translator(model, SearchOptions(2, 0.6, 0), xla)
+    models = [random_model(ONE_LAYER, vocabulary, seed) for seed in (1, 2)]
+    models[1].search_in_int8()
+    for model in (models[1], Ensemble(models)):
+        with pytest.raises(InputError, match=message):
+            ids_translator(model, SearchOptions(2, 0.6, 0), xla)
 
 
 def greedy(model, ids, max_length):

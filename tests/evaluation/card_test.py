@@ -88,6 +88,19 @@ def rows_of(markdown):
     return rows
 
 
+@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+def test_a_card_says_in_which_precision_the_search_computed(
+    card, directory, vocabulary, precision
+):
+    loaded = directory.load_model(precision=precision)
+    predictor = reversing(vocabulary, loaded)
+    found = make_card(card.report, directory, predictor)
+    assert rows_of(found.as_markdown())["precision of the search"] == [
+        precision
+    ]
+    assert json.loads(found.as_json())["precision"] == precision
+
+
 @pytest.mark.slow
 def test_a_reader_finds_every_figure_of_each_split(card):
     rows = rows_of(card.as_markdown())
@@ -125,6 +138,7 @@ def test_what_the_scores_depend_on_is_on_the_card(card, vocabulary):
     assert "reference tokens" in rows["BLEU, lowercase"][1]
     search = SearchOptions.from_hparams(tiny_translator.TINY)
     assert f"beam_width {search.beam_width}, " in rows["search"][0]
+    assert rows["precision of the search"] == ["float32"]
     assert rows["train"] == ["`of the text`"]
     assert rows["dev"] == [f"`{token_files.hash_pairs(PAIRS[:4])}`"]
     assert rows["test"] == [f"`{token_files.hash_pairs(PAIRS)}`"]

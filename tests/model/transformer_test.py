@@ -263,9 +263,9 @@ def logits_of_histories(logits, ids_TBW, parent_TBW):
 def test_steps_in_int8_are_near_and_nothing_else_changes(name):
     model = tiny_transformer(TINY_MODELS[name])
     before, expected = eager_logits(model), logits_of_a_step(model)
-    assert not model.searches_in_int8
+    assert model.search_precision == "float32"
     model.search_in_int8()
-    assert model.searches_in_int8
+    assert model.search_precision == "int8"
     found = logits_of_a_step(model)
     difference = np.abs(found - expected).max() / np.abs(expected).max()
     assert 0 < difference < 0.05
@@ -295,6 +295,19 @@ def test_every_product_with_weights_in_a_step_is_in_int8():
     num_matrices = 6 * model.hparams.num_layers + 1
     assert types.count("BatchMatMulV3") == num_matrices  # of int8
     assert "MatMul" not in types
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "mixed_bfloat16"])
+def test_only_float32_is_rounded_to_int8(dtype):
+    model = Transformer(TINY_MODELS["sinusoidal"], dtype=dtype)
+    message = f"needs a model of dtype float32; received dtype='{dtype}'"
+    with pytest.raises(InputError, match=message):
+        model.search_in_int8()
+
+
+def test_a_model_without_weights_is_not_rounded():
+    with pytest.raises(InputError, match="needs weights: build the model"):
+        fresh().search_in_int8()
 
 
 def logits_of_a_step(model):

@@ -57,6 +57,12 @@ def change(state):
     state.loss_scale = state.loss_scale.after(is_finite=False)
 
 
+def test_nothing_is_trained_in_int8():
+    message = "precision must be float32, bfloat16 or float16; received"
+    with pytest.raises(InputError, match=message):
+        new_state("int8")
+
+
 def test_a_state_that_is_reset_is_as_it_was_made(state):
     expected = saved(new_state("float16" if state.is_scaled else "float32"))
     change(state)

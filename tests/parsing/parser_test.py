@@ -224,3 +224,11 @@ def test_what_is_no_list_is_not_parsed(parser, lines):
 def test_a_parser_is_compiled_or_not(vocabulary):
     with pytest.raises(InputError, match="xla must be True, False or None"):
         parser_of(vocabulary, xla="yes")
+
+
+def test_a_parser_in_int8_that_is_not_compiled_is_refused_at_once(parser):
+    model = type(parser.model).from_config(parser.model.get_config())
+    model.build()
+    model.search_in_int8()
+    with pytest.raises(InputError, match="that XLA compiles: give xla=True"):
+        parsing.LineParser(model, parser.vocabulary, parser.options)

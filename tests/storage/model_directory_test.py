@@ -39,6 +39,12 @@ def directory(tmp_path, vocabulary):
     return directory
 
 
+def test_an_unknown_precision_is_refused(directory):
+    message = "must be float32, bfloat16, float16 or int8; received .*'int4'"
+    with pytest.raises(InputError, match=message):
+        directory.load_model(precision="int4")
+
+
 def test_only_one_run_is_at_work_in_a_directory(tmp_path):
     path = tmp_path / "model"
     with ModelDirectory(path).locked():
