@@ -350,7 +350,10 @@ def test_an_unknown_option_is_refused_with_all_there_are(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"precision": "fp16"}, "float32, bfloat16 or float16; .*='fp16'"),
+        (
+            {"precision": "fp16"},
+            "float32, bfloat16, float16 or int8; .*='fp16'",
+        ),
         ({"average_last": 0}, "average_last must be at least 1"),
         ({"average_last": "5"}, "average_last must be an integer"),
         ({"average_last": 1.5}, "average_last must be an integer"),
