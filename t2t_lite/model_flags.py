@@ -46,7 +46,6 @@ def define(
     _define_precision(has_auto_precision, has_int8=True)
     default = " Default: on a GPU." if xla is None else ""
     flags.DEFINE_bool("xla", xla, f"Compile the search with XLA.{default}")
-    flags.register_multi_flags_validator(["precision", "xla"], _check_int8)
     flags.DEFINE_integer(
         "beam_width", None, "Width of the beam. Default: the model's."
     )
@@ -180,15 +179,6 @@ def _define_precision(has_auto: bool, has_int8: bool) -> None:
     flags.DEFINE_enum("precision", "float32", precisions, help_text)
 
 
-def _check_int8(values: dict[str, Any]) -> bool:
-    if values["precision"] == "int8" and not values["xla"]:
-        raise InputError(
-            "--precision=int8 is for searches that XLA compiles: give --xla "
-            "too, or --quantization=int8 for CTranslate2"
-        )
-    return True
-
-
 def define_devices() -> None:
     """Defines the flag that says on how many devices a model searches."""
     flags.DEFINE_string(
@@ -266,7 +256,15 @@ def chosen_weights() -> dict[str, Any]:
 
 
 def checked() -> dict[str, Any]:
-    """Returns what can be checked about a model and search before they load."""
+    """Returns what can be checked about a model and search before they load.
+
+    Raises:
+        InputError: --precision=int8 is given without --xla.
+    """
+    if flags.FLAGS.precision == "int8" and not flags.FLAGS.xla:
+        raise InputError(
+            "--precision=int8 is for searches that XLA compiles: give --xla too"
+        )
     return chosen_weights() | search_arguments()
 
 

@@ -40,11 +40,11 @@ cli.forbid_with(
     "format",
     *model_flags.SERVING,
     "sentences",
-    "precision",
     "xla",
     "tokens_at_once",
     *search_options.STEERING,
 )
+cli.forbid_with("format", "precision", because=", which has --quantization")
 
 
 def main(_: list[str]) -> int:

@@ -85,7 +85,8 @@ flags.DEFINE_enum(
     "Number format of CTranslate2's weights. Default: float32, or that of an "
     "exported folder.",
 )
-cli.forbid_with("engine", "precision", "xla")
+cli.forbid_with("engine", "xla")
+cli.forbid_with("engine", "precision", because=", which has --quantization")
 cli.allow_only_with("quantization", "engine", "ctranslate2")
 cli.allow_only_with("prefix_file", "input")
 _BECAUSE = ", which prints the score of each"

@@ -113,9 +113,12 @@ def test_ctranslate2_translates_as_tensorflow_does(model, nbest, tmp_path, way):
     ("message", "flags"),
     [
         ("has no effect with --engine", ["--engine=ctranslate2", "--xla"]),
-        (
-            "has no effect with --engine",
-            ["--engine=ctranslate2", "--precision=bfloat16"],
+        *(
+            (
+                "--precision has no effect with --engine, which has --quant",
+                ["--engine=ctranslate2", f"--precision={precision}"],
+            )
+            for precision in ("bfloat16", "int8")
         ),
         ("has no effect alone: give --engine=", ["--quantization=int8"]),
     ],

@@ -642,10 +642,18 @@ _IGNORED = [
         ["--translation=x", "--xla"],
         "--xla has no effect with --translation",
     ),
+    *(
+        (
+            name,
+            ["--precision=int8"],
+            "--precision=int8 is for searches that XLA compiles: give --xla",
+        )
+        for name in ("translate", "evaluate", "serve", "visualize_attention")
+    ),
     (
-        "translate",
-        ["--precision=int8"],
-        "--precision=int8 is for searches that XLA compiles: give --xla too",
+        "export",
+        ["--precision=int8", "--format=ctranslate2"],
+        "--precision has no effect with --format, which has --quantization: ",
     ),
     (
         "train",
