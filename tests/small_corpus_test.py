@@ -86,6 +86,7 @@ def test_the_rate_rises_and_then_falls_with_any_model(name):
         [f"{field}={value}" for field, value in fields.items()],
     )
     assert settings.warmup_steps == settings.cooldown_steps == 925
+    assert settings.d_model == 256
     assert 10 * settings.save_every_steps <= 1850
 
 

@@ -5,9 +5,9 @@ r"""Back-translation, sampling, a shallow decoder: what a small corpus gains.
         --dev_source=val.en --dev_target=val.de \
         [--updates=1850] [--rounds=3] [--models=6+6,6+2]
 
-Trains up to seven models of transformer_multi30k, each with the same number of
-updates, during which the learning rate rises for one half and falls for the
-other:
+Trains up to seven models of 3 + 3 layers, d_model 256, pre-norm and V = 5,000,
+each with the same number of updates of 2,048 tokens, during which the learning
+rate rises for one half and falls for the other:
 
 - half: on every other pair;
 - reverse: the same, from target to source;
@@ -22,9 +22,8 @@ the averaged last ten checkpoints, the p of sacrebleu's paired bootstrap for
 pairs of models, and how much faster 6+2 searches than 6+6: the median ratio of
 rounds in which they take turns with dev, a beam of 4 and no length penalty.
 
-The preset is this version's: figures of different versions may be of different
-models. Models and translations stay in DIR: the same command goes on from where
-it was interrupted. --models chooses some of the models.
+Models and translations stay in DIR: the same command goes on from where it was
+interrupted. --models chooses some of the models.
 """
 
 import argparse
@@ -50,6 +49,19 @@ from t2t_lite_data import text_files
 
 _TAG = "<bt>"
 _CHECKPOINTS = 10  # That are averaged.
+# In place of the preset's sizes, so that figures of any version are of the same
+# models.
+_SIZES = {
+    "num_layers": 3,
+    "d_model": 256,
+    "d_ff": 512,
+    "d_k": 64,
+    "d_v": 64,
+    "norm": "pre",
+    "vocabulary_size": 5000,
+    "tokens_per_batch": 2048,
+    "learning_rate_scale": 1.4,
+}
 # Overrides of each model, in the order in which they are trained.
 MODELS = {
     "reverse": {},
@@ -79,11 +91,12 @@ def overrides(name: str, updates: int) -> dict[str, Any]:
         name: one of MODELS.
         updates: how many it is trained for, at least _CHECKPOINTS.
     """
-    return {
+    schedule = {
         "warmup_steps": updates // 2,
         "cooldown_steps": updates // 2,
         "save_every_steps": updates // (2 * _CHECKPOINTS) or 1,
-    } | MODELS[name]
+    }
+    return _SIZES | schedule | MODELS[name]
 
 
 def chosen_models(text: str) -> list[str]:
