@@ -86,7 +86,9 @@ def test_the_rate_rises_and_then_falls_with_any_model(name):
         [f"{field}={value}" for field, value in fields.items()],
     )
     assert settings.warmup_steps == settings.cooldown_steps == 925
-    assert settings.d_model == 256
+    assert (settings.d_model, settings.d_k) == (256, 64)
+    assert settings.vocabulary_size == 5000
+    assert settings.tokens_per_batch == 2048
     assert 10 * settings.save_every_steps <= 1850
 
 

@@ -49,18 +49,22 @@ from t2t_lite_data import text_files
 
 _TAG = "<bt>"
 _CHECKPOINTS = 10  # That are averaged.
-# In place of the preset's sizes, so that figures of any version are of the same
-# models.
-_SIZES = {
+# In place of the preset's, which change: figures of all versions are of these.
+_SETTINGS = {
     "num_layers": 3,
     "d_model": 256,
     "d_ff": 512,
+    "num_heads": 4,
     "d_k": 64,
     "d_v": 64,
     "norm": "pre",
+    "dropout": 0.3,
     "vocabulary_size": 5000,
     "tokens_per_batch": 2048,
+    "max_length": 128,
     "learning_rate_scale": 1.4,
+    "beam_width": 5,
+    "length_penalty": 1.0,
 }
 # Overrides of each model, in the order in which they are trained.
 MODELS = {
@@ -96,7 +100,7 @@ def overrides(name: str, updates: int) -> dict[str, Any]:
         "cooldown_steps": updates // 2,
         "save_every_steps": updates // (2 * _CHECKPOINTS) or 1,
     }
-    return _SIZES | schedule | MODELS[name]
+    return _SETTINGS | schedule | MODELS[name]
 
 
 def chosen_models(text: str) -> list[str]:
