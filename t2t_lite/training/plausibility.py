@@ -64,6 +64,24 @@ def warn_of_unknown(pairs: TokenPairs, vocabulary: Vocabulary) -> None:
         )
 
 
+def warn_of_depths(hparams: HParams) -> None:
+    """Warns if heads do not share d_model, as in all models of the paper.
+
+    Source: section 3.2.2; in Table 3 (B), too, only d_k is smaller.
+    """
+    depth, rest = divmod(hparams.d_model, hparams.num_heads)
+    if hparams.d_v != depth and not rest:
+        logging.warning(
+            "%d heads of d_v=%d do not share d_model=%d, as the paper's do: "
+            "give --override=d_k=%d --override=d_v=%d, unless this is meant.",
+            hparams.num_heads,
+            hparams.d_v,
+            hparams.d_model,
+            depth,
+            depth,
+        )
+
+
 def warn_of_steps(
     hparams: HParams, evaluate_every_steps: int | None = None
 ) -> None:
