@@ -65,15 +65,15 @@ def warn_of_unknown(pairs: TokenPairs, vocabulary: Vocabulary) -> None:
 
 
 def warn_of_depths(hparams: HParams) -> None:
-    """Warns if heads do not share d_model, as in all models of the paper.
+    """Warns if d_v is not d_model / num_heads, as it is throughout the paper.
 
-    Source: section 3.2.2; in Table 3 (B), too, only d_k is smaller.
+    Source: section 3.2.2; in Table 3 (B), too, only d_k differs.
     """
     depth, rest = divmod(hparams.d_model, hparams.num_heads)
     if hparams.d_v != depth and not rest:
         logging.warning(
-            "%d heads of d_v=%d do not share d_model=%d, as the paper's do: "
-            "give --override=d_k=%d --override=d_v=%d, unless this is meant.",
+            "num_heads=%d times d_v=%d is not d_model=%d, but in the paper it "
+            "is: give --override=d_k=%d --override=d_v=%d, unless it is meant.",
             hparams.num_heads,
             hparams.d_v,
             hparams.d_model,

@@ -178,7 +178,8 @@ def _warn_of_implausible(
     if start.previous is None:
         plausibility.warn_of_odd_text(pairs, vocabulary)
         plausibility.warn_of_unknown(pairs, vocabulary)
-        plausibility.warn_of_depths(start.hparams)
+        if start.options.warm_start_from is None:  # Else it gives the sizes.
+            plausibility.warn_of_depths(start.hparams)
     every = start.options.evaluate_every_steps
     plausibility.warn_of_steps(start.hparams, every)
 

@@ -440,13 +440,18 @@ def test_fewer_steps_than_the_warm_up_has_are_warned_of(directory, caplog):
     assert "--override=warmup_steps=1333" in caplog.text
 
 
-def test_heads_that_do_not_share_d_model_are_warned_of(directory, caplog):
+def test_heads_of_another_depth_than_the_papers_are_warned_of(
+    directory, tmp_path, caplog
+):
     hparams = dataclasses.replace(HPARAMS, steps=4000, d_model=256)
     prepare_with(directory, hparams=hparams)
-    assert "8 heads of d_v=64 do not share d_model=256" in caplog.text
+    assert "num_heads=8 times d_v=64 is not d_model=256" in caplog.text
     assert "--override=d_k=32 --override=d_v=32" in caplog.text
     caplog.clear()
     prepare_with(directory, hparams=dataclasses.replace(hparams, d_v=32))
+    assert not caplog.messages
+    options = {"warm_start_from": str(directory.path)}
+    prepare_with(ModelDirectory(tmp_path / "warm"), hparams=hparams, **options)
     assert not caplog.messages
 
 
