@@ -73,7 +73,8 @@ def warn_of_depths(hparams: HParams) -> None:
     if hparams.d_v != depth and not rest:
         logging.warning(
             "num_heads=%d times d_v=%d is not d_model=%d, but in the paper it "
-            "is: give --override=d_k=%d --override=d_v=%d, unless it is meant.",
+            "is: give --override=d_k=%d --override=d_v=%d, unless this is "
+            "meant.",
             hparams.num_heads,
             hparams.d_v,
             hparams.d_model,

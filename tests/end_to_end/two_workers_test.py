@@ -67,10 +67,12 @@ def _last_step(folder):
 def ended(corpus, folder):
     """How the chief ended after the other worker was killed: _Ended."""
     chief, worker = _start(corpus, folder, 1_000_000, program=["train"])
-    saved = folder / "worker0" / "checkpoints" / "step-3.index"
-    while not saved.exists():
-        assert chief.poll() is None
-        time.sleep(0.1)
+    deadline = time.monotonic() + binaries.TIMEOUT_S
+    # Any will do: the first is deleted some milliseconds later.
+    while not checkpoint_files.paths(folder / "worker0" / "checkpoints"):
+        assert chief.poll() is None, chief.communicate()[1]
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
     worker.kill()
     _, errors = chief.communicate(timeout=60)
     worker.communicate()
