@@ -68,7 +68,10 @@ def test_a_device_stays_what_it_is(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     received = []
-    reader = threading.Thread(target=lambda: received.append(pipe.read_text()))
+    reader = threading.Thread(
+        target=lambda: received.append(pipe.read_text()),
+        daemon=True,  # In case nobody writes.
+    )
     reader.start()
     with files.atomic_file(pipe) as output:
         output.write("a line\n")

@@ -220,7 +220,11 @@ def test_pairs_of_a_pipe_are_not_counted(tmp_path):
     source, target = tmp_path / "en", tmp_path / "de"
     source.write_text("a\nb\n")
     os.mkfifo(target)
-    writing = threading.Thread(target=target.write_text, args=["A\nB\n"])
+    writing = threading.Thread(
+        target=target.write_text,
+        args=["A\nB\n"],
+        daemon=True,  # In case nobody reads.
+    )
     writing.start()
     pairs, count = text_files.input_pairs(str(source), str(target))
     assert ([*pairs], count) == ([("a", "A"), ("b", "B")], None)

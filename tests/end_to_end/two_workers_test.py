@@ -1,5 +1,6 @@
 """Two workers train as one; if one dies, both can resume the run."""
 
+import contextlib
 import json
 import re
 import time
@@ -37,24 +38,33 @@ def corpus(folder):
     return [flag for flag in flags if flag.startswith("--train")]
 
 
-def _start(corpus, folder, steps, program):
-    """Yields two workers, each started with its own model directory."""
+@contextlib.contextmanager
+def _started(corpus, folder, steps, program):
+    """Yields two workers, each with its own model directory; ends them."""
     addresses = [f"127.0.0.1:{port}" for port in binaries.free_ports(2)]
-    for index in range(2):
-        configuration = {
-            "cluster": {"worker": addresses},
-            "task": {"type": "worker", "index": index},
-        }
-        yield binaries.start(
-            *program,
-            *corpus,
-            *tiny_run.FLAGS,
-            f"--model_dir={folder / f'worker{index}'}",
-            f"--steps={steps}",
-            "--save_every_steps=3",
-            "--on_divergence=skip",
-            TF_CONFIG=json.dumps(configuration),
-        )
+    workers = []
+    try:
+        for index in range(2):
+            configuration = {
+                "cluster": {"worker": addresses},
+                "task": {"type": "worker", "index": index},
+            }
+            worker = binaries.start(
+                *program,
+                *corpus,
+                *tiny_run.FLAGS,
+                f"--model_dir={folder / f'worker{index}'}",
+                f"--steps={steps}",
+                "--save_every_steps=3",
+                "--on_divergence=skip",
+                TF_CONFIG=json.dumps(configuration),
+            )
+            workers.append(worker)
+        yield workers
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.communicate()
 
 
 def _last_step(folder):
@@ -66,16 +76,17 @@ def _last_step(folder):
 @pytest.fixture(scope="module")
 def ended(corpus, folder):
     """How the chief ended after the other worker was killed: _Ended."""
-    chief, worker = _start(corpus, folder, 1_000_000, program=["train"])
-    deadline = time.monotonic() + binaries.TIMEOUT_S
-    # Any will do: the first is deleted some milliseconds later.
-    while not checkpoint_files.paths(folder / "worker0" / "checkpoints"):
-        assert chief.poll() is None, chief.communicate()[1]
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    worker.kill()
-    _, errors = chief.communicate(timeout=60)
-    worker.communicate()
+    program = ["train"]
+    with _started(corpus, folder, 1_000_000, program=program) as processes:
+        chief, worker = processes
+        deadline = time.monotonic() + binaries.TIMEOUT_S
+        # Any will do: the first is deleted a few milliseconds later.
+        while not checkpoint_files.paths(folder / "worker0" / "checkpoints"):
+            assert chief.poll() is None, chief.communicate()[1]
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        worker.kill()
+        _, errors = chief.communicate(timeout=60)
     return _Ended(chief.returncode, errors, _last_step(folder))
 
 
@@ -87,9 +98,10 @@ def resumed(corpus, folder, ended):
     """
     logs, step = [], ended.step + 2
     program = HELPERS / "diverging_worker.py", step
-    for process in list(_start(corpus, folder, step, program=program)):
-        logs.append(process.communicate(timeout=binaries.TIMEOUT_S)[1])
-        assert process.returncode == 0, logs
+    with _started(corpus, folder, step, program=program) as processes:
+        for process in processes:
+            logs.append(process.communicate(timeout=binaries.TIMEOUT_S)[1])
+            assert process.returncode == 0, logs
     return logs
 
 

@@ -219,7 +219,7 @@ def make_at_once(path, model, barrier, queue):
 
     messages = []
     token_cache.logging.info = lambda *args: messages.append(args[0])
-    barrier.wait()
+    barrier.wait(60)
     pairs, _ = token_cache.shared_tokens(
         path,
         lambda: [slow_pairs()],
@@ -235,14 +235,14 @@ def test_processes_that_ask_at_once_end_with_one_copy(cache, vocabulary):
     barrier, queue = context.Barrier(PROCESSES), context.Queue()
     arguments = cache.path, vocabulary.model, barrier, queue
     processes = [
-        context.Process(target=make_at_once, args=arguments)
+        context.Process(target=make_at_once, args=arguments, daemon=True)
         for _ in range(PROCESSES)
     ]
     for process in processes:
         process.start()
     results = [queue.get(timeout=60) for _ in processes]
     for process in processes:
-        process.join()
+        process.join(60)
         assert process.exitcode == 0
     first_words = sorted(
         [message.split()[0] for message in messages] for messages, _ in results
